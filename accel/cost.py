@@ -114,7 +114,9 @@ def _spot_range(running: Sequence[Option], vcpus: int) -> tuple[float, float]:
     return count * low, count * median
 
 
-def counted(options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilisation: float, each: float) -> Envelope:
+def cost_per_instance(
+    options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilisation: float, each: float
+) -> Envelope:
     """What something costs that every instance of a pool has one of, at `each` USD an hour: the number of instances is
     the largest that the types allow, at the minimum the smallest."""
     max_vcpus = max(min_vcpus, max_vcpus)
@@ -125,7 +127,7 @@ def counted(options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilis
     return Envelope(Amount(least), Amount(max(least, utilisation * most)), Amount(most))
 
 
-def fixed(usd_hour: float) -> Envelope:
+def fixed_cost(usd_hour: float) -> Envelope:
     """What costs the same whether anything runs or not."""
     return Envelope(Amount(usd_hour), Amount(usd_hour), Amount(usd_hour))
 

@@ -16,7 +16,7 @@ from jobs.backends.base import Request
 from jobs.client.allowances.ledgers import address, ledger_at
 from jobs.client.allowances.price import Price
 from jobs.client.allowances.reservation import AT_ONCE, Hold
-from jobs.client.allowances.reserve import Holding, Wanted
+from jobs.client.allowances.reserve import Holding, ReservationRequest
 
 from .measure import Line
 
@@ -43,7 +43,9 @@ def measure(scratch: Path) -> Iterator[Line]:
 def _hold_ms(allowances: Allowances, key: str, jobs: int) -> float:
     """By a client that has opened nothing yet; what is held is taken back afterwards."""
     price = Price(1, 1, 1, 1, 1, 3600)
-    wanted = [Wanted(Request("local", "gpu", "job", f"{key}-{number}", {}), TEAM, price) for number in range(jobs)]
+    wanted = [
+        ReservationRequest(Request("local", "gpu", "job", f"{key}-{number}", {}), TEAM, price) for number in range(jobs)
+    ]
     started = time.perf_counter()
     with Holding(ledger_at(address(allowances)), allowances, wanted):
         return 1000 * (time.perf_counter() - started)

@@ -12,7 +12,7 @@ from typing import Any
 
 from accel.catalog import Machine, NoMachine, accelerators, hosts, machines_for, prices_for, regions
 from accel.diagnostics.errors import BadInput
-from jobs.client.market import listed
+from jobs.client.market import list_machines
 
 SEED = 20261121
 COUNT = 200
@@ -104,7 +104,7 @@ def questions() -> list[Question]:
 def answer(question: Question) -> Answer:
     """Return what we would take."""
     try:
-        ranked = listed(
+        ranked = list_machines(
             question.kind,
             question.count,
             region=question.region,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from jobs.model.deadline import decide, look_s, needed_s
+from jobs.model.deadline import decide, look_s, shortest_deadline_s
 
 Kind = Literal["poisson", "bursty"]
 KINDS: tuple[Kind, ...] = ("poisson", "bursty")
@@ -125,7 +125,7 @@ def task(seed: int) -> Task:
     work_s = chance.uniform(1, 24) * HOUR
     stop_s, start_s = chance.uniform(0, 120), chance.uniform(60, 900)
     changeover_s = stop_s + start_s + 1
-    needed = needed_s(work_s, changeover_s)
+    needed = shortest_deadline_s(work_s, changeover_s)
     deadline_s = needed + chance.choice((0.0, 60.0, 0.1 * work_s, 0.5 * work_s, 2 * work_s))
     return Task(work_s, deadline_s, chance.uniform(60, 3600), stop_s, start_s, changeover_s)
 

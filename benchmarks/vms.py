@@ -24,7 +24,7 @@ from jobs.backends.vm.backend import new_record
 from jobs.backends.vm.record import GONE, MADE, SUCCEEDED, Record
 from jobs.backends.vm.records import folder
 from jobs.backends.vm.tpu import TpuVmBackend
-from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.backends.vm.tpu.queued_resources import queued_resource
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
 

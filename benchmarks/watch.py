@@ -16,7 +16,7 @@ from typing import Any, cast
 from accel.console.screen import Screen
 from accel.console.terminal_text import Style
 from jobs.backends.base import Backend, JobRef, LogLine, Phase, Status
-from jobs.runtime.lines import written
+from jobs.runtime.lines import format_line
 from jobs.views.watch.loop import Watching
 
 from .measure import Failed, Line
@@ -66,7 +66,7 @@ class Array:
                 number = self.lines % TASKS
                 step = 1 + (self.lines // TASKS + number * 7) % STEPS
                 gpus = [{"index": 0, "use": 90 + number % 10, "memory_mib": 40_000, "memory_total_mib": 81_559}]
-                text = written(step=step, steps=STEPS, metrics={"loss": 1 / step, "acc": 0.5}, gpus=gpus)
+                text = format_line(step=step, steps=STEPS, metrics={"loss": 1 / step, "acc": 0.5}, gpus=gpus)
                 yield LogLine(datetime.now(UTC), text, sources[number])
                 yield LogLine(datetime.now(UTC), f"epoch 1 batch {step} of {STEPS}", sources[number])
                 self.lines += 1

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 import pulumi
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from accel.diagnostics.faults import parsed, replaced, several
+from accel.diagnostics.faults import parse_path, replace_value, several
 from accel.diagnostics.findings import Finding, apply
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Spec(BaseModel):
         """The spec with outdated values translated to the ones that the cloud takes today."""
         values = self.model_dump()
         for field, value in apply(self.findings()).replacements.items():
-            values = replaced(values, parsed(field), value)
+            values = replace_value(values, parse_path(field), value)
         return type(self).model_validate(values)
 
 
@@ -72,18 +72,18 @@ def outputs_of(component: type[Component]) -> list[str]:
     return [name for name in own if name != "TYPE" and not name.startswith("_")]
 
 
-def joined(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
+def join(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
     """The parts as one text, as Output.concat; but one that is None is left out: a destroy that runs the program, so
     that hooks are there, gives it None for whatever the state has not."""
     return pulumi.Output.all(*parts).apply(lambda known: "".join(part for part in known if part is not None))
 
 
 def once(value: pulumi.Input[str], *others: pulumi.Input[Any]) -> pulumi.Output[str]:
-    """The value, as soon as the others are there too; None where one of them is not, as in `joined`, or after a create
+    """The value, as soon as the others are there too; None where one of them is not, as in `join`, or after a create
     that failed with --continue-on-error."""
     return pulumi.Output.all(value, *others).apply(lambda known: cast(str, None if None in known else known[0]))
 
 
-def made_of(value: pulumi.Output[Any], make: Callable[[Any], T]) -> pulumi.Output[T]:
+def map_present(value: pulumi.Output[Any], make: Callable[[Any], T]) -> pulumi.Output[T]:
     """What `make` gives of the value; None where there is none, as in `once`."""
     return value.apply(lambda known: cast(T, None if known is None else make(known)))

@@ -16,7 +16,7 @@ from .api import get as get
 from .backends.base import Explanation, LogLine, Status
 from .client.results import Row
 from .client.targets import Targets
-from .handle import CANCELLED, AnyJob, Run, ended, reference, waiting_for
+from .handle import CANCELLED, AnyJob, Run, final_statuses, reference, waiting_for
 
 
 @overload
@@ -59,7 +59,7 @@ async def wait(
     waiting = waiting_for(refs, timeout)
     while (pause_s := await asyncio.to_thread(waiting.look)) is not None:
         await asyncio.sleep(pause_s)
-    statuses = ended(waiting, refs, check)
+    statuses = final_statuses(waiting, refs, check)
     return statuses[0] if isinstance(jobs, AnyJob) else statuses
 
 

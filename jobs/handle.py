@@ -14,7 +14,7 @@ from accel.diagnostics.errors import BadInput, JobWarning
 from .backends.base import Backend, Explanation, JobRef, LogLine, Status
 from .backends.registry import of_ref
 from .client import resolve
-from .client.allowances.submitter import settle_ended
+from .client.allowances.submitter import settle_ended_jobs
 from .client.dispatch import submit_one
 from .client.explain import explanation
 from .client.logs import log_lines
@@ -87,7 +87,7 @@ class Run:
     def status(self) -> Status:
         """As it is now."""
         status = of_ref(self.ref).status(self.ref)
-        settle_ended([status], QuietReporter().say)
+        settle_ended_jobs([status], QuietReporter().say)
         return status
 
     def logs(self, *, follow: bool = False, task: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
@@ -118,7 +118,7 @@ class Run:
 
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
         """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
-        reporter, caller = QuietReporter(), key if key is not None else keys.drawn()
+        reporter, caller = QuietReporter(), key if key is not None else keys.random_key()
         with prepare_retry(self.ref, None, caller, every, reporter) as (backend, request, submitter):
             ref = submit_one(backend, request, caller, reporter, submitter)
         return Run(ref, caller, request.target, tuple(reporter.warnings))
@@ -140,7 +140,7 @@ def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list
     waiting = waiting_for(refs, timeout)
     while (pause_s := waiting.look()) is not None:
         time.sleep(pause_s)
-    return ended(waiting, refs, check)
+    return final_statuses(waiting, refs, check)
 
 
 def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
@@ -150,7 +150,7 @@ def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
     return Waiting(jobs, timeout, QuietReporter().say)
 
 
-def ended(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:
+def final_statuses(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:
     """What a wait that is over has seen. Raises JobFailed with `check`."""
     if check:
         end(waiting.statuses)

@@ -28,7 +28,7 @@ class Capacity:
 def capacities(resource: Resource) -> Iterator[Capacity]:
     """What the resource may hold; nothing for a type that holds no machines.
 
-    Reservations are left out: what runs in them is counted where it is made. Raises NotKnown, and LookupError for a
+    Reservations are left out: what runs in them is counted where it is made. Raises UnknownValue, and LookupError for a
     machine that the catalogue does not have.
     """
     maker = MAKERS.get(resource.type)

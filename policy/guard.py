@@ -14,7 +14,7 @@ Settings = Mapping[str, Any]
 LEVELS: tuple[Level, ...] = ("advisory", "mandatory", "disabled")
 
 Check = Callable[[Resource, Settings], Iterable[str]]
-"""Yields what is wrong with a resource. Raises NotKnown where that cannot be told yet."""
+"""Yields what is wrong with a resource. Raises UnknownValue where that cannot be told yet."""
 StackCheck = Callable[[list[Resource], Settings], Iterable[str]]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from accel.catalog.nearest import nearest
 
 from .guard import LEVELS, Level, Policy, ResourcePolicy, Settings, StackPolicy
-from .resource import NotJson, NotKnown, Resource
+from .resource import NotJson, Resource, UnknownValue
 from .table import POLICIES
 
 ALL = "all"
@@ -139,7 +139,7 @@ def resource_findings(resource: Resource, using: Config) -> Iterator[Finding]:
         try:
             for message in policy.check(resource, settings):
                 yield Finding(policy, level, resource.urn, resource.name, message)
-        except NotKnown as unseen:
+        except UnknownValue as unseen:
             yield Finding(policy, level, resource.urn, resource.name, unseen.path, unknown=True)
         except NotJson as place:
             yield Finding(policy, level, resource.urn, resource.name, f"{place} is not JSON")
@@ -154,7 +154,7 @@ def stack_findings(resources: list[Resource], using: Config) -> Iterator[Finding
         try:
             for message in policy.check(resources, settings):
                 yield Finding(policy, using.level(policy), "", "the stack", message)
-        except NotKnown as unseen:
+        except UnknownValue as unseen:
             yield Finding(policy, using.level(policy), "", "the stack", unseen.path, unknown=True)
 
 

@@ -27,7 +27,7 @@ UNKNOWNS = frozenset(
 https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go"""
 
 
-class NotKnown(Exception):
+class UnknownValue(Exception):
     """A value that a policy asked for is not known before the update, or is a secret."""
 
     def __init__(self, path: str) -> None:
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class View:
-    """An object among a resource's properties. Every look raises NotKnown for a value that is not known."""
+    """An object among a resource's properties. Every look raises UnknownValue for a value that is not known."""
 
     values: Mapping[str, Any]
     where: str = ""
@@ -82,7 +82,7 @@ class View:
                 return None
             here = cast("Mapping[str, Any]", here).get(step)
             if here is UNSEEN:
-                raise NotKnown(self.path(path))
+                raise UnknownValue(self.path(path))
         return here
 
     def true(self, path: str) -> bool:
@@ -115,7 +115,7 @@ class View:
         found = self.at(path)
         listed = cast("list[Any]", found) if isinstance(found, list) else [] if found is None else [found]
         if UNSEEN in listed:
-            raise NotKnown(self.path(path))
+            raise UnknownValue(self.path(path))
         return [str(value) for value in listed]
 
     def document(self, path: str) -> "View":
@@ -138,7 +138,7 @@ class View:
 
     def _view(self, value: Any, path: str) -> "View":
         if value is UNSEEN:
-            raise NotKnown(self.path(path))
+            raise UnknownValue(self.path(path))
         return View(cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}, self.path(path))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
-from accel.diagnostics.redaction import guarded, own
+from accel.diagnostics.redaction import own, redact_output
 
 from . import SandboxError, toolchain
 from .environment import PERSONAL, environment, home_of, project
 from .grants import GRANTS, grant
-from .processes import AWS, PARTS, running, start, stop, wanted
+from .processes import AWS, PARTS, running, start, stop, wanted_parts
 from .toolchain import WHAT_TO_INSTALL, ToolchainError
 
 NEEDS = {"aws": "cloud", "gcp": "kubernetes"}
@@ -70,7 +70,7 @@ def _say(line: str) -> None:
 
 
 def _status(home: Path) -> int:
-    parts, asked = running(home), wanted(home)
+    parts, asked = running(home), wanted_parts(home)
     for name in PARTS:
         part = parts.get(name)
         about = json.dumps({k: v for k, v in part.told.items() if k not in _UNSAID}) if part else ""
@@ -96,7 +96,7 @@ def _parts(only: str | None) -> Collection[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    with guarded():
+    with redact_output():
         return _run(_parser().parse_args(arguments))
 
 
@@ -115,7 +115,7 @@ def _run(given: argparse.Namespace) -> int:
             case "config":
                 _say(str(config_of(home, given.cloud, running(home).keys())))
             case _:
-                if not set(wanted(home)) <= running(home).keys():
+                if not set(wanted_parts(home)) <= running(home).keys():
                     raise SandboxError(6, f"the sandbox of {home} is not running", "start it: python -m sandbox start")
                 values = environment(home)
                 # A profile, a token or an endpoint for one service would lead past the sandbox.

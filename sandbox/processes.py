@@ -56,7 +56,7 @@ def running(home: Path) -> dict[str, Part]:
     return found
 
 
-def wanted(home: Path) -> tuple[str, ...]:
+def wanted_parts(home: Path) -> tuple[str, ...]:
     """The parts that were asked for when it was last started; all where it never was."""
     path = home / "parts.json"
     return tuple(json.loads(path.read_text())) if path.exists() else PARTS

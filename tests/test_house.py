@@ -219,6 +219,63 @@ def test_no_module_class_or_function_has_a_banned_name() -> None:
     assert banned_names() == set()
 
 
+PARTICIPLES = {
+    "begun", "bound", "built", "chosen", "drawn", "frozen", "given", "gone", "grown", "held", "hidden", "kept", "known",
+    "laid", "left", "lost", "made", "met", "paid", "said", "seen", "sent", "shown", "spent", "stuck", "taken", "thrown",
+    "told", "torn", "withdrawn", "woken", "written",
+}  # fmt: skip
+"""Those that do not end in -ed. What is a verb or a noun too (`set`, `put`, `run`, `read`, `split`) is none here."""
+NO_PARTICIPLES = {"exceed", "feed", "need", "seed", "speed", "succeed"}
+BEFORE_NO_NOUN = {"as", "at", "by", "for", "from", "in", "of", "on", "out", "s", "to", "with"}
+"""Words, and a unit, that a participle qualifies nothing in: `made_of`, `known_s`."""
+PARTICIPLES_THAT_STAY = {
+    "accel/diagnostics/errors.py": "errors that users catch by their names",
+    "jobs/backends/google_batch/logs.py:created_at": "the field's word for the time",
+    "jobs/runtime/stop.py:seconds_left": "part of the runtime that jobs import",
+}
+"""By what they begin with, and why."""
+
+
+def is_participle(name: str) -> bool:
+    """Return whether a name is a participle, which qualifies no noun behind it: `listed`, `NotStarted`, `made_of`."""
+    first, *rest = words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")
+    if first in ("is", "has", "was"):
+        return False
+    flags = [each in PARTICIPLES or (each.endswith("ed") and each not in NO_PARTICIPLES) for each in words]
+    return flags[-1] or (flags[0] and rest[0] in BEFORE_NO_NOUN)
+
+
+def participles() -> set[str]:
+    """Return modules, and public classes and functions of modules, that a participle names."""
+    names: set[str] = set()
+    for path in files(*PRODUCT):
+        where = str(path.relative_to(ROOT))
+        names |= {where} if is_participle(path.stem) else set()
+        for node in ast.parse(path.read_text()).body:
+            definition = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if definition and not node.name.startswith("_") and is_participle(node.name):
+                names.add(f"{where}:{node.name}")
+    return names
+
+
+def test_no_module_class_or_function_is_named_by_a_participle() -> None:
+    found = participles()
+    assert {name for name in found if not name.startswith(tuple(PARTICIPLES_THAT_STAY))} == set()
+    assert [start for start in PARTICIPLES_THAT_STAY if not any(name.startswith(start) for name in found)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["listed", "Listed", "NotStarted", "create_attached", "made_of", "known_as", "needed_s", "sorted_out"]
+)
+def test_a_participle_is_found(name: str) -> None:
+    assert is_participle(name)
+
+
+@pytest.mark.parametrize("name", ["need", "Seed", "failed_jobs", "is_filled", "DeclaredQueue", "lost_exits"])
+def test_a_noun_with_a_participle_is_none(name: str) -> None:
+    assert not is_participle(name)
+
+
 APART: Mapping[str, str] = {
     r"jobs\.backends\.[.\w]+\.(explain|facts|logs|quota|request|shell|submit)": ("each backend has the same files"),
     r"jobs\.backends\.(aws_batch|vm)\.explain\.\w+": "what is read of a platform stands apart from what follows of it",
@@ -344,7 +401,7 @@ def test_the_sandbox_has_fewer_than_half_the_lines_of_what_it_serves() -> None:
 def test_engine_and_sdk_are_one_version() -> None:
     module = (toolchain.MODULES / "pulumi" / "go.mod").read_text()
     (engine,) = re.findall(r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", module)
-    assert engine == toolchain.ENGINE_VERSION == toolchain.pinned("pulumi")
+    assert engine == toolchain.ENGINE_VERSION == toolchain.pinned_version("pulumi")
 
 
 def test_the_wheels_ranges_begin_at_the_pins() -> None:
@@ -352,7 +409,7 @@ def test_the_wheels_ranges_begin_at_the_pins() -> None:
     extras = project["optional-dependencies"].values()
     for text in [*project["dependencies"], *(text for extra in extras for text in extra)]:
         wanted = Requirement(text)
-        pin = toolchain.pinned(wanted.name)
+        pin = toolchain.pinned_version(wanted.name)
         assert pin in wanted.specifier
         (oldest,) = [part.version for part in wanted.specifier if part.operator == ">="]
         assert pin.startswith(oldest), f"{text} begins before the tested {pin}"

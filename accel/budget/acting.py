@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accel.budget.levers import RUNNING, SUBMISSIONS, Change, Lever, LeverFailed, ordered
+from accel.budget.levers import RUNNING, SUBMISSIONS, Change, Lever, LeverError, sort_levers
 from accel.budget.spending import Crossing, Limit, Reading, crossing
 from accel.budget.state import State, Store
 
@@ -36,7 +36,7 @@ def look(
 ) -> Outcome:
     """Stops the stack where a budget is over its line, or goes on with a stop that is unfinished. `now`: Unix seconds.
 
-    Raises Busy, and Moved where somebody else has changed the state meanwhile; call it again.
+    Raises Busy, and StateConflict where somebody else has changed the state meanwhile; call it again.
     """
     state, seen = store.load()
     over = _over(limits, readings, state)
@@ -63,7 +63,7 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
     stack again only in the next period, or at a higher line.
 
     With failures, or where it is interrupted, the stack stays stopped: the next call goes on, and a look before that
-    stops again what was put back. Raises Busy and Moved.
+    stops again what was put back. Raises Busy and StateConflict.
     """
     state, seen = store.load()
     if state.stopped is None:
@@ -83,9 +83,9 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
             continue
         try:
             if change.kind not in by_kind:
-                raise LeverFailed(f"{change.name}: there is no lever {change.kind} here")
+                raise LeverError(f"{change.name}: there is no lever {change.kind} here")
             other = by_kind[change.kind].restore(change)
-        except LeverFailed as failed:
+        except LeverError as failed:
             failures.append(str(failed))
             left.insert(0, change)
         else:
@@ -125,7 +125,9 @@ def _left(state: State, levers: Sequence[Lever], now: float) -> list[Lever]:
     """The levers to be pulled now."""
     running = state.running_at is not None and now >= state.running_at
     return [
-        lever for lever in ordered(levers) if lever.kind not in state.finished and (running or lever.stage != RUNNING)
+        lever
+        for lever in sort_levers(levers)
+        if lever.kind not in state.finished and (running or lever.stage != RUNNING)
     ]
 
 
@@ -139,7 +141,7 @@ def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]
     failures: list[str] = []
     try:
         changes = lever.plan()
-    except LeverFailed as failed:
+    except LeverError as failed:
         return replace(state, failures=(*state.failures, str(failed))), seen
     known = {(change.kind, change.name): change.after for change in state.changes}
     fresh = [change for change in changes if known.get((change.kind, change.name)) != change.after]
@@ -149,7 +151,7 @@ def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]
     for change in changes:
         try:
             lever.pull(change)
-        except LeverFailed as failed:
+        except LeverError as failed:
             failures.append(str(failed))
         else:
             done += [change.text] if change in fresh else []

@@ -17,7 +17,7 @@ RUNNING = "running"
 FOREIGN = "is not of this stack"
 
 
-class LeverFailed(Exception):
+class LeverError(Exception):
     """The cloud did not take a call of a lever; one plain line. The other levers are pulled all the same."""
 
 
@@ -53,7 +53,7 @@ class Change:
 
 
 class Lever(Protocol):
-    """One kind of thing that a stack can stop. Every call may be made twice, and raises LeverFailed."""
+    """One kind of thing that a stack can stop. Every call may be made twice, and raises LeverError."""
 
     @property
     def stage(self) -> str:
@@ -80,7 +80,7 @@ class Lever(Protocol):
         ...
 
 
-def ordered(levers: Sequence[Lever]) -> list[Lever]:
+def sort_levers(levers: Sequence[Lever]) -> list[Lever]:
     """By stage, and within a stage as they were given."""
     order = list(STAGES)
     return sorted(levers, key=lambda lever: order.index(lever.stage))
@@ -95,5 +95,5 @@ SUBMISSIONS = Change(
 def drill(levers: Sequence[Lever], *, running: bool) -> list[Change]:
     """What crossing a budget would change now, in order; `running`, with the running work that would be stopped after
     the grace period. Only reads."""
-    pulled = [lever for lever in ordered(levers) if running or lever.stage != RUNNING]
+    pulled = [lever for lever in sort_levers(levers) if running or lever.stage != RUNNING]
     return [SUBMISSIONS, *(change for lever in pulled for change in lever.plan())]

@@ -50,7 +50,7 @@ class State:
         return tuple(found.values())
 
 
-class Moved(Exception):
+class StateConflict(Exception):
     """Somebody else has saved the state since it was loaded."""
 
 
@@ -62,7 +62,7 @@ class Store(Protocol):
         ...
 
     def save(self, state: State, seen: Any) -> Any:
-        """Replaces what was seen, and returns what the next save wants to know. Raises Moved."""
+        """Replaces what was seen, and returns what the next save wants to know. Raises StateConflict."""
         ...
 
 

@@ -21,7 +21,7 @@ from accel.catalog.memory import (
     suggested_memory_mib,
     usable_memory_mib,
 )
-from accel.catalog.nearest import AmbiguousName, NotOffered, UnknownName, nearest
+from accel.catalog.nearest import AmbiguousName, UnavailableName, UnknownName, nearest
 from accel.catalog.places import check_place, check_zone, regions, where, zones
 from accel.catalog.prices import Price, price, prices_for
 from accel.catalog.spot import Interruption, interruption
@@ -36,8 +36,8 @@ __all__ = [
     "Interruption",
     "Machine",
     "NoMachine",
-    "NotOffered",
     "Price",
+    "UnavailableName",
     "UnknownName",
     "accelerator",
     "accelerators",

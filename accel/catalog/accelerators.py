@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from accel.catalog.nearest import AmbiguousName, NotOffered, UnknownName
+from accel.catalog.nearest import AmbiguousName, UnavailableName, UnknownName
 from accel.catalog.tables import Row, rows
 
 
@@ -92,8 +92,8 @@ def accelerator(name: str) -> Accelerator:
     SkyPilot's name, or an alias such as `h100`; case does not count, nor does `_` or a space for `-`.
 
     AWS says V100 and A100 for two memory sizes each; both mean the smaller one here, as in SkyPilot and GCE.
-    Raises UnknownName with the nearest names or all there are, AmbiguousName with the choices, and NotOffered with the
-    reason for what exists and cannot be rented: consumer GPUs, the K80.
+    Raises UnknownName with the nearest names or all there are, AmbiguousName with the choices, and UnavailableName
+    with the reason for what exists and cannot be rented: consumer GPUs, the K80.
     """
     names = _names()
     keys = names.get(_folded(name))
@@ -122,7 +122,7 @@ def _names() -> dict[str, tuple[str, ...]]:
     return {name: tuple(keys) for name, keys in loose.items()} | {name: (key,) for name, key in sure.items()}
 
 
-def _refused(name: str) -> NotOffered | None:
+def _refused(name: str) -> UnavailableName | None:
     """Why a name that exists elsewhere is not offered; None for a name that nobody knows."""
     import re  # only here, where a name is wrong
 
@@ -136,9 +136,9 @@ def _refused(name: str) -> NotOffered | None:
     return None
 
 
-def _not_offered(name: str, why: str, keys: tuple[str, ...]) -> NotOffered:
+def _not_offered(name: str, why: str, keys: tuple[str, ...]) -> UnavailableName:
     shown = ", ".join(f"{key} ({accelerators()[key].nominal_memory_gb:g} GB)" for key in keys)
-    return NotOffered("accelerator", name, f'accelerator "{name}" {why}; nearest: {shown}', keys)
+    return UnavailableName("accelerator", name, f'accelerator "{name}" {why}; nearest: {shown}', keys)
 
 
 def _short(key: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from accel.catalog.tables import DamagedData, Row, shipped
+from accel.catalog.tables import DamagedData, Row, shipped_table
 
 BASES = ("listed", "derived-ratio", "sum-of-skus", "unit-x-count", "unit-x-chips")
 CONFIDENCE = ("high", "medium", "low")
@@ -47,7 +47,7 @@ def faults(
 
 def machine_rows() -> dict[tuple[str, str], Row]:
     """The lines of machines.csv by cloud and machine."""
-    return {(row["cloud"], row["machine"]): row for row in shipped("machines.csv").rows()}
+    return {(row["cloud"], row["machine"]): row for row in shipped_table("machines.csv").rows()}
 
 
 def price_fault(row: Row, machines: dict[tuple[str, str], Row], sources: set[str]) -> DamagedData | None:

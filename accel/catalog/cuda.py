@@ -52,7 +52,7 @@ def version(text: str) -> Version:
     return tuple(int(part) for part in text.split("."))
 
 
-def dotted(driver: Version) -> str:
+def format_driver(driver: Version) -> str:
     """A driver's version as NVIDIA writes it, two digits in the last places: 580.65.06."""
     return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])
 

@@ -20,7 +20,7 @@ _COLUMNS = {"TWELVE_MONTH": "one_year_usd_month", "THIRTY_SIX_MONTH": "three_yea
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitmentPrice:
     """USD an hour of one machine, on demand and committed, on the day `date` of the list `source`."""
 
     on_demand: float
@@ -48,7 +48,7 @@ def _lines() -> dict[str, dict[str, Row]]:
     return found
 
 
-def committed(machine: str, region: str, plan: str) -> Committed | None:
+def commitment_price(machine: str, region: str, plan: str) -> CommitmentPrice | None:
     """What one machine costs; None where no figure was seen for it there. What is a multiple of another machine in
     every resource is priced as that many of it, since Google prices resources. Raises UnknownName."""
     wanted = machine_named("gcp", machine)
@@ -56,7 +56,7 @@ def committed(machine: str, region: str, plan: str) -> Committed | None:
     for name in sorted(here, key=lambda name: name != machine):
         if times := _times(wanted, machine_named("gcp", name)):
             row = here[name]
-            return Committed(
+            return CommitmentPrice(
                 on_demand=row.figure("on_demand_usd_month") * times / HOURS_A_MONTH,
                 committed=row.figure(_COLUMNS[plan]) * times / HOURS_A_MONTH,
                 source=row["source"],

@@ -29,7 +29,7 @@ class Role:
         return self.name.lower().endswith(("viewer", "browser"))
 
 
-class Uncovered(Exception):
+class UncoveredPermissions(Exception):
     """Permissions that no role of the file has."""
 
 
@@ -56,12 +56,13 @@ def roles() -> tuple[Role, ...]:
 
 def least(permissions: Collection[str], *, reading: bool = False) -> list[Role]:
     """Roles that have them all together: always the one with the fewest permissions for each that is still missing, and
-    in the end none that the others make superfluous; with `reading` of those that only read. Raises Uncovered."""
+    in the end none that the others make superfluous; with `reading` of those that only read. Raises
+    UncoveredPermissions."""
     missing, chosen = set(permissions), list[Role]()
     while missing:
         useful = [role for role in roles() if role.permissions & missing and (role.only_reads or not reading)]
         if not useful:
-            raise Uncovered(", ".join(sorted(missing)))
+            raise UncoveredPermissions(", ".join(sorted(missing)))
         best = min(useful, key=lambda role: (role.size / len(role.permissions & missing), role.name))
         chosen.append(best)
         missing -= best.permissions

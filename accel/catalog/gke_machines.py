@@ -63,7 +63,7 @@ def local_ssd_counts(machine_type: str) -> tuple[int, ...]:
     return (_ssds().get(machine_type) or _ssds().get(series(machine_type)) or ((), False))[0]
 
 
-def local_ssds_included(machine_type: str) -> int:
+def included_local_ssds(machine_type: str) -> int:
     """The local SSDs that a machine type always has; 0 where they are chosen, or not known."""
     counts, included = _ssds().get(machine_type, ((), False))
     return counts[0] if included else 0

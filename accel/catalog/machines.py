@@ -253,7 +253,7 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
     AWS before Google Cloud; of one cloud if it is given. A fraction (0.125, 0.25, 0.5) is a share of one GPU.
 
     A GPU that is attached to an N1 machine has an entry with `is_attachment`. TPU slices of several hosts are not
-    machines. Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or NotOffered as
+    machines. Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or UnavailableName as
     `accelerator` does.
     """
     kind = accelerator_named(accelerator)

@@ -55,7 +55,7 @@ class UnknownName(LookupError):
         super().__init__(f'unknown {kind} "{name}"; {hint}')
 
 
-class NotOffered(UnknownName):
+class UnavailableName(UnknownName):
     """A name that is known, and that cannot be had: on no cloud, or not there. `nearest` holds what can be had.
 
     It is an UnknownName, since whoever asked has to choose another name all the same.

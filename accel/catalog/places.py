@@ -7,7 +7,7 @@ from functools import cache
 
 from accel.catalog.aws_partitions import REGION
 from accel.catalog.machines import check_cloud, check_name, check_names
-from accel.catalog.nearest import NotOffered, UnknownName
+from accel.catalog.nearest import UnavailableName, UnknownName
 from accel.catalog.tables import read
 
 # AWS's names of zones (us-east-1a) mean another zone in each account; the data has ids (use1-az1).
@@ -70,7 +70,7 @@ def check_region(cloud: str, region: str) -> None:
         return
     of_zone = _region_of(cloud, region)
     if of_zone is not None:
-        raise NotOffered("region", region, f"{region} is a zone; the region is {of_zone}", (of_zone,))
+        raise UnavailableName("region", region, f"{region} is a zone; the region is {of_zone}", (of_zone,))
     raise UnknownName("region", region, regions(cloud))
 
 
@@ -91,15 +91,15 @@ def where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
 def zones(cloud: str, region: str, machine: str) -> tuple[str, ...]:
     """The zones of a region that offer a machine; empty where only the region is known to.
 
-    Raises UnknownName for a name that does not exist, NotOffered where the machine is not in the region.
+    Raises UnknownName for a name that does not exist, UnavailableName where the machine is not in the region.
     """
     check_place(cloud, machine, region)
     return _where(cloud, machine)[region]
 
 
 def check_place(cloud: str, machine: str, place: str) -> None:
-    """Raises NotOffered, with the nearest regions, unless the region offers the machine; UnknownName for a machine or a
-    region that does not exist. A zone is refused with its region; `check_zone` is for zones.
+    """Raises UnavailableName, with the nearest regions, unless the region offers the machine; UnknownName for a
+    machine or a region that does not exist. A zone is refused with its region; `check_zone` is for zones.
 
     The data may lag behind a cloud by months: what it lacks may have opened since.
     """
@@ -111,7 +111,7 @@ def check_place(cloud: str, machine: str, place: str) -> None:
 
 
 def check_zone(cloud: str, machine: str, zone: str) -> None:
-    """Raises NotOffered unless the zone offers the machine, or its region does and no zone of it is known.
+    """Raises UnavailableName unless the zone offers the machine, or its region does and no zone of it is known.
 
     Zones of AWS are ids (use1-az1): a name such as us-east-1a means another zone in each account and is refused with
     the ids of its region. UnknownName for a zone or machine that does not exist.
@@ -123,19 +123,19 @@ def check_zone(cloud: str, machine: str, zone: str) -> None:
     if cloud == "aws" and zone not in _zones(cloud):
         ids = zones(cloud, region, machine)
         hint = f"; here {', '.join(ids)}" if ids else ""
-        raise NotOffered("zone", zone, f"{zone} is another zone in each account; give the zone's id{hint}", ids)
+        raise UnavailableName("zone", zone, f"{zone} is another zone in each account; give the zone's id{hint}", ids)
     check_place(cloud, machine, region)
     known = _where(cloud, machine)[region]
     if known and zone not in known:
         raise _not_offered("zone", machine, zone, region, known)
 
 
-def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tuple[str, ...]) -> NotOffered:
+def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tuple[str, ...]) -> UnavailableName:
     if not offered:
-        return NotOffered(kind, place, f"{machine}: no {kind} is known to offer it", ())
+        return UnavailableName(kind, place, f"{machine}: no {kind} is known to offer it", ())
     near = nearest_places(near_to, offered)
     more = f" and {len(offered) - len(near)} more" if len(offered) > len(near) else ""
-    return NotOffered(kind, place, f"{machine} is not offered in {place}; nearest: {', '.join(near)}{more}", near)
+    return UnavailableName(kind, place, f"{machine} is not offered in {place}; nearest: {', '.join(near)}{more}", near)
 
 
 def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str, ...]:

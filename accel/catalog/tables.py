@@ -129,14 +129,15 @@ def read(file: str) -> Table:
         return _read(f"{DATA}/{file}", file)
     path = f"{folder(choice)}/{file}"
     if file in ADDED:
-        return with_added(shipped(file), _read(path, path)) if os.path.exists(path) else shipped(file)  # noqa: PTH110
+        there = os.path.exists(path)  # noqa: PTH110
+        return add_missing_lines(shipped_table(file), _read(path, path)) if there else shipped_table(file)
     try:
         return _read(path, path)
     except OSError as error:
         raise NoCatalogue(f"{path}: {error.strerror}") from None
 
 
-def with_added(table: Table, added: Table) -> Table:
+def add_missing_lines(table: Table, added: Table) -> Table:
     """A table with the lines of another that it lacks. Raises DamagedData where their columns differ."""
     if added.columns != table.columns:
         raise DamagedData(added.file, 1, "", f"has not the columns of {table.file}")
@@ -148,7 +149,7 @@ def with_added(table: Table, added: Table) -> Table:
     return whole
 
 
-def shipped(file: str) -> Table:
+def shipped_table(file: str) -> Table:
     """A CSV file of data/, whatever $ACCEL_CATALOG says. Raises DamagedData."""
     return _read(f"{DATA}/{file}", file)
 

@@ -81,7 +81,7 @@ def parse(name: str) -> Name:
     return Name(host, rest, digest or tag or "latest", path)
 
 
-def pinned(name: str) -> str:
+def pin_digest(name: str) -> str:
     """The name with the digest that its tag means now; one that has a digest stays as it is.
 
     Raises BadInput, NotFound, NoCredentials for a private image, CloudRefused, CloudSilent.

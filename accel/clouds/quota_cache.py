@@ -24,7 +24,7 @@ class Limit:
     why: str = ""
 
 
-def remembered(
+def cached_limits(
     identity: str,
     names: Iterable[str],
     ask: Callable[[list[str]], Mapping[str, Limit]],

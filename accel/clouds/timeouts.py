@@ -29,7 +29,7 @@ class Timing:
     """After the end of a job its last lines may still come for so long, where nothing tells how many there are."""
 
 
-def tried(timing: Timing, call: Callable[[], T]) -> T:
+def with_retries(timing: Timing, call: Callable[[], T]) -> T:
     """What the call gives, made again while it is not answered."""
     for attempt in range(timing.attempts):
         try:
@@ -41,7 +41,7 @@ def tried(timing: Timing, call: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def unanswered(error: Exception) -> tuple[type[CloudSilent], BaseException]:
+def classify_failure(error: Exception) -> tuple[type[CloudSilent], BaseException]:
     """What became of a request that failed on its way, and the innermost cause of it."""
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:

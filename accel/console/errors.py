@@ -97,12 +97,12 @@ def _usage(error: click.UsageError) -> BadInput:
     path = error.ctx.command_path if error.ctx else "jobs"
     hint = f"`{path} --help` shows how it is used"
     if isinstance(error, click.NoSuchOption):
-        from accel.diagnostics.messages import did_you_mean, name_shown
+        from accel.diagnostics.messages import did_you_mean, printable_name
 
         params = error.ctx.command.get_params(error.ctx) if error.ctx else []
         known = [name for param in params for name in param.opts if name.startswith("--")]
         near = did_you_mean(error.option_name, known)
-        return BadInput(f"{path}: unknown option {name_shown(error.option_name)}{near}", hint)
+        return BadInput(f"{path}: unknown option {printable_name(error.option_name)}{near}", hint)
     if isinstance(error, click.MissingParameter):
         return BadInput(f"{path}: {_param(error)} is missing", hint)
     if isinstance(error, click.BadParameter):

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from accel.diagnostics.redaction import guarded
+from accel.diagnostics.redaction import redact_output
 
 from ..diagnostics.errors import BadInput
 from .errors import code_of, silence_stdout
@@ -46,10 +46,12 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.verbs:
-            from accel.diagnostics.messages import did_you_mean, name_shown
+            from accel.diagnostics.messages import did_you_mean, printable_name
 
             near = did_you_mean(args[0], list(self.verbs))
-            raise BadInput(f"unknown command {name_shown(args[0])}{near}", f"`{ctx.command_path} --help` lists them")
+            raise BadInput(
+                f"unknown command {printable_name(args[0])}{near}", f"`{ctx.command_path} --help` lists them"
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,7 +78,7 @@ class Verbs(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        with guarded():
+        with redact_output():
             code = self._code(name, list(sys.argv[1:] if args is None else args), settings)
         sys.exit(code)
 

@@ -57,11 +57,11 @@ class OneOf(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.words:
             return str(value)
-        from accel.diagnostics.messages import did_you_mean, name_shown
+        from accel.diagnostics.messages import did_you_mean, printable_name
 
         option = param.opts[-1] if param else ""
         near = did_you_mean(str(value), self.words) or f"; known: {', '.join(self.words)}"
-        raise BadInput(f"{option}: unknown value {name_shown(str(value))}{near}")
+        raise BadInput(f"{option}: unknown value {printable_name(str(value))}{near}")
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return "|".join(self.words)

@@ -48,8 +48,8 @@ def document() -> dict[str, Any]:
         "$id": f"urn:accel:contract:{SCHEMA}.{MINOR}",
         "title": "Outputs of an accel stack",
         "type": "object",
-        "properties": {name: opened(schemas[name, "validation"]) for name in OUTPUTS},
-        "$defs": opened(definitions.get("$defs", {})),
+        "properties": {name: loosen(schemas[name, "validation"]) for name in OUTPUTS},
+        "$defs": loosen(definitions.get("$defs", {})),
     }
 
 
@@ -74,7 +74,7 @@ def fields(of: Any, here: str = "") -> dict[str, Any]:
     return found
 
 
-def required(of: Any, here: str = "") -> set[str]:
+def required_fields(of: Any, here: str = "") -> set[str]:
     """The paths of the fields that a document demands."""
     found: set[str] = set()
     if isinstance(of, dict):
@@ -82,16 +82,16 @@ def required(of: Any, here: str = "") -> set[str]:
         found |= {f"{here}.{name}" for name in given.get("required", ())}
         for name, inner in given.items():
             if name != "properties":
-                found |= required(inner, f"{here}/{name}")
+                found |= required_fields(inner, f"{here}/{name}")
     return found
 
 
-def taken(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def breaking_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What somebody relies on and no longer finds, a line each; none where the contract only grew."""
     old, new = fields(before), fields(now)
     lines = [f"{path}: is gone" for path in old if path not in new]
     lines += [f"{path}: is of another type" for path in old if path in new and _narrower(old[path], new[path])]
-    demanded = required(now) - required(before)
+    demanded = required_fields(now) - required_fields(before)
     lines += [f"{path}: was not demanded before" for path in sorted(demanded) if path in old]
     objects = {path.rpartition(".")[0] for path in old}
     return lines + [
@@ -113,13 +113,13 @@ def _narrower(old: Any, new: Any) -> bool:
     return not same or any(value not in now.get(key, ()) for key in grown for value in before.get(key, ()))
 
 
-def opened(schema: Any) -> Any:
+def loosen(schema: Any) -> Any:
     """Without the strictness of whoever writes it."""
     if isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
-        return {key: opened(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}
+        return {key: loosen(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}
     if isinstance(schema, list):
-        return [opened(each) for each in cast("list[Any]", schema)]
+        return [loosen(each) for each in cast("list[Any]", schema)]
     return schema
 
 

@@ -21,7 +21,7 @@ JobsError                 1   unexpected
 └── Interrupted         130   the user pressed Ctrl-C; the job goes on
 """
 
-from accel.diagnostics.redaction import redacted
+from accel.diagnostics.redaction import redact
 
 
 class JobWarning(UserWarning):
@@ -34,8 +34,8 @@ class JobsError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        self.message = redacted(message)
-        self.hint = None if hint is None else redacted(hint)
+        self.message = redact(message)
+        self.hint = None if hint is None else redact(hint)
         super().__init__(self.message)
 
 
@@ -49,7 +49,7 @@ class BadInputs(BadInput):
     """Several faults of one input, reported together, a line each."""
 
     def __init__(self, messages: list[str], hint: str | None = None) -> None:
-        self.messages = [redacted(message) for message in messages]
+        self.messages = [redact(message) for message in messages]
         super().__init__("\n".join(self.messages), hint)
 
 

@@ -29,10 +29,10 @@ class Fault:
     """Of an unknown key: the known one nearest to it."""
 
     def __str__(self) -> str:
-        return f"{dotted(self.path)}: {self.message}" if self.path else self.message
+        return f"{format_path(self.path)}: {self.message}" if self.path else self.message
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """("aws", "subnet_ids", 1) as aws.subnet_ids[1]."""
     text = ""
     for part in path:
@@ -59,7 +59,7 @@ def find(model: type[BaseModel], document: Any) -> list[Fault]:
             if not unknown:
                 return _without_echoes(found)
             for where in unknown:
-                document = replaced(document, _walk(model, where)[0], None)
+                document = replace_value(document, _walk(model, where)[0], None)
         else:
             return _without_echoes(found)
 
@@ -75,18 +75,18 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
     path, around = _walk(model, detail["loc"])
     context: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] == "several":
-        return [Fault((*path, *parsed(field)), message) for field, message in context["faults"]]
+        return [Fault((*path, *parse_path(field)), message) for field, message in context["faults"]]
     if detail["type"] == "extra_forbidden":
         return [_unknown(path, list(around.model_fields) if _is_model(around) else [])]
     if detail["type"].startswith("union_tag_"):
         return [_untagged(path, str(context["discriminator"]).strip("'"), detail["input"], context)]
-    return [Fault(path, messages.explained(detail["type"], context, path, detail["input"]))]
+    return [Fault(path, messages.describe_fault(detail["type"], context, path, detail["input"]))]
 
 
 def _untagged(path: Path, tag: str, given: Any, context: Mapping[str, Any]) -> Fault:
     """The fault of the key that tells which variant is meant: not there, misspelt, or none of the known ones."""
     if "expected_tags" in context:
-        return Fault((*path, tag), messages.explained("union_tag_invalid", context, path, given[tag]))
+        return Fault((*path, tag), messages.describe_fault("union_tag_invalid", context, path, given[tag]))
     keys: list[Any] = list(given) if isinstance(given, dict) else []  # pyright: ignore[reportUnknownArgumentType]
     near = nearest(tag, [key for key in keys if isinstance(key, str)], 1)
     return _unknown((*path, near[0]), [tag]) if near else Fault((*path, tag), messages.MISSING)
@@ -157,7 +157,7 @@ def _tag(member: Any, discriminator: str) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Literal else None
 
 
-def parsed(field: str) -> Path:
+def parse_path(field: str) -> Path:
     """instance_types[2] as ("instance_types", 2)."""
     parts: list[str | int] = []
     for piece in field.replace("]", "").replace("[", ".").split("."):
@@ -166,12 +166,14 @@ def parsed(field: str) -> Path:
     return tuple(parts)
 
 
-def replaced(document: Any, path: Path, value: Any) -> Any:
+def replace_value(document: Any, path: Path, value: Any) -> Any:
     """A copy of the document with another value at the path; None leaves the entry out."""
     if isinstance(document, list):
         entries: list[Any] = list(document)  # pyright: ignore[reportUnknownArgumentType]
-        return [replaced(entry, path[1:], value) if index == path[0] else entry for index, entry in enumerate(entries)]
+        return [
+            replace_value(entry, path[1:], value) if index == path[0] else entry for index, entry in enumerate(entries)
+        ]
     rest = {key: entry for key, entry in document.items() if key != path[0]}
     if len(path) == 1:
         return rest if value is None else {**rest, path[0]: value}
-    return {**rest, path[0]: replaced(document[path[0]], path[1:], value)}
+    return {**rest, path[0]: replace_value(document[path[0]], path[1:], value)}

@@ -53,7 +53,7 @@ class Rule:
         return Finding(self.id, self.severity, field, message, fix, self.source, replacement)
 
 
-class Applied(NamedTuple):
+class AppliedFindings(NamedTuple):
     """Findings sorted by what follows from them. `replacements` is by field, None means "leave it out"."""
 
     errors: list[Finding]
@@ -61,10 +61,10 @@ class Applied(NamedTuple):
     replacements: dict[str, object]
 
 
-def apply(findings: Iterable[Finding], strict: bool = False) -> Applied:
+def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
     """Sorts findings: a `reject` is an error, the others are warnings, and a `translate` gives the value to
     use. `strict` makes everything an error."""
-    applied = Applied([], [], {})
+    applied = AppliedFindings([], [], {})
     for finding in findings:
         if strict or finding.severity == "reject":
             applied.errors.append(finding)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .redaction import MAY_BE_SECRET, redacted
+from .redaction import MAY_BE_SECRET, redact
 
 SHOWN_MAX = 60
 _HIDDEN = ("env", "secrets", "labels", "command")
@@ -57,7 +57,7 @@ _OWN_VALUE = ("missing", "too_short", "too_long", "string_unicode")
 """The words say all that there is to say of the value."""
 
 
-def explained(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], value: Any) -> str:
+def describe_fault(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], value: Any) -> str:
     """The words for one fault of pydantic's, `, is <value>` included."""
     known = _WORDS.get(kind, f"does not fit ({kind})")
     words = known if isinstance(known, str) else known(limits)
@@ -111,9 +111,9 @@ def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> st
     return f"; known: {', '.join(known)}" if known and (most is None or len(known) <= most) else ""
 
 
-def name_shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """A name that a user wrote, on one line and not too long."""
-    return _short(redacted(name if name.isprintable() and name else repr(name)))
+    return _short(redact(name if name.isprintable() and name else repr(name)))
 
 
 def _digits(value: int) -> str:

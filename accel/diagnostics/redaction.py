@@ -1,7 +1,7 @@
 """What nobody else may read, inside of any text that is printed or kept: passwords, signatures, tokens and keys.
 
-`redacted` is the only function that takes them out. Commands print through `guarded`, so that whatever is printed has
-passed it; what a user asks for as their own, such as a job's log, is printed to `own(sys.stdout)`.
+`redact` is the only function that takes them out. Commands print through `redact_output`, so that whatever is printed
+has passed it; what a user asks for as their own, such as a job's log, is printed to `own(sys.stdout)`.
 """
 
 import io
@@ -126,7 +126,7 @@ _RULES = (
 )
 
 
-def redacted(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
+def redact(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
     """The text with `by` in the place of what would let its reader in somewhere. What is already so stays as it is.
 
     `public`: anybody may read it, so that what only may be a secret is taken out too.
@@ -137,19 +137,19 @@ def redacted(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
     return text
 
 
-def hidden(value: Any, name: str = "") -> Any:
+def hide_secrets(value: Any, name: str = "") -> Any:
     """JSON values without what variables and fields with the name of a secret hold, nor what follows such an option
     of a command."""
     if isinstance(value, list):
         words = cast(list[Any], value)
         before = ["", *words]
-        return [HIDDEN if _option(at) else hidden(item, name) for at, item in zip(before, words, strict=False)]
+        return [HIDDEN if _option(at) else hide_secrets(item, name) for at, item in zip(before, words, strict=False)]
     if isinstance(value, Mapping):
         inside = cast(Mapping[str, Any], value)
         if set(inside) == {"name", "value"} and SECRET_NAME.search(str(inside["name"])):
             return {**inside, "value": HIDDEN}
-        return {key: HIDDEN if _secret(name, key, item) else hidden(item, key) for key, item in inside.items()}
-    return redacted(value) if isinstance(value, str) else value
+        return {key: HIDDEN if _secret(name, key, item) else hide_secrets(item, key) for key, item in inside.items()}
+    return redact(value) if isinstance(value, str) else value
 
 
 def _secret(of: str, key: str, value: Any) -> bool:
@@ -165,14 +165,14 @@ def _option(word: Any) -> bool:
     return isinstance(word, str) and _OPTION.fullmatch(word) is not None
 
 
-class Guarded(io.TextIOBase):
+class RedactingStream(io.TextIOBase):
     """A stream whose text is redacted. It has no `buffer`, past which click would go."""
 
     def __init__(self, to: TextIO) -> None:
         self.to = to
 
     def write(self, text: str, /) -> int:
-        self.to.write(redacted(text))
+        self.to.write(redact(text))
         return len(text)
 
     def flush(self) -> None:
@@ -197,10 +197,10 @@ class Guarded(io.TextIOBase):
 
 
 @contextmanager
-def guarded() -> Generator[None]:
+def redact_output() -> Generator[None]:
     """Whatever is printed meanwhile is redacted first."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast(TextIO, Guarded(own(stream))) for stream in before)
+    sys.stdout, sys.stderr = (cast(TextIO, RedactingStream(own(stream))) for stream in before)
     try:
         yield
     finally:
@@ -209,4 +209,4 @@ def guarded() -> Generator[None]:
 
 def own(stream: TextIO) -> TextIO:
     """The stream itself, for what its user asked for as it is."""
-    return stream.to if isinstance(stream, Guarded) else stream
+    return stream.to if isinstance(stream, RedactingStream) else stream

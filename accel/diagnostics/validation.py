@@ -11,7 +11,7 @@ from accel.diagnostics import messages
 Path = tuple[str | int, ...]
 
 
-def refused(
+def locate_faults(
     model: type[BaseModel], error: ValidationError, unread: Collection[Path] = ()
 ) -> Iterator[tuple[Path, str]]:
     """Place and line of each fault, but for places that are `unread`: of those it was said already what is wrong."""
@@ -29,7 +29,7 @@ def refused(
             said = f"unknown field{meant or did_you_mean(str(path[-1]), known)}"
         else:
             value = None if fault["loc"][-1:] == ("[key]",) else fault["input"]
-            said = messages.explained(fault["type"], limits, path, value)
+            said = messages.describe_fault(fault["type"], limits, path, value)
             if path == (_ACCELERATOR,) and fault["type"].startswith("model"):
                 said += _gpus(value) or ""
         yield path, f"{place_name(path)}: {said}"
@@ -66,7 +66,7 @@ def path_of(text: str) -> Path:
 
 def place_name(path: Path) -> str:
     """The other way round, and short."""
-    return messages.name_shown(".".join(str(part) for part in path))
+    return messages.printable_name(".".join(str(part) for part in path))
 
 
 def inside(annotation: Any) -> Any:

@@ -4,6 +4,6 @@ A function takes names, numbers and lists and gives the Findings; apply() sorts 
 path in front of a finding's field. table.py lists every rule.
 """
 
-from accel.diagnostics.findings import Applied, Finding, Rule, Severity, apply, under
+from accel.diagnostics.findings import AppliedFindings, Finding, Rule, Severity, apply, under
 
-__all__ = ["Applied", "Finding", "Rule", "Severity", "apply", "under"]
+__all__ = ["AppliedFindings", "Finding", "Rule", "Severity", "apply", "under"]

@@ -16,7 +16,7 @@ from pydantic import Field
 from accel.diagnostics.findings import Finding
 from accel.rules.aws import monitoring as rules
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 from . import policies, queue_age_function
 from .dashboard import JOB_EVENTS
@@ -166,7 +166,7 @@ def queue_age(
     )
     role = aws.iam.Role(
         name,
-        assume_role_policy=policies.assumed_by("lambda.amazonaws.com"),
+        assume_role_policy=policies.trust_policy("lambda.amazonaws.com"),
         description="Lambda: the age of waiting Batch jobs",
         permissions_boundary=grants.permissions_boundary,
         opts=self.child(),
@@ -226,5 +226,5 @@ def _policy(namespace: str, log: aws.cloudwatch.LogGroup) -> pulumi.Output[str]:
     return policies.document(
         policies.allow(["batch:ListJobs"], "*"),
         policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition),
-        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], joined(log.arn, ":*")),
+        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], join(log.arn, ":*")),
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pulumi
 
-from ..base import Component, joined
+from ..base import Component, join
 from ..sdk import aws
 
 
@@ -28,4 +28,4 @@ def iam_arn(self: Component, kind: Literal["role", "instance-profile"], given: s
     """
     if given is None or given.startswith("arn:"):
         return given
-    return joined("arn:", partition(self), ":iam::", account_id(self), f":{kind}/", given.removeprefix("/"))
+    return join("arn:", partition(self), ":iam::", account_id(self), f":{kind}/", given.removeprefix("/"))

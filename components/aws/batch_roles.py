@@ -13,7 +13,7 @@ from accel.rules.aws import keys, storage
 from accel.rules.aws import secrets as aws_secrets
 from accel.rules.jobs import placeholders
 
-from ..base import Component, Spec, joined, made_of
+from ..base import Component, Spec, join, map_present
 from ..sdk import aws
 from . import policies
 from .bucket_mounts import Access
@@ -109,12 +109,12 @@ def _instance_profile(
     self: Component, name: str, args: BatchRolesArgs, partition: pulumi.Output[str]
 ) -> pulumi.Output[str]:
     role = _role(
-        self, f"{name}-instance", args.spec, policies.assumed_by("ec2.amazonaws.com"), "Batch instances: ECS agent"
+        self, f"{name}-instance", args.spec, policies.trust_policy("ec2.amazonaws.com"), "Batch instances: ECS agent"
     )
     attached = aws.iam.RolePolicyAttachment(
         f"{name}-instance",
         role=role.name,
-        policy_arn=joined("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
+        policy_arn=join("arn:", partition, ":iam::aws:policy/", INSTANCE_POLICY),
         opts=self.child(),
     )
     written = [name for name, access in args.mounted_buckets.items() if access == "read-write"]
@@ -136,15 +136,15 @@ def _instance_profile(
 def _tasks_trust(account: pulumi.Output[str]) -> pulumi.Output[str]:
     # Without the condition another account's ECS could be made to use the role (the confused deputy).
     # Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html
-    return policies.assumed_by("ecs-tasks.amazonaws.com", {"StringEquals": {"aws:SourceAccount": account}})
+    return policies.trust_policy("ecs-tasks.amazonaws.com", {"StringEquals": {"aws:SourceAccount": account}})
 
 
 def _streams(args: BatchRolesArgs) -> pulumi.Output[str] | list[pulumi.Output[str]]:
     """The streams of the log groups that jobs write to: the stack's, and those of its account and region by name."""
-    own = joined(args.log_group_arn, ":log-stream:*")
+    own = join(args.log_group_arn, ":log-stream:*")
     log_group = pulumi.Output.from_input(args.log_group_arn)
-    ground = made_of(log_group, lambda arn: arn.partition(":log-group:")[0])
-    named = [joined(ground, f":log-group:{group}:log-stream:*") for group in args.log_groups]
+    ground = map_present(log_group, lambda arn: arn.partition(":log-group:")[0])
+    named = [join(ground, f":log-group:{group}:log-stream:*") for group in args.log_groups]
     return [own, *named] if named else own
 
 
@@ -182,7 +182,7 @@ def _readable(
         by_action[action].append(arn)
     for name in sorted(each.removeprefix("/") for each in references if not each.startswith("arn:")):
         # The agent looks for it in the job's region.
-        by_action[aws_secrets.PARAMETERS].append(joined("arn:", partition, ":ssm:*:", account, ":parameter/", name))
+        by_action[aws_secrets.PARAMETERS].append(join("arn:", partition, ":ssm:*:", account, ":parameter/", name))
     return [policies.allow([action], arns) for action, arns in by_action.items() if arns]
 
 
@@ -201,7 +201,7 @@ def _job_role(
     if args.code_arn is not None:
         statements.append(policies.allow(["s3:GetObject"], args.code_arn))
     for volume in dict.fromkeys(volume.model_copy(update={"path": "/", "folder": "/"}) for volume in args.efs_volumes):
-        statements.append(_mount(volume, joined("arn:", partition, ":elasticfilesystem:*:", account)))
+        statements.append(_mount(volume, join("arn:", partition, ":elasticfilesystem:*:", account)))
     if statements:
         _policy(self, f"{name}-job", role, statements)
     return role.arn
@@ -216,9 +216,9 @@ def _bucket_statements(
         (read, ["s3:GetObject"], ["s3:ListBucket"]),
         (write, ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], []),
     ):
-        arns = [joined("arn:", partition, ":s3:::", bucket) for bucket in names]
+        arns = [join("arn:", partition, ":s3:::", bucket) for bucket in names]
         if arns:
-            statements.append(policies.allow(on_objects, [joined(arn, "/*") for arn in arns]))
+            statements.append(policies.allow(on_objects, [join(arn, "/*") for arn in arns]))
         if arns and on_bucket:
             statements.append(policies.allow(on_bucket, arns))
     return statements
@@ -245,10 +245,10 @@ def _use(actions: list[str], spec: BatchRolesSpec, *services: str) -> list[polic
 def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:
     """Source: https://docs.aws.amazon.com/efs/latest/ug/access-points-iam-policy.html"""
     actions = ["elasticfilesystem:ClientMount", *([] if volume.read_only else ["elasticfilesystem:ClientWrite"])]
-    file_system = joined(prefix, ":file-system/", volume.file_system)
+    file_system = join(prefix, ":file-system/", volume.file_system)
     if volume.access_point is None:
         return policies.allow(actions, file_system)
-    point = joined(prefix, ":access-point/", volume.access_point)
+    point = join(prefix, ":access-point/", volume.access_point)
     # The region is not known here, and a pattern is compared by ArnLike alone.
     return policies.allow(actions, file_system, Condition={"ArnLike": {"elasticfilesystem:AccessPointArn": point}})
 

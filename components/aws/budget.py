@@ -9,7 +9,7 @@ from accel.diagnostics.findings import Finding, under
 from accel.rules import budgets as rules
 from accel.rules.aws.monitoring import subscriptions
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..budgets import Stop, Thresholds
 from ..sdk import aws
 from . import policies
@@ -104,7 +104,7 @@ class Budget(Component):
             Principal={"Service": "budgets.amazonaws.com"},
             Condition={
                 "StringEquals": {"aws:SourceAccount": account},
-                "ArnLike": {"aws:SourceArn": joined("arn:", partition(self), ":budgets::", account, ":*")},
+                "ArnLike": {"aws:SourceArn": join("arn:", partition(self), ":budgets::", account, ":*")},
             },
         )
         policy = aws.sns.TopicPolicy(name, arn=topic.arn, policy=policies.document(statement), opts=self.child())

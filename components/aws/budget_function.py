@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from accel.budget.acting import Outcome, look
-from accel.budget.levers import FOREIGN, Change, Lever, LeverFailed
+from accel.budget.levers import FOREIGN, Change, Lever, LeverError
 from accel.budget.spending import Limit, Reading
-from accel.budget.state import Moved, State, of_json, to_json
+from accel.budget.state import State, StateConflict, of_json, to_json
 from accel.contract import stop
 
 DESCRIBED_AT_ONCE = 100
@@ -190,7 +190,7 @@ def call_patiently(call: Callable[[], Any]) -> Any:
             return call()
         except (errors.BotoCoreError, errors.ClientError) as error:
             if BUSY not in str(error) or not left:
-                raise LeverFailed(str(error)) from error
+                raise LeverError(str(error)) from error
         time.sleep(PAUSE_S)
     raise AssertionError
 
@@ -229,12 +229,12 @@ class Settings:
     """ARNs of topics that are told what was done."""
 
 
-class Unconfirmed(Exception):
+class UnconfirmedNotification(Exception):
     """AWS Budgets has sent a notification and does not show what it was for: Lambda calls again, twice, and after that
     the schedule does."""
 
 
-class Unfinished(Exception):
+class UnfinishedStop(Exception):
     """Some calls were refused: Lambda calls again, and the schedule after that."""
 
 
@@ -250,10 +250,10 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
     done = look(limits, [read(budgets, settings, name) for name in names], levers(sdk, settings), store, now)
     _tell(sdk, settings, done)
     if done.failures:
-        raise Unfinished("; ".join(done.failures))
+        raise UnfinishedStop("; ".join(done.failures))
     under = [limit.budget for limit in limits if not _known(limit.budget, done.state)] if notified else []
     if under:
-        raise Unconfirmed(f"{', '.join(under)}: notified, and below the line where it stops")
+        raise UnconfirmedNotification(f"{', '.join(under)}: notified, and below the line where it stops")
     return {"done": list(done.done), "stopped": done.state.stopped}
 
 
@@ -311,7 +311,7 @@ class TableStore:
         try:
             self._dynamodb.put_item(TableName=self._table, Item=item, **condition)
         except self._dynamodb.exceptions.ConditionalCheckFailedException:
-            raise Moved("the state of the stop has been changed by somebody else") from None
+            raise StateConflict("the state of the stop has been changed by somebody else") from None
         return seen + 1
 
 

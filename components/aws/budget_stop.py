@@ -17,7 +17,7 @@ from accel.contract import stop
 from accel.diagnostics.findings import Finding
 from accel.rules.aws import monitoring as rules
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 from . import notifications, policies
 from .arns import account_id, partition
@@ -73,14 +73,14 @@ class BudgetStop(Component):
 
     def __init__(self, name: str, args: BudgetStopArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        account, arn = account_id(self), joined("arn:", partition(self))
+        account, arn = account_id(self), join("arn:", partition(self))
         told: list[pulumi.Input[str]] = list(args.topic_arns)
         if args.emails:
             told.append(notifications.topic(self, f"{name}-done", args.emails, (), None).arn)
         log = aws.cloudwatch.LogGroup(name, retention_in_days=args.spec.retention_days, opts=self.child())
         role = aws.iam.Role(
             name,
-            assume_role_policy=policies.assumed_by("lambda.amazonaws.com"),
+            assume_role_policy=policies.trust_policy("lambda.amazonaws.com"),
             description="Lambda: stops the stack when its budget is crossed",
             permissions_boundary=args.permissions_boundary,
             opts=self.child(),
@@ -181,20 +181,20 @@ def _policy(
     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
     looks = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs"]
     row = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [stop.KEY]}}
-    names = [joined(arn, ":budgets::", account, ":budget/", name) for name in args.budget_names.values()]
+    names = [join(arn, ":budgets::", account, ":budget/", name) for name in args.budget_names.values()]
     statements = [
         policies.allow(looks, "*"),
         policies.allow(["batch:UpdateJobQueue"], list(args.queue_arns.values())),
         policies.allow(["batch:UpdateComputeEnvironment"], list(args.environment_arns.values())),
         policies.allow(["dynamodb:GetItem", "dynamodb:PutItem"], args.claim_table_arn, Condition=row),
         policies.allow(["budgets:ViewBudget"], names),
-        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], joined(log.arn, ":*")),
+        policies.allow(["logs:CreateLogStream", "logs:PutLogEvents"], join(log.arn, ":*")),
     ]
     if told:
         statements.append(policies.allow(["sns:Publish"], told))
     if any(limit.running_after_s is not None for limit in args.limits.values()):
         # A job's ARN is its id's: nobody knows it before.
-        jobs = joined(arn, f":batch:{args.region}:", account, ":job/*")
+        jobs = join(arn, f":batch:{args.region}:", account, ":job/*")
         statements.append(policies.allow(["batch:TerminateJob"], jobs))
     return policies.document(*statements)
 

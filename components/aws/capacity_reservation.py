@@ -26,7 +26,7 @@ class CapacityReservationSpec(Spec):
         return rules.target(self.id, self.group_arn)
 
 
-def targeted(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
+def reservation_target(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
     """`capacityReservationSpecification` of a launch template."""
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
         capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(

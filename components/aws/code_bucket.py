@@ -7,7 +7,7 @@ from pydantic import Field
 
 from accel.contract import buckets
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 
 
@@ -68,5 +68,5 @@ class CodeBucket(Component):
         )
         self.bucket = made.id
         self.arn = made.arn
-        self.folder_arn = joined(made.arn, f"/{buckets.CODE}/*")
+        self.folder_arn = join(made.arn, f"/{buckets.CODE}/*")
         self.finish()

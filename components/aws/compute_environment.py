@@ -15,7 +15,7 @@ from accel.rules.aws import environments as rules
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedEnvironment, ignored_properties
+from .adoption import AdoptedEnvironment, ignored_properties
 from .arns import iam_arn
 from .bucket_mounts import Access, bucket_mounts_script
 from .capacity_reservation import CapacityReservationSpec
@@ -97,7 +97,7 @@ class _EnvironmentSpec(Spec):
 
     def _shape(self, kind: str) -> list[Finding]:
         reserved, types = self.capacity_reservation, self.instance_types
-        found = storage.local_nvme(self.local_nvme, types) + storage.mounted(self.buckets, self.image_type)
+        found = storage.local_nvme(self.local_nvme, types) + storage.bucket_mounts(self.buckets, self.image_type)
         found += clusters.cluster(
             kind=kind, placement=self.placement, efa=self.efa, instance_types=types, in_block=self.in_block
         )

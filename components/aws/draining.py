@@ -47,7 +47,7 @@ def batch_of(region: str) -> Any:
     return import_module("boto3").client("batch", region_name=region, config=config)
 
 
-class NotDrained(Exception):
+class DrainError(Exception):
     """Why the environment cannot be deleted now, and what would help."""
 
 
@@ -61,7 +61,7 @@ class Draining:
     say: Callable[[str], None]
 
     def run(self) -> None:
-        """Returns once no queue names it, it is DISABLED, and no job runs on it. Raises NotDrained."""
+        """Returns once no queue names it, it is DISABLED, and no job runs on it. Raises DrainError."""
         if self._settled() is None:
             return
         self._wait(self._naming, "queues that name it", QUEUES_MIN, "take it out of their environments")
@@ -88,7 +88,7 @@ class Draining:
             if not found:
                 return
             if time.monotonic() > until:
-                raise NotDrained(f"{self.name}: after {minutes:g} min there are {what}: {_shown(found)}; {hint}")
+                raise DrainError(f"{self.name}: after {minutes:g} min there are {what}: {_shown(found)}; {hint}")
             if len(found) != said:
                 said = len(found)
                 self.say(f"{self.name}: waiting for {what}: {_shown(found)}")

@@ -17,7 +17,7 @@ from accel.rules.aws.retries import INFRASTRUCTURE
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedDefinition, ignored_properties
+from .adoption import AdoptedDefinition, ignored_properties
 
 
 class ExitRule(Spec):

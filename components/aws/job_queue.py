@@ -16,7 +16,7 @@ from accel.rules.aws import shares as aws_shares
 
 from ..base import Component, Spec
 from ..sdk import aws
-from .adopted import AdoptedQueue, ignored_properties
+from .adoption import AdoptedQueue, ignored_properties
 
 
 class TimeLimit(Spec):

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from accel.rules.aws import keys
 
-from ..base import Component, Spec, made_of
+from ..base import Component, Spec, map_present
 from ..sdk import aws
-from .capacity_reservation import CapacityReservationSpec, market, targeted
+from .capacity_reservation import CapacityReservationSpec, market, reservation_target
 
 ROOT_DEVICE = "/dev/xvda"
 """Root device of the ECS-optimised Amazon Linux 2023 images.
@@ -71,13 +71,13 @@ class LaunchTemplate(Component):
             monitoring=aws.ec2.LaunchTemplateMonitoringArgs(enabled=False),
             user_data=base64.b64encode(user_data([*args.spec.user_data, *args.scripts]).encode()).decode(),
             network_interfaces=list(args.interfaces) or None,
-            capacity_reservation_specification=targeted(args.reservation) if args.reservation else None,
+            capacity_reservation_specification=reservation_target(args.reservation) if args.reservation else None,
             instance_market_options=market(args.reservation) if args.reservation else None,
             tag_specifications=_tagged(args.tags),
             opts=self.child(),
         )
         self.id = template.id
-        self.version = made_of(template.latest_version, str)
+        self.version = map_present(template.latest_version, str)
         self.finish()
 
 

@@ -14,7 +14,7 @@ from accel.diagnostics.findings import Finding
 from accel.rules.aws import keys
 from accel.rules.aws import monitoring as rules
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 from . import notifications, policies
 from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, queue_age, waiting_jobs
@@ -175,7 +175,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
     # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutResourcePolicy.html
     services = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
-    streams = joined(group.arn, ":*")
+    streams = join(group.arn, ":*")
     policy = aws.cloudwatch.LogResourcePolicy(
         f"{name}-events",
         resource_arn=group.arn,
@@ -183,7 +183,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
             policies.allow(["logs:CreateLogStream"], streams, Principal=services),
             policies.allow(
                 ["logs:PutLogEvents"],
-                joined(streams, ":*"),
+                join(streams, ":*"),
                 Principal=services,
                 Condition={"ArnEquals": {"aws:SourceArn": arns[0] if len(arns) == 1 else arns}},
             ),

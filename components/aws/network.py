@@ -13,7 +13,7 @@ from accel.catalog.aws_partitions import endpoint_service
 from accel.diagnostics.findings import Finding
 from accel.rules.aws import network as rules
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 from . import policies
 from .node_cluster import WayOut, default_group
@@ -275,7 +275,7 @@ def _flow_logs(self: Component, name: str, args: NetworkArgs, vpc: aws.ec2.Vpc, 
     group = aws.cloudwatch.LogGroup(f"{name}-flow", retention_in_days=days, opts=self.child())
     role = aws.iam.Role(
         f"{name}-flow",
-        assume_role_policy=policies.assumed_by("vpc-flow-logs.amazonaws.com"),
+        assume_role_policy=policies.trust_policy("vpc-flow-logs.amazonaws.com"),
         permissions_boundary=args.permissions_boundary,
         opts=self.child(),
     )
@@ -285,7 +285,7 @@ def _flow_logs(self: Component, name: str, args: NetworkArgs, vpc: aws.ec2.Vpc, 
         policy=policies.document(
             policies.allow(
                 ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"],
-                [group.arn, joined(group.arn, ":*")],
+                [group.arn, join(group.arn, ":*")],
             )
         ),
         opts=self.child(),

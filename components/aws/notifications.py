@@ -101,7 +101,7 @@ def _publisher(
     condition = {"ArnEquals": {"aws:SourceArn": rule_arns}, "StringEquals": {"aws:SourceAccount": account}}
     role = aws.iam.Role(
         f"{name}-publish",
-        assume_role_policy=policies.assumed_by("events.amazonaws.com", condition),
+        assume_role_policy=policies.trust_policy("events.amazonaws.com", condition),
         description="EventBridge: job events to the topic",
         permissions_boundary=grants.permissions_boundary,
         opts=self.child(),

@@ -18,7 +18,7 @@ def allow(actions: list[str], resources: Any, **rest: Any) -> Statement:
     return {"Effect": "Allow", "Action": actions, "Resource": resources, **rest}
 
 
-def assumed_by(service: str, condition: Any = None) -> pulumi.Output[str]:
+def trust_policy(service: str, condition: Any = None) -> pulumi.Output[str]:
     """A trust policy for one AWS service."""
     statement: dict[str, Any] = {
         "Effect": "Allow",

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 from pydantic import Field
 
-from accel.contract.published import FOLDER
+from accel.contract.target_layout import FOLDER
 
 from ..base import Component, Spec
 from ..sdk import aws

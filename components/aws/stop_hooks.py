@@ -12,7 +12,7 @@ import pulumi
 
 from accel.contract import stop
 
-from ..base import joined
+from ..base import join
 
 TAG = "accel:budget-stop"
 """On what a budget stops: <region>/<claim table>, where the stop is told."""
@@ -20,13 +20,13 @@ READS = ("dynamodb:GetItem",)
 """What whoever deploys has to be allowed of the claim table."""
 
 
-class Stopped(Exception):
+class StoppedStackError(Exception):
     """The stack is stopped, and the change would undo it."""
 
 
 def tag_of(region: str, table: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
     """The tag under which the hook finds the table."""
-    return {TAG: joined(region, "/", table)}
+    return {TAG: join(region, "/", table)}
 
 
 def stop_hooks() -> pulumi.ResourceHookBinding:
@@ -38,7 +38,7 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
             tags: Mapping[str, str] = (inputs or {}).get("tags") or {}
             region, _, table = tags.get(TAG, "").partition("/")
             if why := table and reason(region, table):
-                raise Stopped(
+                raise StoppedStackError(
                     f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
                     "`stacks budget resume` takes the stop back, then deploy again"
                 )
@@ -65,7 +65,7 @@ def reason(region: str, table: str) -> str | None:
     return item[stop.STOPPED]["S"] if stop.STOPPED in item else None
 
 
-def joined_hooks(first: pulumi.ResourceHookBinding, second: pulumi.ResourceHookBinding) -> pulumi.ResourceHookBinding:
+def join_hooks(first: pulumi.ResourceHookBinding, second: pulumi.ResourceHookBinding) -> pulumi.ResourceHookBinding:
     """Both, the first one's before the second one's."""
     kinds = ("before_create", "after_create", "before_update", "after_update", "before_delete", "after_delete")
     both = {kind: [*(getattr(first, kind) or ()), *(getattr(second, kind) or ())] for kind in (*kinds, "on_error")}

@@ -16,7 +16,7 @@ from pydantic import Field
 from accel.contract import stop
 from accel.contract.submissions import DIGEST, STACK_TAG, own_definition
 
-from ..base import Component, Spec, joined
+from ..base import Component, Spec, join
 from ..sdk import aws
 from . import policies
 
@@ -103,7 +103,7 @@ class SubmitPolicy(Component):
         partition = aws.get_partition_output(opts=invoke).partition
 
         def arn(service: str, rest: str) -> pulumi.Output[str]:
-            return joined("arn:", partition, f":{service}:{args.region}:", account, f":{rest}")
+            return join("arn:", partition, f":{service}:{args.region}:", account, f":{rest}")
 
         named = [form for each in args.definition_arns for form in _both(each)]
         arns = [*args.queue_arns, *named]
@@ -127,7 +127,7 @@ class SubmitPolicy(Component):
 def _both(arn: pulumi.Input[str]) -> list[pulumi.Input[str]]:
     # A request that names no revision is held against the bare ARN, whatever the guide says
     # (https://github.com/aws/aws-cdk/issues/26128), one that does against the revision's.
-    return [arn, joined(arn, ":*")]
+    return [arn, join(arn, ":*")]
 
 
 def _submit(arns: list[Any]) -> policies.Statement:
@@ -141,9 +141,9 @@ def _rest(
     log_groups: Sequence[pulumi.Input[str]],
 ) -> list[policies.Statement]:
     """All but the queues and definitions. `batch`: an ARN of Batch as far as the kind of resource."""
-    streams = [joined(group, ":log-stream:*") for group in log_groups]
-    own = _both(joined(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
-    jobs, stack = joined(batch, "job/*"), args.spec.definition_prefix
+    streams = [join(group, ":log-stream:*") for group in log_groups]
+    own = _both(join(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
+    jobs, stack = join(batch, "job/*"), args.spec.definition_prefix
     statements = [
         # A job's own definition, and the tags of both; a request with tags asks for TagResource besides.
         policies.allow(["batch:SubmitJob", "batch:TagResource"], own),
@@ -177,7 +177,7 @@ def _rest(
         # Of the group, whose ARN AWS has with and without what stands for its streams.
         # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html
         policies.allow(["logs:FilterLogEvents"], [form for group in log_groups for form in _both(group)]),
-        policies.allow(["ssm:GetParametersByPath"], [published, joined(published, "/*")]),
+        policies.allow(["ssm:GetParametersByPath"], [published, join(published, "/*")]),
     ]
     if args.claim_table_arn is not None:
         statements.append(policies.allow(["dynamodb:GetItem"], args.claim_table_arn))

@@ -10,7 +10,7 @@ from pydantic import Field
 from ..base import Component, Spec, once
 from .firewalls import among
 from .job_bucket import JobBucketSpec, job_bucket, job_roles
-from .services import enabled
+from .services import enable_services
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 TAG = "accel-batch"
@@ -56,7 +56,7 @@ class BatchJobs(Component):
 
     def __init__(self, name: str, args: BatchJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, SERVICES)
+        services = enable_services(self, name, args.project, SERVICES)
         bucket = job_bucket(self, name, args.spec.bucket, args.project, args.region)
         account = VmAccount(
             name, VmAccountArgs(spec=args.spec.account, project=args.project, roles=[REPORTER]), self.child()

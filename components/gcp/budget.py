@@ -15,10 +15,10 @@ from accel.rules import budgets
 from accel.rules.aws import monitoring
 from accel.rules.gcp import budgets as rules
 
-from ..base import Component, Spec, made_of
+from ..base import Component, Spec, map_present
 from ..budgets import Stop, Thresholds
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 
 PUBLISHER = "serviceAccount:billing-budget-alert@system.gserviceaccount.com"
 """Who publishes what budgets say. Source: https://docs.cloud.google.com/organization-policy/restrict-domains"""
@@ -119,7 +119,7 @@ class GcpBudget(Component):
     def __init__(self, name: str, args: GcpBudgetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec
-        services = enabled(
+        services = enable_services(
             self, name, args.project, ["billingbudgets", *(["monitoring"] if spec.recipients.emails else [])]
         )
         after = self.child(depends_on=services)
@@ -151,7 +151,7 @@ class GcpBudget(Component):
         )
         self.name = pulumi.Output.from_input(shown)
         # billingAccounts/<a>/budgets/<b>, whose last part is what its messages say.
-        self.id = made_of(made.name, lambda full: full.rpartition("/")[2])
+        self.id = map_present(made.name, lambda full: full.rpartition("/")[2])
         self.finish()
 
 

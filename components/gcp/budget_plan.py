@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..base import Component, Spec, joined, once
+from ..base import Component, Spec, join, once
 from ..sdk import gcp
 from .budget_function.plan import PLAN
 
@@ -48,7 +48,7 @@ class BudgetPlan(Component):
             content_type="application/json",
             opts=self.child(depends_on=granted),
         )
-        self.source = once(joined("gs://", args.bucket, "/", made.name), made.id)
+        self.source = once(join("gs://", args.bucket, "/", made.name), made.id)
         self.finish()
 
 

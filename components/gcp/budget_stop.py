@@ -11,7 +11,7 @@ from pydantic import Field
 
 import accel.budget
 
-from ..base import Component, Spec, made_of, once
+from ..base import Component, Spec, map_present, once
 from ..sdk import gcp
 from . import budget_function
 from .budget import PUBLISHER
@@ -21,7 +21,7 @@ from .budget_plan import writes
 from .cloud_function import FunctionArgs, FunctionSource, function, invoker, packages
 from .job_bucket import unfinished_uploads
 from .service_accounts import custom_role
-from .services import enabled
+from .services import enable_services
 
 TIMEOUT_S = 300
 """Less than the lease of a stop (accel.budget.acting), and than the most that Google lets it take. Source:
@@ -101,7 +101,7 @@ class GcpBudgetStop(Component):
 
     def __init__(self, name: str, args: GcpBudgetStopArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, SERVICES)
+        services = enable_services(self, name, args.project, SERVICES)
         after = self.child(depends_on=services)
         topic = gcp.pubsub.Topic(name, project=args.project, opts=after)
         admitted = gcp.pubsub.TopicIAMMember(
@@ -133,7 +133,7 @@ class GcpBudgetStop(Component):
         # As the budget wants it, projects/<p>/topics/<t>, once budgets may publish to it.
         self.topic = once(topic.id, admitted.id)
         self.bucket = bucket.name
-        self.stop = made_of(bucket.name, lambda known: f"gs://{known}/{STOP}")
+        self.stop = map_present(bucket.name, lambda known: f"gs://{known}/{STOP}")
         self.email = account.email
         self.member = account.member
         # projects/<p>/locations/<l>/functions/<f>

@@ -14,7 +14,7 @@ from accel.rules.gke import access as access_rules
 from accel.rules.gke import clusters as rules
 from accel.rules.gke import maintenance as maintenance_rules
 
-from ..base import Component, Name, Spec, made_of
+from ..base import Component, Name, Spec, map_present
 from ..sdk import gcp
 
 _Day = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
@@ -174,7 +174,7 @@ class GkeCluster(Component):
         self.endpoint = cluster.endpoint
         # The certificate is public; what would be secret beside it, a client's key, is never issued.
         self.ca_certificate = pulumi.Output.unsecret(
-            made_of(cluster.master_auth, lambda auth: cast(str, auth.cluster_ca_certificate))
+            map_present(cluster.master_auth, lambda auth: cast(str, auth.cluster_ca_certificate))
         )
         self.workload_pool = cluster.id.apply(lambda _: f"{args.project}.svc.id.goog")
         self.finish()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..base import Component, joined, once
+from ..base import Component, join, once
 from ..sdk import gcp
 from .job_bucket import JobBucketSpec, job_bucket
 
@@ -40,7 +40,7 @@ class CodeBucket(Component):
                 f"{name}-{key}",
                 bucket=bucket.name,
                 role="roles/storage.objectViewer",
-                member=joined("serviceAccount:", email),
+                member=join("serviceAccount:", email),
                 opts=self.child(),
             ).id
             for key, email in args.readers.items()

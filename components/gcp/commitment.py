@@ -10,7 +10,7 @@ from pydantic import Field
 
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
-from accel.catalog.gcp_commitments import committed
+from accel.catalog.gcp_commitments import commitment_price
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp import capacity, commitments, machines
 
@@ -89,7 +89,7 @@ class CommitmentSpec(Spec):
         if any(each.severity == "reject" for each in named):
             return found
         needed = bool(self.committed.accelerators or self.committed.local_ssd_gib)
-        return found + commitments.attached(self.reservation, needed=needed)
+        return found + commitments.attached_reservation(self.reservation, needed=needed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class Commitment(Component):
             # Google deletes none: a deletion would only forget it, and a replacement buy a second one.
             opts=self.child(protect=True, retain_on_delete=True),
         )
-        price = committed(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
+        price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
         self.name = made.name
         self.region = pulumi.Output.from_input(spec.region)
         self.plan = pulumi.Output.from_input(spec.plan)
@@ -148,7 +148,7 @@ class Commitment(Component):
 def purchase_summary(spec: CommitmentSpec) -> str:
     """What the purchase costs and when it pays, in one line."""
     years = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}[spec.plan]
-    price = committed(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
+    price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
     first = f"this buys a commitment of {years} in {spec.region}, which cannot be cancelled"
     if price is None or spec.count is None:
         return f"{first}; what it costs, and when it pays, is {UNKNOWN} here: look at Google's price list"

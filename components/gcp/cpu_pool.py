@@ -9,7 +9,7 @@ from accel.diagnostics.findings import Finding
 from accel.rules.gke import nodes
 
 from ..base import Component
-from .pool_base import PoolArgs, autoscaled, compact, node_pool
+from .pool_base import PoolArgs, autoscaling, compact, node_pool
 from .pool_spec import PoolSpec
 
 
@@ -61,7 +61,7 @@ class CpuPool(Component):
             name,
             spec,
             args,
-            autoscaling=autoscaled(spec, spec.max_nodes, policy),
+            autoscaling=autoscaling(spec, spec.max_nodes, policy),
             placement=compact(spec.compact_placement, spec.placement_policy),
             node={},
         )

@@ -6,7 +6,7 @@ import pulumi
 
 from ..base import Component
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 
 
 def expiring(
@@ -22,7 +22,7 @@ def expiring(
         delete_protection_state=f"DELETE_PROTECTION_{'ENABLED' if protect else 'DISABLED'}",
         # The provider's own default leaves it behind.
         deletion_policy="DELETE",
-        opts=component.child(protect=protect, depends_on=enabled(component, name, project, ["firestore"])),
+        opts=component.child(protect=protect, depends_on=enable_services(component, name, project, ["firestore"])),
     )
     gcp.firestore.Field(
         f"{name}-expiry",

@@ -38,7 +38,7 @@ class FutureReservationSpec(ReservedSpec):
     def findings(self) -> list[Finding]:
         found = super().findings()
         when = capacity.window(self.start_time, self.end_time, self.duration_s)
-        found += when + capacity.delivered(self.reservation_name, self.name_prefix)
+        found += when + capacity.delivered_name(self.reservation_name, self.name_prefix)
         found += capacity.binding(self.planning_status, self.i_understand_this_is_a_purchase)
         if any(each.severity == "reject" for each in found):
             return found

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 from accel.rules.gcp import vms
 
 from ..base import Spec

@@ -19,7 +19,7 @@ from accel.rules.gke import sharing as gke_sharing
 
 from ..base import Component, Spec
 from ..sdk import gcp
-from .pool_base import PoolArgs, autoscaled, compact, node_pool
+from .pool_base import PoolArgs, autoscaling, compact, node_pool
 from .pool_spec import PoolSpec
 
 Driver = Literal["default", "latest", "daemonset", "operator"]
@@ -106,7 +106,7 @@ class GpuPoolSpec(PoolSpec):
             secure_boot=self.secure_boot,
         )
         if self.queued_provisioning:
-            found += capacity.queued(self.capacity)
+            found += capacity.queued_provisioning(self.capacity)
         if self.compact_placement:
             most = self.most_nodes(self.zone_count or 1)
             found += nodes.compact(
@@ -172,7 +172,7 @@ class GpuPool(Component):
             name,
             spec,
             args,
-            autoscaling=autoscaled(spec, spec.max_nodes, "ANY"),
+            autoscaling=autoscaling(spec, spec.max_nodes, "ANY"),
             placement=compact(spec.compact_placement, spec.placement_policy),
             queued=spec.queued_provisioning,
             node={"guest_accelerators": [_accelerator(spec)]},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..base import Component, made_of
+from ..base import Component, map_present
 from ..sdk import gcp
 from .gpu_vm_parts import parts
 from .gpu_vm_spec import GpuVmSpec
@@ -63,7 +63,7 @@ class GpuVm(Component):
         self.accelerator = pulumi.Output.from_input(spec.accelerator_type)
         self.gpus = pulumi.Output.from_input(spec.gpus)
         self.ready = pulumi.Output.from_input(READY)
-        self.ssh_command = made_of(made.name, lambda known: ssh_command(known, args.project, spec.zone))
+        self.ssh_command = map_present(made.name, lambda known: ssh_command(known, args.project, spec.zone))
         self.finish()
 
 

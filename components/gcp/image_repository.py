@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..base import Component, Spec
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 
 _DAY_S = 24 * 3600
 
@@ -55,7 +55,7 @@ class ImageRepository(Component):
         super().__init__(name, args.spec, opts)
         spec = args.spec
         location = spec.location or args.region
-        services = enabled(self, name, args.project, ["artifactregistry"])
+        services = enable_services(self, name, args.project, ["artifactregistry"])
         made = gcp.artifactregistry.Repository(
             name,
             project=args.project,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from accel.contract import buckets
 
-from ..base import Component, Spec, made_of
+from ..base import Component, Spec, map_present
 from ..sdk import gcp
 
 WRITES, READS = "roles/storage.objectUser", ("roles/storage.objectViewer",)
@@ -70,7 +70,7 @@ def job_roles(
     condition = gcp.storage.BucketIAMMemberConditionArgs(
         title="accel: what jobs may write",
         description="neither targets, queues and records nor code",
-        expression=made_of(bucket, written_by_jobs),
+        expression=map_present(bucket, job_write_condition),
     )
     granted = [(name, writes, condition), *((f"{name}-{role.rpartition('.')[2]}", role, None) for role in reads)]
     return [
@@ -81,7 +81,7 @@ def job_roles(
     ]
 
 
-def written_by_jobs(bucket: str) -> str:
+def job_write_condition(bucket: str) -> str:
     """The condition under which jobs may write to an object. It needs uniform bucket-level access, and has at most 12
     logical operators. Sources: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
     https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas"""

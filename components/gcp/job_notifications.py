@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..base import Component, Spec, once
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 
 
 class JobNotificationsSpec(Spec):
@@ -39,7 +39,7 @@ class JobNotifications(Component):
 
     def __init__(self, name: str, args: JobNotificationsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, ["pubsub"])
+        services = enable_services(self, name, args.project, ["pubsub"])
         kept = args.spec.retention_s
         topic = gcp.pubsub.Topic(
             name,

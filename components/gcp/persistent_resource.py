@@ -11,13 +11,13 @@ from pydantic import Field
 from accel.catalog import UnknownName
 from accel.catalog import accelerator as accelerator_named
 from accel.catalog import machine as machine_named
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 from accel.diagnostics.findings import Finding, under
 from accel.rules.gcp import job_services as rules
 
 from ..base import Component, Name, Spec
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 from .timeouts import long
 
 
@@ -36,7 +36,7 @@ class PersistentPoolSpec(Spec):
     )
 
     def findings(self) -> list[Finding]:
-        return rules.kept_machine(self.machine_type, self.accelerator, self.accelerator_count) + rules.replicas(
+        return rules.persistent_machine(self.machine_type, self.accelerator, self.accelerator_count) + rules.replicas(
             self.replicas, self.min_replicas, self.max_replicas
         )
 
@@ -96,7 +96,7 @@ class PersistentResource(Component):
 
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, ["aiplatform"])
+        services = enable_services(self, name, args.project, ["aiplatform"])
         spec, attachment = args.spec, args.network_attachment
         made = gcp.vertex.AiPersistentResource(
             name,

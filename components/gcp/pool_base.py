@@ -151,7 +151,7 @@ def _upgrade(upgrade: SurgeSpec | BlueGreenSpec) -> gcp.container.NodePoolUpgrad
     )
 
 
-def autoscaled(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.NodePoolAutoscalingArgs:
+def autoscaling(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.NodePoolAutoscalingArgs:
     """The limits of the autoscaler, in all zones together or in each."""
     if spec.limits == "per-zone":
         return gcp.container.NodePoolAutoscalingArgs(

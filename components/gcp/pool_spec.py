@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from accel.catalog.gke_machines import local_ssds_included
+from accel.catalog.gke_machines import included_local_ssds
 from accel.contract.gke import Taint
 from accel.diagnostics.findings import Finding
 from accel.rules.gke import capacity as gke_capacity
@@ -136,7 +136,7 @@ class PoolSpec(Spec):
         """Local SSDs that back ephemeral storage. Those that a machine has by nature do, unless given as raw disks."""
         if self.local_ssds:
             return self.local_ssds.count if self.local_ssds.use == "ephemeral" else 0
-        return local_ssds_included(self.machine_type)
+        return included_local_ssds(self.machine_type)
 
     def pool_findings(self, *, max_nodes: int) -> list[Finding]:
         """Of the fields that every kind has."""
@@ -164,7 +164,7 @@ class PoolSpec(Spec):
         if self.local_ssds:
             found += nodes.local_ssds(self.local_ssds.count, self.machine_type)
         if self.preloaded_images:
-            found += nodes.preloaded(self.image_streaming)
+            found += nodes.preloaded_images(self.image_streaming)
         return found
 
     def flex_findings(self, hosts: int = 1) -> list[Finding]:

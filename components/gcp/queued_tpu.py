@@ -13,7 +13,7 @@ from accel.contract import buckets
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp import labels, tpu_vms
 
-from ..base import Component, joined
+from ..base import Component, join
 from ..sdk import gcp
 from .slice_spec import SliceSpec
 from .tpu_vm import node_id
@@ -89,7 +89,7 @@ class QueuedTpu(Component):
             opts=self.child(hooks=args.hooks, delete_before_replace=True),
         )
         ids = [node] if spec.slices == 1 else [f"{node}-{index}" for index in range(spec.slices)]
-        self.declaration = joined("gs://", args.bucket, "/", made.name)
+        self.declaration = join("gs://", args.bucket, "/", made.name)
         self.zone = pulumi.Output.from_input(spec.zone)
         self.nodes = pulumi.Output.from_input(ids)
         self.accelerator_type = pulumi.Output.from_input(spec.slice.name)
@@ -109,7 +109,7 @@ def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping
         "runtimeVersion": spec.runtime,
         "networkConfig": {"network": wired["network"], "enableExternalIps": spec.external_address},
         "serviceAccount": {"email": wired["service_account"], "scope": SCOPES},
-        "labels": labels.translated({**args.stack_labels, **spec.labels}),
+        "labels": labels.gcp_labels({**args.stack_labels, **spec.labels}),
         "metadata": metadata(spec.metadata, startup_script=spec.startup_script),
         **({"description": spec.description} if spec.description else {}),
         **({"tags": spec.tags} if spec.tags else {}),

@@ -15,7 +15,7 @@ from ..sdk import gcp
 from .budget_plan import writes
 from .cloud_function import FunctionArgs, FunctionSource, function, invoker
 from .service_accounts import custom_role
-from .services import enabled
+from .services import enable_services
 
 ENTRY = "reconcile"
 TIMEOUT_S = 300
@@ -90,7 +90,7 @@ class ReconcileFunction(Component):
 
     def __init__(self, name: str, args: ReconcileFunctionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, SERVICES)
+        services = enable_services(self, name, args.project, SERVICES)
         account = gcp.serviceaccount.Account(
             name, project=args.project, display_name="moves jobs and TPUs on", opts=self.child()
         )

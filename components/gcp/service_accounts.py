@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp import accounts as rules
 
-from ..base import Component, Spec, joined, once
+from ..base import Component, Spec, join, once
 from ..sdk import gcp
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
@@ -163,7 +163,7 @@ class WorkloadServiceAccount(Component):
             f"{name}-workload-identity",
             service_account_id=account.name,
             role="roles/iam.workloadIdentityUser",
-            member=joined("serviceAccount:", args.workload_pool, f"[{spec.namespace}/{spec.service_account}]"),
+            member=join("serviceAccount:", args.workload_pool, f"[{spec.namespace}/{spec.service_account}]"),
             opts=self.child(),
         )
         for role in dict.fromkeys(spec.roles):

@@ -16,7 +16,7 @@ resourceGoogleProjectServiceRead in
 https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go"""
 
 
-def enabled(
+def enable_services(
     self: Component, name: str, project: str, services: Iterable[str], after: Iterable[pulumi.Resource] = ()
 ) -> list[gcp.projects.Service]:
     """Enables APIs of the project, by the first part of their names; what needs one depends on it. They stay on when
@@ -62,8 +62,8 @@ class Services(Component):
     def __init__(self, name: str, args: ServicesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         wanted = sorted({*args.spec.services, READS})
-        first = enabled(self, name, args.project, [READS])
-        made = first + enabled(self, name, args.project, [each for each in wanted if each != READS], first)
+        first = enable_services(self, name, args.project, [READS])
+        made = first + enable_services(self, name, args.project, [each for each in wanted if each != READS], first)
         # Not known before all of them are there: ids, and not the names that are said above.
         self.enabled = pulumi.Output.all(*(each.id for each in made)).apply(lambda _: wanted)
         self.finish()

@@ -33,7 +33,7 @@ OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"
 """As gcloud reads it: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
 
-class Stopped(Exception):
+class StoppedStackError(Exception):
     """The stack is stopped, and the change would undo it."""
 
 
@@ -52,7 +52,7 @@ class StopHooks:
     async def _before(self, args: pulumi.ResourceHookArgs) -> None:
         where = await self.where.future() if self.where else None
         if why := where and reason(where):
-            raise Stopped(
+            raise StoppedStackError(
                 f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
                 "`stacks budget resume` takes the stop back, then deploy again"
             )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..base import Component, Spec
 from ..sdk import gcp
-from .services import enabled
+from .services import enable_services
 
 
 class TensorboardSpec(Spec):
@@ -38,7 +38,7 @@ class Tensorboard(Component):
 
     def __init__(self, name: str, args: TensorboardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        services = enabled(self, name, args.project, ["aiplatform"])
+        services = enable_services(self, name, args.project, ["aiplatform"])
         made = gcp.vertex.AiTensorboard(
             name,
             project=args.project,

@@ -15,7 +15,7 @@ from accel.rules.gke import nodes, tpus
 
 from ..base import Component
 from ..sdk import gcp
-from .pool_base import PoolArgs, autoscaled, node_pool
+from .pool_base import PoolArgs, autoscaling, node_pool
 from .pool_spec import PoolSpec
 
 
@@ -84,7 +84,7 @@ class TpuPool(Component):
             name,
             spec,
             args,
-            autoscaling=_slice(spec) if several else autoscaled(spec, spec.most, "ANY"),
+            autoscaling=_slice(spec) if several else autoscaling(spec, spec.most, "ANY"),
             placement=_placement(spec) if several else None,
             node={},
         )

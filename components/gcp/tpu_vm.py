@@ -11,7 +11,7 @@ from pydantic import Field
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp import tpu, tpu_vms
 
-from ..base import Component, Name, Spec, made_of
+from ..base import Component, Name, Spec, map_present
 from ..sdk import gcp
 from .slice_spec import SliceSpec
 from .timeouts import long
@@ -118,7 +118,9 @@ class TpuVm(Component):
         self.topology = pulumi.Output.from_input(own.topology)
         self.worker_count = pulumi.Output.from_input(own.hosts)
         self.chips = pulumi.Output.from_input(own.chips)
-        self.ssh_commands = made_of(made.name, lambda known: ssh_commands(known, args.project, spec.zone, own.hosts))
+        self.ssh_commands = map_present(
+            made.name, lambda known: ssh_commands(known, args.project, spec.zone, own.hosts)
+        )
         self.finish()
 
 

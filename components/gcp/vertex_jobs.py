@@ -10,7 +10,7 @@ from pydantic import Field
 from ..base import Component, Spec, once
 from .job_bucket import READS, WRITES, JobBucketSpec, job_bucket, job_roles
 from .service_accounts import repository_role
-from .services import enabled
+from .services import enable_services
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 SERVICES = ("aiplatform", "compute", "logging", "artifactregistry")
@@ -61,7 +61,7 @@ class VertexJobs(Component):
     def __init__(self, name: str, args: VertexJobsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
         spec = args.spec
-        services = enabled(self, name, args.project, SERVICES)
+        services = enable_services(self, name, args.project, SERVICES)
         bucket = job_bucket(self, name, spec.bucket, args.project, args.region)
         account = VmAccount(name, VmAccountArgs(spec=spec.account, project=args.project, roles=[USER]), self.child())
         # TensorBoard's page asks for this role, even for the whole project. Under the jobs' condition it has no bucket.

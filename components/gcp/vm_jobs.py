@@ -11,7 +11,7 @@ from pydantic import Field
 
 from accel.contract import buckets
 
-from ..base import Component, Spec, made_of, once
+from ..base import Component, Spec, map_present, once
 from ..sdk import gcp
 from .firewalls import among
 from .job_bucket import JobBucketSpec, job_bucket, job_roles
@@ -182,5 +182,5 @@ class BucketTargets(Component):
                 opts=self.child(),
             )
         bucket = pulumi.Output.from_input(args.bucket)
-        self.source = made_of(bucket, lambda known: f"gs://{known}/{args.spec.folder}")
+        self.source = map_present(bucket, lambda known: f"gs://{known}/{args.spec.folder}")
         self.finish()

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from accel.diagnostics.faults import several
 
 from ..base import Component, Spec
-from .objects import Document, registered
+from .objects import Document, register
 
 MANIFESTS = {
     "kueue": "https://github.com/kubernetes-sigs/kueue/releases/download/v{version}/manifests.yaml",
@@ -30,7 +30,7 @@ _LAST = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Vali
 _TIMEOUT_S = 60
 
 
-class ReleaseRefused(Exception):
+class ReleaseError(Exception):
     """A manifest that cannot be had, is not the one that was pinned, or is no manifest."""
 
 
@@ -91,17 +91,17 @@ class ReleaseBundle(Component):
 
     def _register(self, name: str, document: Document, before: list[pulumi.Resource]) -> pulumi.Resource:
         # Released objects name each other by constants, which the engine cannot follow.
-        return registered(f"{name}-{identity(document)}", document, self.child(depends_on=before))
+        return register(f"{name}-{identity(document)}", document, self.child(depends_on=before))
 
 
 def manifest(spec: ReleaseBundleSpec, cache: Path | None = None) -> str:
-    """The text of the manifest, from `path`, the cache or the network. Raises ReleaseRefused."""
+    """The text of the manifest, from `path`, the cache or the network. Raises ReleaseError."""
     told = f"{spec.release} {spec.pinned}"
     if spec.path:
         try:
             return _checked(Path(spec.path).read_bytes(), spec.sha256, f"{told}: {spec.path}")
         except OSError as error:
-            raise ReleaseRefused(f"{told}: {spec.path}: {error.strerror}") from None
+            raise ReleaseError(f"{told}: {spec.path}: {error.strerror}") from None
     kept = (cache or Path(platformdirs.user_cache_dir("accel")) / "releases") / f"{spec.sha256}.yaml"
     if kept.exists():
         return _checked(kept.read_bytes(), spec.sha256, f"{told}: {kept}")
@@ -120,22 +120,22 @@ def _fetched(url: str, told: str) -> bytes:
             return answer.read()
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
-        raise ReleaseRefused(f"{told}: {url}: {reason}; name a file that you have by path") from None
+        raise ReleaseError(f"{told}: {url}: {reason}; name a file that you have by path") from None
 
 
 def _checked(content: bytes, wanted: str | None, told: str) -> str:
     is_ = hashlib.sha256(content).hexdigest()
     if is_ != wanted:
-        raise ReleaseRefused(f"{told}: has sha256 {is_}, not {wanted}; it is another file than the one that was pinned")
+        raise ReleaseError(f"{told}: has sha256 {is_}, not {wanted}; it is another file than the one that was pinned")
     return content.decode("utf-8")
 
 
 def documents(text: str, told: str) -> list[Document]:
-    """The objects of a manifest, lists opened. Raises ReleaseRefused."""
+    """The objects of a manifest, lists opened. Raises ReleaseError."""
     try:
         read = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
-        raise ReleaseRefused(f"{told}: {' '.join(str(error).split())}") from None
+        raise ReleaseError(f"{told}: {' '.join(str(error).split())}") from None
     found: list[Document] = []
     for each in read:
         if each is None:
@@ -143,7 +143,7 @@ def documents(text: str, told: str) -> list[Document]:
         inner = cast(Document, each) if isinstance(each, dict) else {}
         found += inner["items"] if inner.get("kind") == "List" else [inner]
     if not all(each.get("apiVersion") and each.get("kind") and _name(each) for each in found):
-        raise ReleaseRefused(f"{told}: has a document without apiVersion, kind or name")
+        raise ReleaseError(f"{told}: has a document without apiVersion, kind or name")
     return found
 
 

@@ -53,7 +53,7 @@ def parse_record(record: bytes) -> Xid | None:
     return Xid(int(about.split(",")[1]), match[1], int(match[2]), match[3].partition("\n")[0])
 
 
-def listed(text: str) -> set[int]:
+def parse_numbers(text: str) -> set[int]:
     """The numbers of a list: one a line, what follows a # is a remark. Raises ValueError."""
     return {int(line) for each in text.splitlines() if (line := each.partition("#")[0].strip())}
 
@@ -128,7 +128,7 @@ def watch(log: int, node: Node, numbers: Path, boot: str, cordon: bool = True) -
         xid = parse_record(record)
         if xid is None or xid.record <= seen:
             continue
-        fatal = serious(xid, listed(numbers.read_text()))
+        fatal = serious(xid, parse_numbers(numbers.read_text()))
         say(f"XID {xid.number} of GPU {xid.gpu}: {'serious' if fatal else 'not on the list'}: {xid.text}")
         if fatal:
             written = {LAST: f"{xid.number} {xid.gpu}", SEEN: f"{boot}/{xid.record}"}

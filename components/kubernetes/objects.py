@@ -24,7 +24,7 @@ def token(document: Document) -> str:
     return f"kubernetes:{api if '/' in api else f'core/{api}'}:{document['kind']}"
 
 
-def registered(name: str, document: Document, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+def register(name: str, document: Document, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Registers an object as it is written; as for a typed class, the provider's version is that of the SDK."""
     return pulumi.CustomResource(token(document), name, _spelt(document), _versioned(opts))
 

@@ -12,7 +12,7 @@ from accel.rules.gke import drivers_daemonset as rules
 
 from ..base import Component, Spec
 from ..sdk import batch, core, meta
-from .judged import judged
+from .findings import enforce
 from .pools import NODE_POOL, Pool, tolerations
 
 NAME_MOST = 63 - 9
@@ -66,7 +66,7 @@ class DriverProbe(Component):
     def __init__(self, name: str, args: DriverProbeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         for key, pool in args.pools.items():
             facts = pool.facts
-            judged(rules.probe(key, gpus=facts.gpus, queued=facts.queued, field=f"pools.{key}"))
+            enforce(rules.probe(key, gpus=facts.gpus, queued=facts.queued, field=f"pools.{key}"))
         super().__init__(name, args.spec, opts)
         jobs = [_job(_name(name, key, pool), args, pool, self.child()) for key, pool in args.pools.items()]
         keys = list(args.pools)

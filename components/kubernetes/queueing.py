@@ -17,12 +17,12 @@ from accel.contract.gke import POOL_LABEL, GkePool
 from accel.diagnostics.findings import Finding, under
 from accel.rules.gke import kueue as rules
 from accel.rules.gke import names
-from accel.rules.gke.kueue import PoolFacts, Share, covered, nominal
+from accel.rules.gke.kueue import PoolFacts, Share, covered_resources, nominal
 
 from ..base import Component, Spec
 from ..sdk import apiextensions, meta
-from .judged import judged
-from .objects import registered
+from .findings import enforce
+from .objects import register
 from .pools import ACCELERATOR, EFFECTS, NODE_POOL, Pool
 from .provisioning_watchdog import ProvisioningWatchdogSpec
 
@@ -179,7 +179,7 @@ class Queueing(Component):
 
     def __init__(self, name: str, args: QueueingArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         spec = args.spec
-        judged(spec.against({key: pool.facts for key, pool in args.pools.items()}))
+        enforce(spec.against({key: pool.facts for key, pool in args.pools.items()}))
         super().__init__(name, spec, opts)
         facts = {key: pool_facts(pool.facts) for key, pool in args.pools.items()}
         used = list(dict.fromkeys(each.pool for queue in spec.queues.values() for each in queue.pools))
@@ -193,7 +193,7 @@ class Queueing(Component):
         for key, value in spec.priorities.items():
             # A typed custom resource has a spec and nothing beside it, and this kind's value stands beside.
             body = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": key}, "value": value}
-            registered(f"{name}-priority-{key}", body, self.child())
+            register(f"{name}-priority-{key}", body, self.child())
         self.queues = pulumi.Output.from_input(list(spec.queues))
         self.priorities = pulumi.Output.from_input(list(spec.priorities))
         self.finish()
@@ -340,7 +340,7 @@ def flavor(pool: Pool) -> dict[str, Any]:
 
 def resource_group(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> dict[str, Any]:
     """Every resource of a queue for each of its flavors, in one order, as Kueue demands; 0 of what a pool lacks."""
-    resources = covered(shares, pools)
+    resources = covered_resources(shares, pools)
     return {
         "coveredResources": [RESOURCES[name][0] for name in resources],
         "flavors": [

@@ -16,7 +16,7 @@ from accel.rules.gke import storage as rules
 
 from ..base import Component, Spec
 from ..sdk import core, meta, storage
-from .judged import judged
+from .findings import enforce
 
 _DISK_DRIVER, _FILESTORE_DRIVER, _BUCKET_DRIVER = (
     "pd.csi.storage.gke.io",
@@ -134,9 +134,9 @@ class JobVolume(Component):
 
     def __init__(self, name: str, args: JobVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         spec = args.spec
-        judged(names.subdomain(args.claim, "claim"))
+        enforce(names.subdomain(args.claim, "claim"))
         if isinstance(spec, DiskVolume):
-            judged(rules.machines(spec.type, args.machine_types))
+            enforce(rules.machines(spec.type, args.machine_types))
         super().__init__(name, spec, opts)
         source = _source(spec)
         if source is not None:

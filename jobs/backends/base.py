@@ -179,7 +179,7 @@ class Many(Protocol):
 
 
 @runtime_checkable
-class Tended(Protocol):
+class TendedBackend(Protocol):
     """A backend whose jobs are moved on by whoever looks at them: no service of the cloud's requeues what was lost."""
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
@@ -368,7 +368,7 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
         return ref
 
 
-class RateLimited:
+class RateLimitedBackend:
     """The part of a Concurrent backend whose threads share connections and a rate of submits."""
 
     THREADS: ClassVar[int]

@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, Garbled, entries, mapping
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
 
@@ -39,7 +39,7 @@ MANY = 20_000
 Entry = dict[str, Any]
 
 
-def listed(google: Google, project: str, query: str) -> Iterator[Entry]:
+def list_entries(google: Google, project: str, query: str) -> Iterator[Entry]:
     """In the order of their timestamps; those of one timestamp in the order of their insertIds."""
     body = {"resourceNames": [f"projects/{project}"], "orderBy": "timestamp asc", "filter": query, "pageSize": PAGE}
     token: str | None = ""
@@ -72,7 +72,7 @@ def newest(google: Google, project: str, query: str, count: int) -> list[Entry]:
         return found
     oldest = found[0].get("timestamp")
     after = [entry for entry in found if entry.get("timestamp") != oldest]
-    same = list(listed(google, project, f'{query} AND timestamp>="{oldest}" AND timestamp<="{oldest}"'))
+    same = list(list_entries(google, project, f'{query} AND timestamp>="{oldest}" AND timestamp<="{oldest}"'))
     return [*same[len(same) + len(after) - count :], *after] if same else found
 
 
@@ -92,7 +92,7 @@ def _page(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
 def _asked(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
     answer = google.post("logging", "v2/entries:list", body, repeat=True)
     if answer and not answer.keys() & {"entries", "nextPageToken"}:
-        raise Garbled("logging: what was answered is no page of entries", REACH)
+        raise GarbledAnswer("logging: what was answered is no page of entries", REACH)
     return answer
 
 
@@ -126,7 +126,7 @@ class Tail:
     def read(self) -> Iterator[Entry]:
         """The entries that are new."""
         query = self.whole if self._from is None else f'{self.whole} AND receiveTimestamp>="{_text(self._from)}"'
-        for entry in listed(self.google, self.project, query):
+        for entry in list_entries(self.google, self.project, query):
             key = str(entry.get("timestamp")), str(entry.get("insertId"))
             if key not in self._seen:
                 self._seen[key] = moment(entry.get("receiveTimestamp")) or datetime.now(UTC)
@@ -141,7 +141,7 @@ class Tail:
             oldest = str(found[0].get("timestamp"))
             self.since = moment(oldest) or self.since
             # Of one microsecond, which is how exact `since` is, some may have been left out.
-            for entry in [*listed(self.google, self.project, f'{self.whole} AND timestamp<="{oldest}"'), *found]:
+            for entry in [*list_entries(self.google, self.project, f'{self.whole} AND timestamp<="{oldest}"'), *found]:
                 key = str(entry.get("timestamp")), str(entry.get("insertId"))
                 self._seen[key] = moment(entry.get("receiveTimestamp")) or datetime.now(UTC)
         return found
@@ -173,7 +173,7 @@ def log_lines(
     if stopped is None:
         if count is not None:
             return to_lines(iter(newest(tail.google, tail.project, tail.whole, count)))
-        return to_lines(listed(tail.google, tail.project, tail.whole))
+        return to_lines(list_entries(tail.google, tail.project, tail.whole))
 
     def read() -> Iterator[LogLine]:
         nonlocal count
@@ -183,11 +183,11 @@ def log_lines(
         return to_lines(iter(newest))
 
     timing = tail.google.timing
-    return followed(timing, read, Drained(stopped, timing))
+    return follow(timing, read, DrainCheck(stopped, timing))
 
 
 @dataclass
-class Drained:
+class DrainCheck:
     """Whether nothing more can come, asked after each round: it has begun when the last lines had had their time."""
 
     stopped: Callable[[], datetime | None]
@@ -210,7 +210,7 @@ class Drained:
         return False
 
 
-def followed(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable[[], bool]) -> Iterator[LogLine]:
+def follow(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable[[], bool]) -> Iterator[LogLine]:
     """What `read` gives, in rounds until `over` is true, which is asked after each. Raises CloudSilent once neither has
     been answered for timing.silence_s."""
     blind_since: float | None = None

@@ -7,9 +7,9 @@ chosen.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
-from accel.catalog.attached import attached, n1
+from accel.catalog import AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.gke_machines import has_size, node_machine
+from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
 from accel.catalog.nearest import nearest
 from accel.catalog.places import where
@@ -131,7 +131,7 @@ def _built_in(machine: Machine) -> Offer:
 
 def _hosts(attachment: Machine) -> list[Offer]:
     """Return the N1 machines that Compute Engine attaches so many GPUs to."""
-    limits = attached()[attachment.accelerator][attachment.whole_accelerators]
+    limits = gpu_attachments()[attachment.accelerator][attachment.whole_accelerators]
     return [
         _built_in(host)
         for host in hosts(attachment)
@@ -167,7 +167,7 @@ def list_gpu_offers(
     """Return the machines with `count` of the GPUs that a job names. Add an error where there is none."""
     try:
         return gpu_offers(need.gpu or "", count, hosts_of)
-    except (NoMachine, AmbiguousName, NotOffered, UnknownName) as error:
+    except (NoMachine, AmbiguousName, UnavailableName, UnknownName) as error:
         diagnostics.reject("accelerator_count", str(error))
         return []
 

@@ -9,7 +9,7 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import BadInput
 
 from ..model.keys import content_hash
-from .base import JobRef, PlatformBackend, RateLimited, TargetT
+from .base import JobRef, PlatformBackend, RateLimitedBackend, TargetT
 
 MAKER, JOBS = "accel-maker", "jobs"
 """Label and value of every job that is made here."""
@@ -68,7 +68,7 @@ class Region:
         return JobRef(self.KIND, str(self), name)
 
 
-def labelled(job: dict[str, Any], name: str, key: str, target: str) -> dict[str, Any]:
+def add_labels(job: dict[str, Any], name: str, key: str, target: str) -> dict[str, Any]:
     """The job with our labels beside its own. `name`: the job file's; `target`: the target's. The hash is of all that
     is not the key's."""
     own = {label: text for label, text in job.get("labels", {}).items() if label not in (KEY, SPEC)}
@@ -87,7 +87,7 @@ TimingT = TypeVar("TimingT", bound=Timing)
 
 
 class GoogleRegionalBackend(
-    RateLimited, PlatformBackend[TargetT, RegionT, TimingT], Generic[TargetT, RegionT, TimingT]
+    RateLimitedBackend, PlatformBackend[TargetT, RegionT, TimingT], Generic[TargetT, RegionT, TimingT]
 ):
     """The shared part of Google Batch and Vertex AI."""
 

@@ -7,7 +7,7 @@ from accel.diagnostics.errors import Damaged
 from .base import Listing, Status
 
 
-def listed(
+def list_statuses(
     backend: Listing,
     warn: Callable[[str], None],
     *,

@@ -7,7 +7,7 @@ from typing import Any
 
 from accel.contract.targets import KINDS, AnyTarget
 from accel.diagnostics.errors import BadInput
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from .base import Backend, JobRef, PlatformBackend
 
@@ -34,7 +34,7 @@ def of_ref(ref: JobRef) -> Backend:
     Raise BadInput for a kind that this version does not know.
     """
     if ref.kind not in KINDS:
-        raise BadInput(f"job reference {name_shown(str(ref))}: unknown kind{did_you_mean(ref.kind, KINDS)}")
+        raise BadInput(f"job reference {printable_name(str(ref))}: unknown kind{did_you_mean(ref.kind, KINDS)}")
     return backend_class(ref.kind).of_scope(ref.scope)
 
 

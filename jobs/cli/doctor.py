@@ -26,7 +26,7 @@ from accel.diagnostics.errors import BadInputs, JobsError
 from accel.folders import cache, state
 
 from ..client import history
-from ..client.stale_targets import compared
+from ..client.stale_targets import compare_targets
 
 if TYPE_CHECKING:
     from accel.contract.gke import GkeTarget
@@ -127,7 +127,7 @@ def _targets(settings: Settings) -> Iterator[Finding]:
         return
     age = "" if targets.age_s is None else f", read {span(targets.age_s)} ago"
     yield Finding("ok", "targets", f"{len(targets.entries)} from {targets.source}{age}")
-    for warning in [*targets.warnings, *compared(targets, targets.entries)[1]]:
+    for warning in [*targets.warnings, *compare_targets(targets, targets.entries)[1]]:
         yield Finding("warn", "targets", warning)
     regions: set[str] = set()
     for entry in targets.entries.values():

@@ -12,7 +12,7 @@ from accel.console.output import details, show
 from accel.console.progress import Progress
 from accel.console.verb import Verb
 
-from ..client.allowances.submitter import settle_ended
+from ..client.allowances.submitter import settle_ended_jobs
 from ..client.listing import gather
 from ..client.resolve import job, targets
 from ..client.selection import Choice, choosing
@@ -34,7 +34,7 @@ def get(settings: Settings, jobs: tuple[str, ...]) -> None:
     from ..client.waiting import current_statuses
 
     statuses = current_statuses([job(text, settings) for text in jobs])
-    settle_ended(statuses)
+    settle_ended_jobs(statuses)
     rows = [status_row(status) for status in statuses]
     if settings.output == "json" and len(rows) == 1:
         click.echo(json.dumps({field: value for field, value in rows[0].items() if field != "age"}, indent=2))
@@ -75,7 +75,7 @@ def ls(
     """
     choice = Choice(to, name, states, owner)
     found = gather(targets(settings), choice, ended, limit, settings, Progress)
-    settle_ended(found.statuses, settings.say)
+    settle_ended_jobs(found.statuses, settings.say)
     show_jobs(found.statuses, settings)
     if found.incomplete:
         raise found.incomplete

@@ -21,7 +21,7 @@ from ..client.resolve import targets
 from ..importers.kinds import KINDS, importer_of
 from ..importers.names import suggestion
 from ..importers.options import Capacity, Form, ImportOptions, k80_replacement
-from ..importers.reading import bounded, file_bytes, read_as_spaces
+from ..importers.reading import check_size, file_bytes, read_as_spaces
 from ..model.document import Document, JobDumper
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def import_(
     name = "stdin" if file == "-" else file
     data: bytes | None = None
     if not kind:
-        from ..importers.recognition import recognized
+        from ..importers.recognition import recognize
 
         data = _data(file)
-        recognition = recognized(name, data)
+        recognition = recognize(name, data)
         kind = recognition.kind
         if told == "text":
             say(f"{name}: {recognition.text}")
@@ -139,7 +139,7 @@ def import_(
     _print(found, name, output)
     if found.queue:
         where = " or ".join(to) or "the target that has this queue; no known target has it"
-        say(f"queue {messages.name_shown(found.queue)}: submit it with --to {where}")
+        say(f"queue {messages.printable_name(found.queue)}: submit it with --to {where}")
     else:
         _to(settings, kind, found)
 
@@ -154,8 +154,8 @@ def _words(kind: str, file: str | None, flags: tuple[str, ...]) -> tuple[str, st
     if kind != "-" and not _exists(kind):
         near = suggestion(kind, KINDS)
         if file is None and "did you mean" not in near:
-            raise NotFound(f"{messages.name_shown(kind)}: no such file")
-        raise BadInput(f"{messages.name_shown(kind)}: is no kind of document and no file{near}")
+            raise NotFound(f"{messages.printable_name(kind)}: no such file")
+        raise BadInput(f"{messages.printable_name(kind)}: is no kind of document and no file{near}")
     if rest[:1] and rest[0] in KINDS:
         raise BadInput(f"{rest[0]}: stands before the file: accel-jobs import {rest[0]} FILE")
     return "", kind, rest
@@ -170,11 +170,11 @@ def _exists(file: str) -> bool:
 
 def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
     """Those with the queue that was asked for."""
-    from ..importers.aws_batch import fitted
+    from ..importers.aws_batch import fit_targets
 
     if found.report.stops:
         return []
-    return fitted(
+    return fit_targets(
         found, {name: target for name, target in _targets(settings).items() if isinstance(target, AwsBatchTarget)}
     )
 
@@ -258,12 +258,12 @@ def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
 def _data(file: str) -> bytes:
     name = "stdin" if file == "-" else file
     try:
-        data = bounded(name, sys.stdin.buffer.read(BYTES_MAX + 1)) if file == "-" else file_bytes(Path(file))
+        data = check_size(name, sys.stdin.buffer.read(BYTES_MAX + 1)) if file == "-" else file_bytes(Path(file))
     except FileNotFoundError:
-        raise NotFound(f"{messages.name_shown(file)}: no such file") from None
+        raise NotFound(f"{messages.printable_name(file)}: no such file") from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or error
-        raise BadInput(f"{messages.name_shown(file)}: cannot be read: {said}") from None
+        raise BadInput(f"{messages.printable_name(file)}: cannot be read: {said}") from None
     return read_as_spaces(name, data, say)
 
 

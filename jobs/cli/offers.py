@@ -15,10 +15,10 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
 from ..client.cost_parts import usd
-from ..client.market import kinds, listed, not_sold, slices, wanted
+from ..client.market import kinds, list_machines, not_sold, parse_gpu, slices
 
 if TYPE_CHECKING:
-    from ..client.market import Listed
+    from ..client.market import MarketMachine
     from ..client.offers import Decision, Offer
 
 COLUMNS = ("target", "where", "machine", "capacity", "usd_hour", "expected", "on_demand", "worst", "prices_of")
@@ -104,7 +104,7 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
 
     document = read(file)
     if gpu is not None:
-        kind, count = wanted(gpu)
+        kind, count = parse_gpu(gpu)
         document.set(f"accelerator.type={kind}")
         document.set(f"accelerator.count={1 if count is None else count}")
     decision = decide(document.job(), targets(settings).entries)
@@ -153,16 +153,16 @@ def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> 
     if not sized and (found := slices(gpu, asked.get("region"), asked.get("capacity"))):
         _listing(settings, found, limit)
         return
-    kind, count = wanted(gpu)
-    found = listed(kind, count, **asked)
+    kind, count = parse_gpu(gpu)
+    found = list_machines(kind, count, **asked)
     if not found:
-        raise _nowhere(asked.pop("region"), listed(kind, count, **asked))
+        raise _nowhere(asked.pop("region"), list_machines(kind, count, **asked))
     for reason in not_sold(kind, count, asked.get("cloud"), asked.get("capacity")):
         say(f"left out: {reason}")
     _listing(settings, found, limit)
 
 
-def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
+def _listing(settings: Settings, found: "Sequence[MarketMachine]", limit: int) -> None:
     shown = found[:limit]
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in shown]
@@ -172,13 +172,13 @@ def _listing(settings: Settings, found: "Sequence[Listed]", limit: int) -> None:
     say(f"Shown {len(shown)} of {len(found)}")
 
 
-def _nowhere(region: str, elsewhere: "Sequence[Listed]") -> "BadInput":
+def _nowhere(region: str, elsewhere: "Sequence[MarketMachine]") -> "BadInput":
     """The region is one of a cloud's, and has none of the machines that others have."""
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
     return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
 
 
-def _listed_row(each: "Listed") -> dict[str, Any]:
+def _listed_row(each: "MarketMachine") -> dict[str, Any]:
     return {
         **{field: getattr(each, field) for field in ("cloud", "region", "machine", "vcpus", "confidence")},
         "count": f"{each.count:g}",

@@ -23,7 +23,7 @@ from ..model import sweep_tasks
 from ..model.keys import submission_key
 from ..views.report import sweep
 from ..views.report.chart import DRAWN_MAX
-from ..views.report.gather import SERIES_MAX, Gathered
+from ..views.report.gather import SERIES_MAX, ReportData
 from ..views.report.page import Facts, page
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
     tasks = read("its tasks", lambda: tuple(backend.tasks(ref)) if status.tasks and isinstance(backend, Tasks) else ())
     asked = status.phase in (Phase.FAILED, Phase.QUEUED, Phase.STARTING)
     why = read("why", lambda: backend.explain(ref) if asked and isinstance(backend, Explain) else None)
-    gathered = read("its log", lambda: Gathered().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
+    gathered = read("its log", lambda: ReportData().take(backend.logs(ref)) if isinstance(backend, Logs) else None)
     key = submission_key(str(ref), "report")
     body = read(
         "what was sent", lambda: backend.resubmit_request(ref, key).body if isinstance(backend, Resubmit) else None
@@ -98,13 +98,15 @@ def _with_sent(found: Facts, ref: "JobRef", backend: "Backend", body: "Mapping[s
     return replace(found, sweep=tuned, gathered=_of_the_best(found.gathered, tuned, backend, ref))
 
 
-def _of_the_best(gathered: "Gathered | None", found: "Sweep", backend: "Backend", ref: "JobRef") -> "Gathered | None":
+def _of_the_best(
+    gathered: "ReportData | None", found: "Sweep", backend: "Backend", ref: "JobRef"
+) -> "ReportData | None":
     """With the curves of the best tasks, where there are too many tasks to keep all."""
     if gathered is None or len(gathered.last) <= SERIES_MAX or not isinstance(backend, Logs):
         return gathered
     with suppress(JobsError):
         for row in found.ranked[:DRAWN_MAX]:
-            own = Gathered().take(backend.logs(ref, task=row.place))
+            own = ReportData().take(backend.logs(ref, task=row.place))
             for name, curves in own.metrics.items():
                 kept = gathered.metrics.setdefault(name, {})
                 kept.update({(row.place, attempt): curve for (_, attempt), curve in curves.items()})

@@ -22,6 +22,6 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
 
     Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
     """
-    caller = key if key is not None else keys.drawn()
+    caller = key if key is not None else keys.random_key()
     with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):
         Receipts(settings, caller).one(backend, request, submitter)

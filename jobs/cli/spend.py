@@ -12,7 +12,7 @@ from accel.console.options import OneOf, Settings
 from accel.console.output import age, show
 from accel.console.verb import Verb
 from accel.diagnostics.errors import NotFound
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ..client.allowances.ledgers import address, ledger_at
 from ..client.allowances.reservation import MICRO
@@ -46,7 +46,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
         raise NotFound("no target here has allowances", "they are the section `allowances` of the stack's environment")
     names = [name for allowances, _ in found for name in allowances.teams]
     if team is not None and team not in names:
-        raise NotFound(f"--team: {name_shown(team)} has no allowance{did_you_mean(team, sorted(names))}")
+        raise NotFound(f"--team: {printable_name(team)} has no allowance{did_you_mean(team, sorted(names))}")
     wanted = [(of, book, name) for of, book in found for name in sorted(of.teams) if team in (None, name)]
     if any(not book.shared for _, book, _ in wanted):
         warn("these holds are of this machine alone: the stack has no ledger", settings)

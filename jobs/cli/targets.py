@@ -106,13 +106,13 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) -> None:
     """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
-    from ..backends.gke.clusters import named_by, path_of
+    from ..backends.gke.clusters import path_of, target_place
     from ..backends.gke.labels import Scope
 
     _, target = targets.choose(name)
     if not isinstance(target, GkeTarget):
         raise BadInput(f"--confirm: target {name} is of kind {target.kind}, which names no endpoint")
-    place = named_by(target)
+    place = target_place(target)
     say(f"cluster {target.cluster} in {target.location} of {target.project}: {place.endpoint}, {place.fingerprint}")
     if fingerprint is None and not interactive():
         raise BadInput(

@@ -13,11 +13,11 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, JobsError
 
 from ..backends.base import Listing
-from ..backends.listing import listed as asked
+from ..backends.listing import list_statuses as asked
 from ..backends.listing import once
 from ..backends.registry import of_target
 from ..client import accrued_cost
-from ..client.allowances.submitter import settle_ended
+from ..client.allowances.submitter import settle_ended_jobs
 from ..client.listing import MISSING, names_of
 from ..client.resolve import job, targets
 from ..client.selection import SCANNED, Choice, choosing
@@ -73,7 +73,7 @@ def watch(
         plain=settings.output in ("table", "wide"),
     )
     statuses = watching.run()
-    settle_ended(statuses)
+    settle_ended_jobs(statuses)
     if settings.output not in ("table", "wide"):
         show([status_row(status) for status in statuses], settings.output, STATUS_COLUMNS, STATUS_WIDE, "ref")
     end(statuses)

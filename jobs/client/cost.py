@@ -22,7 +22,7 @@ from accel.diagnostics.collector import Diagnostics
 from ..backends.registry import of_target, platform_module
 from ..model.job import Job
 from ..model.keys import platform_name
-from .cost_parts import Environment, JobCost, Rate, rate_of, unpriced
+from .cost_parts import Environment, JobCost, Rate, rate_of, unpriced_machines
 
 FREE = "this machine, which nobody bills"
 
@@ -55,7 +55,7 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
         for place in found.places
         if place.machines or place.unknown
     )
-    notes = unpriced(environments)
+    notes = unpriced_machines(environments)
     unknown = dict.fromkeys(text for environment in environments for text in environment.unknown)
     notes += [f"{text}: not in the catalogue" for text in unknown]
     missing = bool(notes)
@@ -95,7 +95,7 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
     region = region_of(target.location)
     slice_name = choice.slice.name if choice.slice else None
     environments = tuple(_pool(region, pool, slice_name) for pool in choice.pools)
-    notes = unpriced(environments)
+    notes = unpriced_machines(environments)
     missing = bool(notes)
     machines = job.tasks * (1 if slice_name else choice.nodes)
     if machines > job.tasks:
@@ -149,7 +149,7 @@ def _vms(job: Job, name: str, target: TpuVmTarget | GceTarget) -> JobCost:
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     capacity = "spot" if body["spot"] else "on-demand"
     environments = tuple(Environment(zone, capacity, (_vm_rate(body, zone),)) for zone in body["zones"])
-    notes = unpriced(environments)
+    notes = unpriced_machines(environments)
     missing = bool(notes)
     machines = int(body["machine"].get("slices", body["hosts"]))
     if machines > 1:
@@ -235,7 +235,7 @@ def _cost(
     every = [price for (_, price), n in zip(known_as, counts, strict=True) for _ in range(n)]
     rates = (rate_of(" + ".join(words), together(*every)),) if every else ()
     environments = (Environment(target.region, "spot" if spot else "on-demand", rates),)
-    notes = unpriced(environments) + notes
+    notes = unpriced_machines(environments) + notes
     if target.reservation and not spot:
         notes.append("counted at the on-demand price, though a reservation is paid otherwise")
     if job.timeout_s is None:

@@ -83,7 +83,7 @@ class JobCost:
         return None if self.timeout_s is None else cost.attempts_usd(usd_hour, self.timeout_s, 1, 1)
 
 
-def unpriced(environments: tuple[Environment, ...]) -> list[str]:
+def unpriced_machines(environments: tuple[Environment, ...]) -> list[str]:
     """A note for each machine without an on-demand price."""
     return [
         f"{machine}: {why}"

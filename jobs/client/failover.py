@@ -16,7 +16,7 @@ from . import waiting
 from .accrued_cost import size_of
 from .allowances.submitter import reserve
 from .deadline.follow import tries
-from .waiting import described, wait_for, wait_to_end
+from .waiting import describe_status, wait_for, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request
@@ -62,7 +62,7 @@ def run(
     if status.taken is None:
         waiting.end([status])
         return
-    say(f"{ref}: {described(status)}: {status.taken}{tries(status)}")
+    say(f"{ref}: {describe_status(status)}: {status.taken}{tries(status)}")
     elsewhere, request = _request(job, known, then_to, keys.submission_key(str(ref), WORD))
     for warning in request.warnings:
         warn(warning, settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from accel.diagnostics.errors import BadInput
-from accel.diagnostics.redaction import redacted
+from accel.diagnostics.redaction import redact
 from accel.folders import state
 
 from ..backends.base import JobRef
@@ -42,7 +42,7 @@ def append(
     line |= {"spend": spend} if spend else {}
     line |= {"size": size} if size else {}
     with path().open("a", encoding="utf-8") as file:
-        file.write(redacted(json.dumps(line)) + "\n")
+        file.write(redact(json.dumps(line)) + "\n")
     if path().stat().st_size > SIZE_MAX:
         draft = path().with_suffix(".draft")
         draft.write_text("".join(json.dumps(entry) + "\n" for entry in reversed(recent()[:KEPT])))

@@ -9,9 +9,9 @@ from accel.console.progress import Opens
 from accel.diagnostics.errors import JobsError
 
 from ..backends.base import Listing, Status
-from ..backends.listing import listed, once
+from ..backends.listing import list_statuses, once
 from ..backends.registry import of_target
-from .allowances.submitter import settle_ended
+from .allowances.submitter import settle_ended_jobs
 from .resolve import targets
 from .selection import SCANNED, Choice
 
@@ -24,7 +24,7 @@ MISSING = "its jobs are missing here"
 
 
 @dataclass
-class Listed:
+class JobListing:
     """Newest first, each once. `faults`: what the targets answered that could not be asked, by name."""
 
     statuses: list[Status] = field(default_factory=list[Status])
@@ -48,11 +48,13 @@ def names_of(known: "Targets", to: str | None) -> Sequence[str]:
     return [to] if to else [entry.name for entry in known.entries.values() if entry.target]
 
 
-def gather(known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> Listed:
+def gather(
+    known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens
+) -> JobListing:
     """At most `limit` jobs of the targets that are meant; of one that could not be asked a warning says so. Raises
     what a target that was named answers."""
     names = names_of(known, choice.to)
-    found = Listed(asked=len(names))
+    found = JobListing(asked=len(names))
     seen: dict[str, Status] = {}
     tell = once(reporter.warn)  # several targets may have the same jobs
     scanned = max(limit, SCANNED) if choice.narrow else limit
@@ -63,7 +65,7 @@ def gather(known: "Targets", choice: Choice, ended: bool, limit: int, reporter: 
             continue
         try:
             with progress(lambda count, name=name: f"{name}: {count:,} jobs") as told:
-                every = listed(backend, tell, limit=scanned, ended=ended or choice.ended, progress=told)
+                every = list_statuses(backend, tell, limit=scanned, ended=ended or choice.ended, progress=told)
                 meant = [*islice((status for status in every if choice.keeps(status)), limit)]
             seen |= {str(status.ref): status for status in meant}
         except JobsError as error:
@@ -81,5 +83,5 @@ def list_jobs(to: str | None, ended: bool, limit: int, reporter: "Reporter", pro
     found = gather(targets(reporter), Choice(to), ended, limit, reporter, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))
-    settle_ended(found.statuses, reporter.say)
+    settle_ended_jobs(found.statuses, reporter.say)
     return found.statuses

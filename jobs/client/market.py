@@ -9,7 +9,7 @@ from accel.catalog import (
     AmbiguousName,
     Machine,
     NoMachine,
-    NotOffered,
+    UnavailableName,
     UnknownName,
     accelerator,
     hosts,
@@ -30,7 +30,7 @@ COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
 
 @dataclass(frozen=True)
-class Listed:
+class MarketMachine:
     """A machine type in a region; USD an hour of the whole machine, None where not known.
 
     GPUs to attach come with a host, once for each that takes them: `machine` is then `n1-standard-4+nvidia-tesla-t4x1`.
@@ -85,7 +85,7 @@ def _kind(gpu: Accelerator, clouds: Sequence[str]) -> Kind:
     return Kind(gpu.name, gpu.memory_gib, counts, sold, gpu.architecture, best_for, source)
 
 
-def wanted(text: str) -> tuple[str, float | None]:
+def parse_gpu(text: str) -> tuple[str, float | None]:
     """The kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises BadInput."""
     kind, colon, count = text.rpartition(":")
     if not colon:
@@ -94,14 +94,14 @@ def wanted(text: str) -> tuple[str, float | None]:
         raise BadInput(f"--gpu: must be KIND or KIND:COUNT, such as a100-80gb:8, is {text[:60]!r}")
     try:
         found = accelerator(kind)
-    except (UnknownName, AmbiguousName, NotOffered) as error:
+    except (UnknownName, AmbiguousName, UnavailableName) as error:
         raise BadInput(f"--gpu: {error}") from None
     if not colon:
         return found.name, None
     return found.name, int(count) if count.isdigit() else float(count)
 
 
-def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[Listed]:
+def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[MarketMachine]:
     """A TPU slice in every region that offers it, whole, with the vCPUs and memory of all its hosts; none where the
     name is no slice's."""
     try:
@@ -112,7 +112,7 @@ def slices(name: str, region: str | None = None, capacity: str | None = None) ->
     host = next((each for each in machines("gcp") if each.name == found.machine_type), None)
     unsized = () if host else ("the vCPUs and memory of its hosts are not known",)
     rows = [
-        Listed(
+        MarketMachine(
             "gcp",
             place,
             found.name,
@@ -135,7 +135,7 @@ def slices(name: str, region: str | None = None, capacity: str | None = None) ->
     return sorted(rows, key=lambda each: _rank(each, capacity))
 
 
-def listed(
+def list_machines(
     kind: str,
     count: float | None,
     cloud: str | None = None,
@@ -144,7 +144,7 @@ def listed(
     cpus: int = 0,
     memory_gib: float = 0.0,
     capacity: str | None = None,
-) -> list[Listed]:
+) -> list[MarketMachine]:
     """Every machine type with so many of the accelerator (any number where None) and at least so many vCPUs and GiB, in
     every region that offers it: the cheapest an hour first as `capacity` (`spot`, `on-demand`; None: as either), and
     those without that price last. Left out is what `not_sold` names.
@@ -166,7 +166,7 @@ def listed(
 
 
 @cache
-def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> tuple[Listed, ...]:
+def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> tuple[MarketMachine, ...]:
     fitting = _fitting(kind, count, cloud)
     kept = [machine for machine in fitting if not _not_sold(machine, capacity)]
     if not kept:
@@ -200,7 +200,7 @@ def _fitting(kind: str, count: float | None, cloud: str | None) -> tuple[Machine
         if count is not None or not error.counts:
             raise BadInput(f"--gpu: {error}") from None
         return tuple(machine for each in error.counts for machine in machines_for(kind, each, cloud))
-    except NotOffered as error:
+    except UnavailableName as error:
         raise BadInput(f"--gpu: {error}") from None
 
 
@@ -214,11 +214,11 @@ def _check(region: str, clouds: Iterable[str]) -> None:
         else:
             return
     if faults:
-        zone = next((fault for fault in faults if isinstance(fault, NotOffered)), None)
+        zone = next((fault for fault in faults if isinstance(fault, UnavailableName)), None)
         raise BadInput(f"--region: {zone or faults[0]}")
 
 
-def _check_size(ranked: tuple[Listed, ...], cpus: int, memory_gib: float) -> None:
+def _check_size(ranked: tuple[MarketMachine, ...], cpus: int, memory_gib: float) -> None:
     sizes = {(each.vcpus, each.memory_gib) for each in ranked}
     if sizes and not any(vcpus >= cpus and memory >= memory_gib for vcpus, memory in sizes):
         vcpus, memory = max(sizes)
@@ -226,7 +226,7 @@ def _check_size(ranked: tuple[Listed, ...], cpus: int, memory_gib: float) -> Non
         raise BadInput(f"no machine with such GPUs has {' and '.join(asked)}; the largest: {vcpus}, {memory:g} GiB")
 
 
-def _sold(machine: Machine, capacity: str | None) -> Iterator[Listed]:
+def _sold(machine: Machine, capacity: str | None) -> Iterator[MarketMachine]:
     notes = _notes(machine, capacity)
     for region, paid in prices_for(machine.cloud, machine.name).items():
         if not machine.is_attachment:
@@ -239,10 +239,10 @@ def _sold(machine: Machine, capacity: str | None) -> Iterator[Listed]:
 
 def _listed(
     machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...], notes: tuple[str, ...]
-) -> Listed:
+) -> MarketMachine:
     """A machine that costs what its parts cost together, with the vCPUs and memory of `host`."""
     dates = dict.fromkeys(date for part in parts for date in (part.on_demand_date, part.spot_date) if date)
-    return Listed(
+    return MarketMachine(
         machine.cloud,
         region,
         name,
@@ -266,7 +266,7 @@ def _sum(parts: list[float | None]) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _rank(each: Listed, capacity: str | None) -> tuple[bool, float, str, str]:
+def _rank(each: MarketMachine, capacity: str | None) -> tuple[bool, float, str, str]:
     asked = {"spot": (each.spot,), "on-demand": (each.on_demand,)}.get(capacity or "", (each.on_demand, each.spot))
     known = [usd for usd in asked if usd is not None]
     return not known, min(known, default=0.0), each.machine, each.region

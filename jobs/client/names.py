@@ -40,7 +40,7 @@ def _alike(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False)))
 
 
-def known_as(text: str, ref: JobRef, name: str) -> int | None:
+def match_rank(text: str, ref: JobRef, name: str) -> int | None:
     """How well the text names a job: 0 by its whole id or name on its platform, 1 by the name in its file, 2 by the
     beginning of an id or a name; None: not at all."""
     ids = (ref.id, name, own(ref))

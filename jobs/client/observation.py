@@ -85,7 +85,7 @@ class Rate:
 
 
 @dataclass
-class Watched:
+class WatchedJob:
     """One job."""
 
     ref: JobRef
@@ -237,13 +237,13 @@ class Places:
 class Board:
     """All that are watched, in the order in which they came."""
 
-    jobs: dict[JobRef, Watched] = field(default_factory=dict[JobRef, Watched])
+    jobs: dict[JobRef, WatchedJob] = field(default_factory=dict[JobRef, WatchedJob])
     places: Places = field(default_factory=Places)
 
-    def job(self, ref: JobRef) -> Watched:
+    def job(self, ref: JobRef) -> WatchedJob:
         """That job, which is watched from now on."""
         if ref not in self.jobs:
-            self.jobs[ref] = Watched(ref, ref.id)
+            self.jobs[ref] = WatchedJob(ref, ref.id)
         return self.jobs[ref]
 
     def counts(self) -> dict[Phase, int]:

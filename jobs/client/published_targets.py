@@ -19,7 +19,7 @@ from typing import Any
 from accel.clouds.aws.errors import asking
 from accel.clouds.timeouts import Timing
 from accel.contract import buckets
-from accel.contract.published import whole
+from accel.contract.target_layout import whole
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
 from accel.folders import cache, write_json
 
@@ -119,10 +119,10 @@ def _objects(source: str) -> Callable[[], dict[str, Any]]:
 
 def _listed(source: str, bucket: str, folder: str) -> dict[str, Any]:
     from accel.clouds.google.api import Google
-    from accel.clouds.google.bucket_targets import published
+    from accel.clouds.google.bucket_targets import published_targets
 
     try:
-        documents = dict(published(Google(Timing(connect_s=3, read_s=10, attempts=2)), bucket, folder))
+        documents = dict(published_targets(Google(Timing(connect_s=3, read_s=10, attempts=2)), bucket, folder))
     except NotFound as missing:
         raise NotFound(f"targets: {missing.message}", "has the stack been deployed?") from None
     if not documents:

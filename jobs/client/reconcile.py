@@ -9,13 +9,13 @@ from accel.console.options import Settings
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound, NotPromised
 
-from ..backends.base import Backend, JobRef, Listing, Phase, Status, Tended
+from ..backends.base import Backend, JobRef, Listing, Phase, Status, TendedBackend
 from ..backends.features import FEATURES
-from ..backends.listing import listed
+from ..backends.listing import list_statuses
 from ..backends.registry import of_target
 from ..model.sweep_tasks import MOVED_MAX
 from . import resolve
-from .allowances.submitter import settle_ended
+from .allowances.submitter import settle_ended_jobs
 from .spot_fallback import Followers
 
 LIMIT = MOVED_MAX
@@ -33,25 +33,25 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers:
     statuses: list[Status] = []
     for ref, backend in _of_target(settings, to) if to else [resolve.job(text, settings) for text in jobs]:
         try:
-            status = backend.tend(ref, say) if isinstance(backend, Tended) else followers.look(ref, backend)
+            status = backend.tend(ref, say) if isinstance(backend, TendedBackend) else followers.look(ref, backend)
             if status is None and not to:
                 said = f"{ref}: jobs of kind {ref.kind} without a deadline are looked after by their own service"
                 raise BadInput(said)
             statuses += [status] if status else []
         except JobsError as error:
             # One that cannot go on must not keep the others of a target from doing so in time.
-            others = to is not None and (not isinstance(backend, Tended) or isinstance(error, NotPromised))
+            others = to is not None and (not isinstance(backend, TendedBackend) or isinstance(error, NotPromised))
             if not (others or isinstance(error, CloudSilent | NotFound)):
                 raise
             warn(f"{ref}: {error.message}", settings)
-    settle_ended(statuses)
+    settle_ended_jobs(statuses)
     return statuses
 
 
 def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]]:
     _, found = resolve.targets(settings).choose(name)
     backend = of_target(name, found)
-    followed = not isinstance(backend, Tended)
+    followed = not isinstance(backend, TendedBackend)
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
     if isinstance(found, VmGround):
@@ -60,7 +60,7 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
         for failure in Queues(Google(), found.bucket).reconcile(say)[1]:
             warn(failure, settings)
     since = datetime.now(UTC) - RECENT
-    for status in listed(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):
+    for status in list_statuses(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):
         # One that failed a moment ago may have been moved by somebody who died before it went on.
         if not status.phase.ended or (status.phase is Phase.FAILED and status.stopped and status.stopped > since):
             yield status.ref, backend

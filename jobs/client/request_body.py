@@ -32,7 +32,7 @@ def request_summary(kind: str, body: Mapping[str, Any]) -> RequestSummary:
     words = next((value for each in found if (value := _words(each))), list[str]())
     if kind in _ESCAPED:
         words = [word.replace("$$", "$") for word in words]
-    code, command = shipping.unwrapped(sweep_shell.unwrapped(words))
+    code, command = shipping.unwrap(sweep_shell.unwrap(words))
     return RequestSummary(image, tuple(command), code)
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from accel.console.progress import untold
 from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, JobsError, NotFound
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ..backends.base import Backend, JobRef
 from ..backends.registry import of_ref, of_target
 from . import history
-from .names import job_name, known_as
+from .names import job_name, match_rank
 from .selection import SCANNED, Choice
 from .targets import Targets, load
 
@@ -46,7 +46,7 @@ def reference(text: str, reporter: Reporter) -> JobRef:
 
 def _best(text: str, names: Mapping[JobRef, str]) -> list[JobRef]:
     """Those that the text names best, in their order."""
-    how = {ref: rank for ref, name in names.items() if (rank := known_as(text, ref, name)) is not None}
+    how = {ref: rank for ref, name in names.items() if (rank := match_rank(text, ref, name)) is not None}
     return [ref for ref, rank in how.items() if rank == min(how.values())]
 
 
@@ -56,7 +56,7 @@ def _only(text: str, found: Sequence[JobRef], ended: Collection[JobRef]) -> JobR
     if len(live) == 1:
         return live[0]
     shown = ", ".join(map(str, found[:CANDIDATES_SHOWN])) + (", ..." if len(found) > CANDIDATES_SHOWN else "")
-    raise BadInput(f"{name_shown(text)}: could be any of {len(found)} jobs, newest first: {shown}")
+    raise BadInput(f"{printable_name(text)}: could be any of {len(found)} jobs, newest first: {shown}")
 
 
 def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
@@ -89,7 +89,7 @@ def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
     near = near if "mean" in near else ""
     damaged = "".join(f"; {history.path()}: {fault}" for fault in history.faults()[:CANDIDATES_SHOWN])
     raise NotFound(
-        f"no job {name_shown(text)} was submitted from here lately, and no target has one{near}",
+        f"no job {printable_name(text)} was submitted from here lately, and no target has one{near}",
         f"give the whole reference, as submit prints it, or a name or short id as ls shows it{damaged}",
     )
 

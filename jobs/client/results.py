@@ -9,7 +9,7 @@ from typing import Any, cast
 from accel.console.progress import Opens
 from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ..backends.base import Backend, JobRef, LogLine, Logs, Phase, Resubmit
 from ..backends.registry import of_ref
@@ -57,7 +57,7 @@ class Job:
     sweep: sweep_tasks.SweepPart | None
 
 
-def looked(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
+def find_jobs(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
     """The jobs, each after those of which it runs some tasks again; without those that their platform has forgotten.
 
     Raises NotFound for one of `refs`.
@@ -113,7 +113,7 @@ def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
     return [TaskStatus(0, seen.phase, seen.native, seen.attempts or 0, seen.exit_code, seen.reason)]
 
 
-def failed(backend: Backend, ref: JobRef, count: int) -> list[int]:
+def failed_tasks(backend: Backend, ref: JobRef, count: int) -> list[int]:
     """Which of a job's `count` tasks did not succeed and will not: once it has ended, also those that never began."""
     ended = backend.status(ref).phase.ended
     seen = {state.index: state.phase for state in states(backend, ref)}
@@ -214,7 +214,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def ranked(found: Iterable[Row], metric: str | None, best: str | None) -> list[Row]:
+def rank(found: Iterable[Row], metric: str | None, best: str | None) -> list[Row]:
     """The best by the metric first, those that have not told it last; without one, by number."""
     in_order = sorted(found, key=lambda row: (str(row.job) if not row.params else "", row.index))
     if metric is None:
@@ -234,7 +234,7 @@ def ranking(
 
     Raises BadInput for a metric that no task told.
     """
-    seen = looked(refs, of_ref, reporter.say)
+    seen = find_jobs(refs, of_ref, reporter.say)
     metric, best = _objective(seen, by, best)
     found = rows(seen)
     if len(found) >= LOGS_SAID:
@@ -244,7 +244,7 @@ def ranking(
     _say_unread(found, reporter)
     if metric is not None:
         _known(metric, found, reporter)
-    return ranked(found, metric, best), metric
+    return rank(found, metric, best), metric
 
 
 def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[str | None, str | None]:
@@ -266,7 +266,7 @@ def _known(metric: str, found: Sequence[Row], reporter: Reporter) -> None:
     """Raises BadInput for a metric that no task told, where they told others."""
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
-        raise BadInput(f"metric {name_shown(metric)}: no task told it{did_you_mean(metric, told)}")
+        raise BadInput(f"metric {printable_name(metric)}: no task told it{did_you_mean(metric, told)}")
     if not told:
         reporter.say("no task has told metrics; a program does so by lines that begin with @accel (docs/sweeps.md)")
 

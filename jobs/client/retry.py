@@ -10,12 +10,12 @@ from accel.diagnostics.errors import BadInput
 from ..backends.base import Backend, JobRef, Request, Resubmit
 from ..backends.tasks import ResubmitTasks
 from ..model import keys, sweep_tasks
-from ..runtime.sweep import written
+from ..runtime.sweep import format_spans
 from . import history
 from .accrued_cost import size_in
 from .allowances.submitter import Submitter, reserve_retry
 from .resolve import with_target
-from .results import failed
+from .results import failed_tasks
 
 
 @contextmanager
@@ -51,12 +51,12 @@ def _in_part(backend: Backend, ref: JobRef, whole: Request, reporter: Reporter) 
     sweep = sweep_tasks.find_sweep(whole.body)
     if sweep is None or not isinstance(backend, ResubmitTasks):
         return whole, None
-    tasks = failed(backend, ref, len(sweep.places))
+    tasks = failed_tasks(backend, ref, len(sweep.places))
     if not tasks:
         raise BadInput(
             f"{ref}: none of its {len(sweep.places)} tasks has failed", f"`{program()} retry --all` runs all of them"
         )
 
-    named = written([sweep.places[task] for task in tasks])
+    named = format_spans([sweep.places[task] for task in tasks])
     reporter.say(f"{len(tasks):,} of {len(sweep.places):,} tasks run again: {named[:200]}")
     return backend.resubmit_tasks_request(ref, whole.key, tasks), len(tasks)

@@ -14,11 +14,11 @@ from accel.diagnostics.errors import BadInput, CloudSilent, Interrupted, WaitedT
 from ..model.deadline import look_s
 from . import history, waiting
 from .accrued_cost import size_of
-from .allowances.submitter import reserve, settle_ended
+from .allowances.submitter import reserve, settle_ended_jobs
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
 from .dispatch import record_history
-from .waiting import described, so_far, wait_to_end
+from .waiting import describe_status, so_far, wait_to_end
 
 if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef, Request, Status
@@ -83,9 +83,9 @@ def run(
                     if not silent:
                         beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
                     silent, status, second = True, None, None
-                if status is not None and (last is None or described(status) != described(last)):
+                if status is not None and (last is None or describe_status(status) != describe_status(last)):
                     pause_s = FIRST_S
-                    beat.tell(f"{ref}: {described(status)}")
+                    beat.tell(f"{ref}: {describe_status(status)}")
                 last = status or last
                 if second or (status is not None and status.phase.ended):
                     break
@@ -95,7 +95,7 @@ def run(
                 sleep(min(pause_s, look_s(plan.changeover_s)))
                 pause_s *= GROWTH
         ended = [status] if status else []
-        settle_ended(ended)
+        settle_ended_jobs(ended)
         if second:
             wait_to_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from accel.clouds.google.rest import mapping
-from accel.contract.published import SOURCE
+from accel.contract.target_layout import SOURCE
 from accel.contract.targets import read_one
 from accel.diagnostics.errors import JobsError
 
@@ -24,13 +24,13 @@ GUARDS = ("allowances", "stop", "budget_stops")
 
 def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporter") -> "Targets":
     """Return the targets as compared() has them, and warn with its lines."""
-    newer, lines = compared(targets, names)
+    newer, lines = compare_targets(targets, names)
     for line in lines:
         reporter.warn(line)
     return newer
 
 
-def compared(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
+def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
     """The targets with the guards of today, and a line for each of those named that the stack has changed since.
 
     What was read within published_targets.NOW_S is not read again, and where nothing can be read, the file stands.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from accel.diagnostics.errors import BadInput, BadInputs
-from accel.diagnostics.redaction import hidden
+from accel.diagnostics.redaction import hide_secrets
 from accel.rules.jobs.containers import LOCAL
 
 from ..backends.base import Request
@@ -15,7 +15,7 @@ from ..model import keys
 from ..model import smoke as runs
 from ..model.document import jobs_of
 from ..model.sweep_tasks import apart, cap_warnings
-from .code.option import packed
+from .code.option import pack
 from .deadline.plan import plan_job
 from .resolve import targets
 from .stale_targets import current_targets
@@ -75,7 +75,7 @@ class SubmissionPlan:
 
     def redacted_requests(self) -> list[dict[str, Any]]:
         """Return the requests as `--dry-run` prints them, without the values of variables named like secrets."""
-        return [hidden(_request(request)) for _, request in self.items]
+        return [hide_secrets(_request(request)) for _, request in self.items]
 
     def submit(
         self,
@@ -123,9 +123,9 @@ def plan_submission(
     documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> SubmissionPlan:
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
-    caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.drawn()
+    caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
     known = targets(reporter)
-    shipping = packed(options.code, options.code_all, reporter)
+    shipping = pack(options.code, options.code_all, reporter)
     written = list(zip(documents, jobs, strict=True))
     pairs = _rendered(written, options, caller, known, shipping, reporter)
     if not options.dry_run:
@@ -156,11 +156,11 @@ def _smoke_runs(
 
 def _pin_image(document: "Document", reporter: "Reporter") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
-    from accel.clouds.image_registry import pinned
+    from accel.clouds.image_registry import pin_digest
 
     values: object = document.values
     image = cast("dict[str, Any]", values).get("image") if isinstance(values, dict) else None
-    if isinstance(image, str) and image and not image.startswith(LOCAL) and (now := pinned(image)) != image:
+    if isinstance(image, str) and image and not image.startswith(LOCAL) and (now := pin_digest(image)) != image:
         document.set(f"image={now}")
         reporter.say(f"image: {image} is {now}")
 
@@ -184,7 +184,7 @@ def _rendered(
     for document, job, name, target in _placed(jobs, known, options.to, reporter):
         backend = backends.setdefault(name, of_target(name, target))
         times[job.name] = times.get(job.name, 0) + 1
-        text = keys.numbered(caller, times[job.name])
+        text = keys.number_key(caller, times[job.name])
         submission = keys.submission_key(job.name, shipping.caller(text) if shipping else text)
         job_id = keys.platform_name(job.name, submission)
         try:

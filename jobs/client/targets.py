@@ -73,7 +73,7 @@ class Targets:
         entry = self.entries.get(name)
         if entry is None:
             said = messages.did_you_mean(name, list(self.entries))
-            raise BadInput(f"unknown target {messages.name_shown(name)}{said}", f"targets come from {self.source}")
+            raise BadInput(f"unknown target {messages.printable_name(name)}{said}", f"targets come from {self.source}")
         if entry.target is None:
             raise BadInput(f"target {name}: {entry.fault}")
         return name, entry.target
@@ -135,7 +135,9 @@ def _entry(name: str, document: Any, folder: Path) -> Entry:
     if not isinstance(kind, str):
         return Entry(name, "", None, f"{name}.kind: {'must be text' if 'kind' in values else 'is missing'}")
     if kind not in KINDS:
-        return Entry(name, kind, None, f"needs a newer accel, which knows targets of kind {messages.name_shown(kind)}")
+        return Entry(
+            name, kind, None, f"needs a newer accel, which knows targets of kind {messages.printable_name(kind)}"
+        )
     try:
         target = read_one(values)
     except ValidationError as error:
@@ -151,7 +153,7 @@ def _first_fault(name: str, error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
     # The first part of the place is the kind, by which the union was told apart.
     path = [str(part) for part in fault["loc"][1:]]
-    said = messages.explained(fault["type"], fault.get("ctx", {}), path, fault["input"])
+    said = messages.describe_fault(fault["type"], fault.get("ctx", {}), path, fault["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{'.'.join([*([name] if name else []), *path])}: {said}{more}"
 

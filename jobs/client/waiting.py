@@ -9,9 +9,9 @@ from accel.console.options import program
 from accel.console.terminal_text import lasting
 from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
 
-from ..backends.base import Backend, JobRef, Many, Phase, Status, Tended
-from .allowances.submitter import settle_ended
-from .observation import Watched
+from ..backends.base import Backend, JobRef, Many, Phase, Status, TendedBackend
+from .allowances.submitter import settle_ended_jobs
+from .observation import WatchedJob
 from .wait_reasons import Pending
 
 FollowLog = Callable[[Backend, JobRef], None]
@@ -49,7 +49,7 @@ def wait_for(
                 sleep(pause_s)
         return waiting.statuses
     except KeyboardInterrupt:
-        raise interrupted(waiting.left) from None
+        raise interruption(waiting.left) from None
 
 
 class Waiting:
@@ -106,13 +106,13 @@ class Waiting:
             moved = before is None or (before.phase, before.native) != (status.phase, status.native)
             if moved or (self._counts and before and before.tasks != status.tasks):
                 self._pause_s = FIRST_S if moved else self._pause_s
-                self._tell(f"{ref}: {described(status)}{in_words(status) if self._counts else ''}")
+                self._tell(f"{ref}: {describe_status(status)}{in_words(status) if self._counts else ''}")
             self._last[ref], self._seen[ref] = status, self._clock()
             self._pending.look(ref, backend, status)
             if status.phase.ended:
                 self.left.remove((ref, backend))
         if not self.left:
-            settle_ended(self._last.values(), self._tell)
+            settle_ended_jobs(self._last.values(), self._tell)
             return None
         wait_s = apart_s(self.left, self._pause_s)
         self._pause_s *= GROWTH
@@ -131,7 +131,7 @@ def apart_s(waiting: list[tuple[JobRef, Backend]], pause: float) -> float:
     return max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
 
 
-def interrupted(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
+def interruption(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
     """What is said of jobs that nobody waits for any more."""
     return Interrupted(f"interrupted; {_names(jobs)} goes on", _how(jobs))
 
@@ -140,12 +140,12 @@ def end(statuses: list[Status]) -> None:
     """Raises JobFailed for the jobs that failed."""
     failed = [status for status in statuses if status.phase is Phase.FAILED]
     if failed:
-        told = "; ".join(f"{status.ref}: {described(status)}" for status in failed[:NAMED])
+        told = "; ".join(f"{status.ref}: {describe_status(status)}" for status in failed[:NAMED])
         told += f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
         raise JobFailed(told, f"`{program()} logs {failed[0].ref}` shows what it printed")
 
 
-def described(status: Status) -> str:
+def describe_status(status: Status) -> str:
     """The phase, and for an ended job its reason and exit code."""
     parts = [str(status.phase)]
     if status.phase is Phase.FAILED and status.reason:
@@ -161,11 +161,11 @@ def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) ->
     if status is None:
         return SoFar(f"{ref}: {UNSEEN}; {STILL} {waited}", f"{UNSEEN}  {waited}")
     blind = f", last seen {lasting(ago_s)} ago" if ago_s > 2 * LONGEST_ELSEWHERE_S else ""
-    job = Watched(ref, status=status)
+    job = WatchedJob(ref, status=status)
     tasks = f"{job.ended} of {job.size} tasks  " if job.size else ""
     return SoFar(
-        f"{ref}: {described(status)}{in_words(status)}{blind}; {STILL} {waited}",
-        f"{tasks}{described(status)}{blind}  {waited}",
+        f"{ref}: {describe_status(status)}{in_words(status)}{blind}; {STILL} {waited}",
+        f"{tasks}{describe_status(status)}{blind}  {waited}",
         job.ended / job.size if job.size else None,
     )
 
@@ -203,7 +203,7 @@ def look_at(
     known: dict[JobRef, Status] = {}
     silent: set[JobRef] = set()
     for group, backend in _groups(waiting):
-        if len(group) > 1 and isinstance(backend, Many) and not isinstance(backend, Tended):
+        if len(group) > 1 and isinstance(backend, Many) and not isinstance(backend, TendedBackend):
             try:
                 known |= backend.statuses(group)
             except CloudSilent as error:
@@ -227,7 +227,7 @@ def _cannot_see(shown: str, ref: JobRef, error: CloudSilent, unseen: set[JobRef]
 
 def _look(ref: JobRef, backend: Backend, unseen: set[JobRef], tell: Callable[[str], None]) -> Status | None:
     try:
-        return backend.tend(ref, tell) if isinstance(backend, Tended) else backend.status(ref)
+        return backend.tend(ref, tell) if isinstance(backend, TendedBackend) else backend.status(ref)
     except CloudSilent as silent:
         _cannot_see(str(ref), ref, silent, unseen, tell)
         return None
@@ -252,4 +252,4 @@ def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None
             follow_log(jobs[0][1], jobs[0][0])
         end(wait_for(jobs, timeout))
     except KeyboardInterrupt:  # on the way to the wait
-        raise interrupted(jobs) from None
+        raise interruption(jobs) from None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel.catalog import UnknownName
-from accel.catalog.attached import attached
+from accel.catalog.gpu_attachments import gpu_attachments
 from accel.catalog.places import zones
 from accel.diagnostics.errors import BadInput
 from accel.rules.gcp import zones as gcp_zones
@@ -26,7 +26,7 @@ from .report import Report
 from .vertex_values import job_values
 
 
-def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a file (config.yaml, JSON, or a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
@@ -126,7 +126,7 @@ def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
     """The zones of each kind of attached GPU; none where nothing is known."""
     found: dict[str, tuple[str, ...]] = {}
     for each in dict.fromkeys(accelerators):
-        if each in attached():
+        if each in gpu_attachments():
             try:
                 found[each] = zones("gcp", region, f"n1+{each}x1")
             except UnknownName:
@@ -213,7 +213,7 @@ def _of(
     return given
 
 
-def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, name: str) -> None:
+def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand | None, name: str) -> None:
     """Puts what a command line says over what is there."""
     report = given.report
     for flag, why in command.unknown.items():

@@ -4,7 +4,7 @@ GPUs that are gone are replaced."""
 from dataclasses import dataclass, field
 from datetime import date
 
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 from accel.catalog.legacy import legacy_machines
 from accel.rules.gcp.gpus import find_accelerator
 from accel.rules.jobs import imports, placeholders
@@ -164,7 +164,7 @@ def _k80(
         return None
     if not given.report.findings(at, ai_platform.k80(machine, count, by)):
         return None
-    new = ai_platform.replaced(machine, count, by)
+    new = ai_platform.replacement(machine, count, by)
     assert new, machine
     if new[0] != machine or at == machine_at:
         given.report.changed(machine_at, new[0], f"{new[1]} {by} are on it", ai_platform.K80.id)

@@ -45,7 +45,7 @@ DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
 OVERRIDES = "containerOverrides"
 
 
-def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """The job of a SubmitJob request (JSON, YAML, or a pasted `aws batch submit-job`) or of a job definition.
 
     Raises BadInput where it cannot be read, or is none.
@@ -64,7 +64,7 @@ def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     vertex_templates.fill(document, chosen.variables)
     if is_definition(document):
         given = RequestFields(one_of(name, document))
-        return aws_batch_definitions.imported(given, chosen.variables)
+        return aws_batch_definitions.import_definition(given, chosen.variables)
     if not {"jobName", "jobQueue", "jobDefinition"} & set(document):
         said = "is no SubmitJob request: it has no jobName, no jobQueue and no jobDefinition"
         raise BadInput(f"{name}: {resource_text(document) or said}")
@@ -105,7 +105,7 @@ def _request(given: RequestFields) -> ImportResult:
     return found
 
 
-def fitted(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> list[str]:
+def fit_targets(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> list[str]:
     """The targets that have the queue; the first one's own name for the definition is put into the job."""
     names = [name for name, target in targets.items() if _same(found.queue, target.queue_arn)]
     if names:

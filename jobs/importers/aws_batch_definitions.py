@@ -77,7 +77,7 @@ def one_of(name: str, document: Json) -> Json:
     return cast(Json, items[0])
 
 
-def imported(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
+def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
     """The job that a definition describes. `chosen`: values of its parameters."""
     report = given.report
     values: Json = {"name": job_name(given, "jobDefinitionName")}

@@ -15,7 +15,7 @@ from accel.diagnostics.errors import BadInput
 
 from .names import suggestion
 from .reading import Json, file_bytes, read
-from .shell import Pasted, pasted
+from .shell import PastedCommand, pasted_command
 
 VERB = "batch submit-job"
 Shape = Literal["text", "mapping", "list", "flag"]
@@ -64,13 +64,13 @@ class Request:
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
     unknown: dict[str, str] = field(default_factory=dict[str, str])
     """Options that there are not, and what is wrong with each."""
-    written: Pasted = field(default_factory=Pasted)
+    written: PastedCommand = field(default_factory=PastedCommand)
     region: str = ""
 
 
 def request(name: str, text: str, variables: Mapping[str, str]) -> Request:
     """The request of the one command in a text. Raises BadInput where it cannot be read."""
-    written = pasted(name, text, variables, VERB, "aws")
+    written = pasted_command(name, text, variables, VERB, "aws")
     found = Request(written=written)
     given: dict[str, Any] = {}
     words = written.argv[1:]
@@ -122,7 +122,7 @@ def _global(found: Request, words: list[str]) -> None:
         found.region = value
 
 
-def _whole(name: str, option: str, values: list[str], written: Pasted) -> Json:
+def _whole(name: str, option: str, values: list[str], written: PastedCommand) -> Json:
     text = " ".join(values)
     if text.startswith(("file://", "fileb://")):
         data, at = _file(name, option, text, written)
@@ -130,7 +130,7 @@ def _whole(name: str, option: str, values: list[str], written: Pasted) -> Json:
     return read(f"{name}: {option}", text.encode())
 
 
-def _file(name: str, option: str, address: str, written: Pasted) -> tuple[bytes, str]:
+def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple[bytes, str]:
     """What a file:// names: what a heredoc of the same text writes, or one that is there; and what it is called."""
     path = address.partition("://")[2]
     for file, text in written.files.items():
@@ -150,11 +150,11 @@ def _file(name: str, option: str, address: str, written: Pasted) -> tuple[bytes,
         raise BadInput(f"{name}: {option} {path[:80]}: cannot be read: {getattr(error, 'strerror', error)}") from None
 
 
-def _others(written: Pasted, path: str) -> list[str]:
+def _others(written: PastedCommand, path: str) -> list[str]:
     return [word for word in written.argv if not word.endswith(path)]
 
 
-def _value(name: str, option: str, shape: Shape, values: list[str], written: Pasted) -> Any:
+def _value(name: str, option: str, shape: Shape, values: list[str], written: PastedCommand) -> Any:
     if shape == "flag":
         return option == "--propagate-tags"
     texts = [
@@ -177,7 +177,7 @@ def _value(name: str, option: str, shape: Shape, values: list[str], written: Pas
     return found[0]
 
 
-def _json(name: str, option: str, text: str, written: Pasted) -> Any:
+def _json(name: str, option: str, text: str, written: PastedCommand) -> Any:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:

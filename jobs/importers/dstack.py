@@ -21,8 +21,8 @@ from .reading import Json, read
 from .redact import hide
 from .tasks import (
     Place,
-    chosen_mount,
-    chosen_secret,
+    choose_mount,
+    choose_secret,
     cloud_of,
     is_filled,
     mount,
@@ -89,7 +89,7 @@ _RANK, _COUNT, _MAIN = f"{PREFIX}_NODE_RANK", f"{PREFIX}_NODES_NUM", f"{PREFIX}_
 _LISTS = (f"{PREFIX}_NODES_IPS", f"{PREFIX}_MPI_HOSTFILE")
 
 
-def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """The job of a task. Raises BadInput where it cannot be read."""
     document = read(name, data)
     kind = document.get("type")
@@ -202,7 +202,7 @@ def _secret(
     if secret[0] != secret.string and name not in chosen:
         given.report.decide(given.name(path), f"holds a secret inside of a text; give --var {name}=<value>")
     else:
-        chosen_secret(given, path, name, chosen, values)
+        choose_secret(given, path, name, chosen, values)
 
 
 def _command(given: RequestFields, values: Json) -> None:
@@ -312,7 +312,7 @@ def _mounts(given: RequestFields, document: Json, chosen: Mapping[str, str], val
             value = given.values.get(at)
             sources = cast(list[Any], value) if isinstance(value, list) else [value]
             source = sources[0] if sources and isinstance(sources[0], str) else ""
-            if not chosen_mount(given, path, seen, chosen, values):
+            if not choose_mount(given, path, seen, chosen, values):
                 _mount(given, at, source, seen, {}, values)
                 _keep_path(given, path, at, seen)
             given.leave_value(f"{path}.optional", "a mount is always there")

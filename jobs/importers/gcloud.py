@@ -13,7 +13,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 from .names import suggestion
 from .reading import Json, file_bytes, read
 from .report import Report
-from .shell import Pasted, is_command, pasted
+from .shell import PastedCommand, is_command, pasted_command
 
 GLOBAL = {
     **dict.fromkeys(
@@ -40,7 +40,7 @@ class CommandLine:
     unknown_values: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
+def parse_flags(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
     """The flags of a command. `known`: whether each takes a value."""
     given = CommandLine()
     takes = {**GLOBAL, **known}
@@ -68,7 +68,7 @@ def parsed(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
     return given
 
 
-Lines = list[tuple[CommandLine, Pasted | None]]
+Lines = list[tuple[CommandLine, PastedCommand | None]]
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def source(
     values: Json = {}
     secrets = [value for key, value in variables.items() if SECRET_NAME.search(key)]
     if is_command(text):
-        written = pasted(name, text, variables, verb)
+        written = pasted_command(name, text, variables, verb)
         secrets = [*written.secrets, *secrets]
-        command = parsed(written.argv, known)
+        command = parse_flags(written.argv, known)
         take_words(command)
         lines.append((command, written))
         if config := command.flags.get("--config"):
@@ -110,7 +110,7 @@ def source(
     elif text.strip():
         values = read(name, data)
     if flags:
-        lines.append((parsed(flags, known), None))
+        lines.append((parse_flags(flags, known), None))
     return Source(values, lines, secrets)
 
 
@@ -145,7 +145,7 @@ def twice(text: str) -> list[str]:
     return [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
 
 
-def document(name: str, config: str, pasted: Pasted) -> Json:
+def document(name: str, config: str, pasted: PastedCommand) -> Json:
     """The file that --config of a pasted command names: what a heredoc of the same text writes, or one that is there.
 
     Raises BadInput.

@@ -31,7 +31,7 @@ CODE_MAX = 59_999
 """Of an exit code that a job file names (ExitCodes)."""
 
 
-def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a document, or of a pasted `gcloud batch jobs submit`. Raises BadInput where it cannot be read."""
     if is_command(data.decode("utf-8-sig", errors="replace")):
         asked = google_batch_command.command(name, data, options.variables)

@@ -18,7 +18,7 @@ from . import gcloud, vertex_templates
 from .google_batch_fields import BatchFields
 from .reading import Json, file_bytes
 from .report import Report
-from .shell import MOMENT, Pasted
+from .shell import MOMENT, PastedCommand
 
 VERB = "batch jobs submit"
 FLAGS = {
@@ -50,7 +50,7 @@ class Command:
 
     document: Json
     line: gcloud.CommandLine
-    written: Pasted
+    written: PastedCommand
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
     secrets: list[str] = field(default_factory=list[str])
     named: str = ""
@@ -107,7 +107,7 @@ def _name(found: Command) -> None:
     found.document["name"] = text.strip("-_ ") or "imported"
 
 
-def _script(name: str, path: str, written: Pasted) -> str:
+def _script(name: str, path: str, written: PastedCommand) -> str:
     """The text of a script on this machine, or in the same text. Raises BadInput."""
     if path in written.files:
         return written.files[path]

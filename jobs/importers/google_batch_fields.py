@@ -105,7 +105,7 @@ class BatchFields(RequestFields):
         seen: set[str] = set()
         for name, _ in leaves(document) if document else ():
             if name in seen:
-                raise BadInput(f"{file}: {messages.name_shown(name)}: is set twice")
+                raise BadInput(f"{file}: {messages.printable_name(name)}: is set twice")
             seen.add(name)
         super().__init__(document, beside=beside)
         self.values, self.names = {}, {}
@@ -297,7 +297,7 @@ _BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
 _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
 
 
-def unfilled(path: str, text: str) -> list[Finding]:
+def placeholder_findings(path: str, text: str) -> list[Finding]:
     """What a value says that somebody was to write another for: MY_PROJECT, $PROJECT, [PROJECT]."""
     if found := _VARIABLE.search(text):
         return imports.variable(found[0], "", path)
@@ -315,7 +315,7 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
         return [finding for each in addresses for finding in placeholders.value(path, each)]
     if path.endswith(_SECRET):
         return []
-    found = unfilled(path, text)
+    found = placeholder_findings(path, text)
     if path.endswith(_OWN_NAMES):
         return [finding for finding in found if finding.rule != placeholders.VALUE.id or _BRACKETS.search(text)]
     return found

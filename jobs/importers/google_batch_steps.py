@@ -11,7 +11,7 @@ from accel.rules.batch import runnables as google_batch_runnables
 from accel.rules.jobs import containers, imports
 
 from ..backends.google_batch import nodes, runnables
-from .google_batch_fields import GROUP, SPEC, BatchFields, unfilled
+from .google_batch_fields import GROUP, SPEC, BatchFields, placeholder_findings
 from .google_batch_mounts import Storage, mounts_of
 from .images import image_of
 from .reading import Json
@@ -193,7 +193,7 @@ def _container(given: BatchFields, path: str, step: Step, image: str | None) -> 
     given.report.findings(commands, imports.python(step.words))
     if step.words:
         given.report.findings(commands, google_batch_runnables.command(step.words))
-        step.entrypoint, *step.command = google_batch_runnables.expanded(step.words)
+        step.entrypoint, *step.command = google_batch_runnables.expand_variables(step.words)
     step.volumes = given.texts(f"{path}.volumes")
     if options := given.text(f"{path}.options"):
         _options(given, f"{path}.options", options, step)
@@ -232,7 +232,7 @@ def _image(given: BatchFields, path: str, step: Step, image: str | None) -> None
     step.image = own
     if not own:
         given.report.refuse(name, "is missing: a container has an image; give one with --image")
-    elif found := unfilled("image", own):
+    elif found := placeholder_findings("image", own):
         given.keep(path)
         given.report.findings(name, found)
     elif not _IMAGE.fullmatch(own[: containers.IMAGE_MAX + 1]) or len(own) > containers.IMAGE_MAX:

@@ -48,4 +48,4 @@ class Importer(Protocol):
 
 def importer_of(kind: str) -> Importer:
     """Return the importer of a kind; it is loaded here, since each has rules and libraries of its own."""
-    return import_module(f".{kind.replace('-', '_')}", __package__).imported
+    return import_module(f".{kind.replace('-', '_')}", __package__).import_job

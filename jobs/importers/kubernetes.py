@@ -209,7 +209,7 @@ KNOWN = (
 )
 
 
-def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a manifest. Raises BadInput where it cannot be read, or holds none."""
     documents = _documents(name, data, options.variables)
     jobs = [each for each in documents if _kind(each) in JOBS and _refusal(each) is None]
@@ -269,7 +269,7 @@ def _refusal(document: Json) -> str | None:
     """Why an object that may be a job is none."""
     version = str(document.get("apiVersion"))
     if _kind(document) == "Job" and not version.startswith("batch/"):
-        return f"is a Job of {messages.name_shown(version)}, and not of batch/v1"
+        return f"is a Job of {messages.printable_name(version)}, and not of batch/v1"
     return None
 
 
@@ -279,13 +279,13 @@ def _no_job(documents: list[Json]) -> str:
             return why
         if _kind(each) in REFUSED:
             return f"is a {_kind(each)}, which {REFUSED[_kind(each)]}"
-    kinds = ", ".join(dict.fromkeys(messages.name_shown(_kind(each)) for each in documents if _kind(each)))
+    kinds = ", ".join(dict.fromkeys(messages.printable_name(_kind(each)) for each in documents if _kind(each)))
     return f"holds no job ({kinds or 'no kind'}); what is read: {', '.join(JOBS)}"
 
 
 def _several(jobs: list[Json]) -> str:
     names = [str(at(each, "metadata.name") or at(each, "metadata.generateName") or _kind(each)) for each in jobs]
-    shown = ", ".join(messages.name_shown(each) for each in names[:4])
+    shown = ", ".join(messages.printable_name(each) for each in names[:4])
     return f"holds {len(jobs)} jobs ({shown}), and a job file has one: import each from a file of its own"
 
 

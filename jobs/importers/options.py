@@ -38,5 +38,5 @@ def k80_replacement(name: str | None) -> str:
         return REPLACEMENTS[0]
     found = find_accelerator(name)
     if found is None or found.name not in REPLACEMENTS:
-        raise BadInput(f"--k80-replacement: is {messages.name_shown(name)}; use one of {', '.join(REPLACEMENTS)}")
+        raise BadInput(f"--k80-replacement: is {messages.printable_name(name)}; use one of {', '.join(REPLACEMENTS)}")
     return found.name

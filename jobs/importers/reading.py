@@ -51,13 +51,13 @@ def read(name: str, data: bytes) -> Json:
 def file_bytes(path: Path) -> bytes:
     """What a file holds, of which no more is read than a document may have. Raises OSError or BadInput."""
     with path.open("rb") as opened:
-        return bounded(str(path), opened.read(yaml_positions.BYTES_MAX + 1))
+        return check_size(str(path), opened.read(yaml_positions.BYTES_MAX + 1))
 
 
-def bounded(name: str, data: bytes) -> bytes:
+def check_size(name: str, data: bytes) -> bytes:
     """The data itself. Raises BadInput where it is more than a document may have."""
     if len(data) > yaml_positions.BYTES_MAX:
-        raise BadInput(f"{messages.name_shown(name)}: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
+        raise BadInput(f"{messages.printable_name(name)}: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
     return data
 
 
@@ -90,14 +90,14 @@ def _mapping(name: str, value: Any, lines: dict[str, int]) -> Json:
     found: set[str] = set()
     for path, _ in leaves(value):
         if path in found:  # the key `a.b` beside a mapping `a` with `b`
-            said = f"{messages.name_shown(path)}: is set twice, once with a dot in the key"
+            said = f"{messages.printable_name(path)}: is set twice, once with a dot in the key"
             raise BadInput(f"{name}:{lines.get(path, 1)}: {said}")
         found.add(path)
     return ReadDocument(cast(Json, value), {path: f"{name}:{line}" for path, line in lines.items()})
 
 
 def _json(name: str, data: bytes) -> Json:
-    bounded(name, data)
+    check_size(name, data)
     try:
         text = data.decode("utf-8-sig")
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
@@ -153,7 +153,7 @@ def _json_lines(text: str) -> dict[str, int]:
             key, inside = _text(word, line), within[-1]
             at = f"{inside.path}.{key}" if inside.path else key
             if key in inside.keys:
-                said = f"{messages.name_shown(at)}: is set twice, here and in line {inside.keys[key]}"
+                said = f"{messages.printable_name(at)}: is set twice, here and in line {inside.keys[key]}"
                 raise yaml_positions.Fault(line, said)
             inside.keys[key] = lines[at] = line
             is_key = False

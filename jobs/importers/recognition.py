@@ -70,7 +70,7 @@ class Recognition:
         return f"is read as {self.kind}: {KINDS[self.kind].text}, by {self.by}"
 
 
-def recognized(name: str, data: bytes) -> Recognition:
+def recognize(name: str, data: bytes) -> Recognition:
     """The kind of a document. Raises BadInput where it is none, may be several, or is known and not read yet."""
     text = data.decode("utf-8-sig", errors="replace")
     if re.search(r"^#SBATCH\s", text, re.MULTILINE):
@@ -162,7 +162,7 @@ def _none(name: str, document: Json) -> BadInput:
         return BadInput(f"{name}: {resource}")
     if isinstance(document.get("name"), str) and {"command", "image"} & set(document):
         return BadInput(f"{name}: looks like a job file of accel itself, which `accel-jobs validate` checks")
-    keys = ", ".join(messages.name_shown(key) for key in list(document)[:KNOWN_MAX]) or "no keys"
+    keys = ", ".join(messages.printable_name(key) for key in list(document)[:KNOWN_MAX]) or "no keys"
     said = "; ".join(f"{kind}, {each.text}" for kind, each in KINDS.items())
     return BadInput(f"{name}: is none of the kinds that are read, by its keys ({keys}): {said}")
 
@@ -179,4 +179,4 @@ def _camel(key: str) -> str:
 
 def _some(names: list[str]) -> str:
     """Names of keys, a few of them."""
-    return ", ".join(messages.name_shown(each) for each in names[:3])
+    return ", ".join(messages.printable_name(each) for each in names[:3])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hidden
+from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hide_secrets
 
 from .report import Report
 
@@ -33,7 +33,7 @@ def _long(value: Any) -> bool:
 
 
 def _without(value: Any, secrets: list[str]) -> Any:
-    return hidden(_replaced(value, secrets))
+    return hide_secrets(_replaced(value, secrets))
 
 
 def _replaced(value: Any, secrets: list[str]) -> Any:

@@ -155,14 +155,14 @@ class Report:
         for entry in self.entries:
             line: dict[str, Any] = {"field": entry.field}
             if entry.given:
-                line["value"] = None if _hidden(entry.field) else redaction.hidden(entry.old)
+                line["value"] = None if _hidden(entry.field) else redaction.hide_secrets(entry.old)
             if entry.kind == "kept":
                 line |= {"to": entry.new} if entry.new else {}
             elif entry.kind != "refused":
-                line["new"] = None if _hidden(entry.field) else redaction.hidden(entry.new)
+                line["new"] = None if _hidden(entry.field) else redaction.hide_secrets(entry.new)
             if entry.kind == "decision":
                 line["open"] = entry.open
-            why = [redaction.redacted(each) for each in entry.why]
+            why = [redaction.redact(each) for each in entry.why]
             found[entry.kind].append(line | {"why": why, "rules": entry.rules})
         return found
 
@@ -235,17 +235,17 @@ def _part(part: str, name: str) -> str:
 
 def name_text(name: str) -> str:
     """A field's name as the report shows it: on one line, and never empty."""
-    shown = redaction.redacted(name if name and name.isprintable() else repr(name))
+    shown = redaction.redact(name if name and name.isprintable() else repr(name))
     return shown if len(shown) <= NAME_MAX else f"{shown[: NAME_MAX - 3]}..."
 
 
 def value_text(name: str, value: Any) -> str:
     """A value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
-        items = cast(list[Any], redaction.hidden(value))
+        items = cast(list[Any], redaction.hide_secrets(value))
         return "[" + ", ".join(messages.display(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
     if isinstance(value, str) and _PLACE.match(value) and "@" not in value and not _hidden(name):
-        value = redaction.redacted(value)
+        value = redaction.redact(value)
         return repr(value if len(value) <= _PLACE_MAX else f"{value[: _PLACE_MAX - 3]}...")
     return messages.display(value, hidden=_hidden(name))
 

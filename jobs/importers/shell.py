@@ -37,7 +37,7 @@ takes for one argument is as long (MAX_ARG_STRLEN)."""
 
 
 @dataclass
-class Pasted:
+class PastedCommand:
     """The words of the command, the variables in them that are not known, and what was wrong with the text, each with
     its line."""
 
@@ -77,13 +77,13 @@ def roles(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"roles/ml\.[A-Za-z]+", text))) if is_command(text) else []
 
 
-def pasted(name: str, text: str, given: Mapping[str, str], verb: str, program: str = "gcloud") -> Pasted:
+def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, program: str = "gcloud") -> PastedCommand:
     """The one command of a program in a text. `verb`: words of it, such as `jobs submit training`; `given`: values of
     variables, which win over the text's own.
 
     Raises BadInput where there is none, or several, or a quote is not closed.
     """
-    found = Pasted()
+    found = PastedCommand()
     variables: dict[str, str] = {}
     marks: list[str] = []
     commands: list[tuple[int, str]] = []
@@ -139,7 +139,7 @@ class _Heredoc:
     lines: list[str] = field(default_factory=list[str])
 
 
-def _joined(text: str, program: str, found: Pasted) -> list[tuple[int, str, list[_Heredoc]]]:
+def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, str, list[_Heredoc]]]:
     """Lines with their continuations and open quotes, each with the number of its first and the heredocs it opens."""
     joined: list[tuple[int, str, list[_Heredoc]]] = []
     parts: list[str] = []
@@ -228,7 +228,7 @@ def _heredocs(line: str, ends: Collection[str]) -> tuple[str, list[_Heredoc]]:
     return "".join([*kept, line[at:]]), found
 
 
-def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str], found: Pasted) -> str:
+def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str], found: PastedCommand) -> str:
     """What a heredoc holds, with the variables that are known; others stay for the reader of the document."""
     text = "".join(f"{line}\n" for line in heredoc.lines)
     if heredoc.quoted:
@@ -249,13 +249,15 @@ def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str
     return re.sub(rf"{_VARIABLE.pattern}|\\[$`\\\n]", value, text)
 
 
-def _count(name: str, number: int, value: str, found: Pasted) -> None:
+def _count(name: str, number: int, value: str, found: PastedCommand) -> None:
     found.inserted += len(value)
     if found.inserted > INSERTED_MAX:
         raise BadInput(f"{name}:{number}: its variables become more than {INSERTED_MAX} characters")
 
 
-def _expanded(name: str, number: int, line: str, variables: Mapping[str, str], marks: list[str], found: Pasted) -> str:
+def _expanded(
+    name: str, number: int, line: str, variables: Mapping[str, str], marks: list[str], found: PastedCommand
+) -> str:
     """The line with the variables that are known; those that are not are marks. Single quotes hide them."""
     out: list[str] = []
     index, quoted = 0, False
@@ -283,7 +285,7 @@ def _expanded(name: str, number: int, line: str, variables: Mapping[str, str], m
 
 
 def _value(
-    line: str, at: int, last: Mapping[str, int], variables: Mapping[str, str], marks: list[str], found: Pasted
+    line: str, at: int, last: Mapping[str, int], variables: Mapping[str, str], marks: list[str], found: PastedCommand
 ) -> tuple[str, int]:
     """What stands for the `$...` at a place of a line, and how long it is there. `last`: where brackets close last."""
     if variable := _VARIABLE.match(line, at):

@@ -18,8 +18,8 @@ from .reading import Json, read
 from .redact import hide
 from .tasks import (
     Place,
-    chosen_mount,
-    chosen_secret,
+    choose_mount,
+    choose_secret,
     is_filled,
     mount,
     node_exports,
@@ -62,7 +62,7 @@ MOUNTED = ("s3://", "gs://")
 _OTHER_STORE = re.compile(r"(az|r2|cos|oci|nebius|hf|cw|https?|git|vastdata|tigris)://|\S+@\S+:", re.IGNORECASE)
 
 
-def imported(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """The job of a task. Raises BadInput where it cannot be read, or holds several."""
     document = read(name, only_task(name, data))
     envs = {key: value for key, value in _table(document, "envs").items() if isinstance(value, str)}
@@ -168,7 +168,7 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
         elif name in values.get("env", {}):
             given.report.refuse(given.name(path), "is in envs too; keep one of the two")
         else:
-            chosen_secret(given, path, name, chosen, values)
+            choose_secret(given, path, name, chosen, values)
 
 
 def _command(given: RequestFields, values: Json) -> None:
@@ -264,7 +264,7 @@ def _mounts(
     for key, value in _table(document, "file_mounts").items():
         path = f"file_mounts.{key}"
         at = vertex_templates.fill(key, known)
-        if chosen_mount(given, path, at, chosen, values):
+        if choose_mount(given, path, at, chosen, values):
             continue
         if path in given.values:
             if isinstance(value, str) and value:
@@ -359,7 +359,7 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Pl
 def _volumes(given: RequestFields, document: Json, chosen: Mapping[str, str], values: Json) -> None:
     for key in _table(document, "volumes"):
         path = f"volumes.{key}"
-        if chosen_mount(given, path, key, chosen, values):
+        if choose_mount(given, path, key, chosen, values):
             continue
         for each in given.paths(path):
             if each.endswith((".size", ".type")) and each.count(".") == path.count(".") + 1 and each != f"{path}.name":

@@ -94,7 +94,7 @@ STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
 """Options of srun that say nothing of a job."""
 
 
-def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a batch script. Raises BadInput where it is none."""
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
     found = list(directives(text))

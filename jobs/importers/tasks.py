@@ -111,7 +111,7 @@ def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Map
             report.keep(at, to)
 
 
-def chosen_secret(given: RequestFields, path: str, name: str, chosen: Mapping[str, str], values: Json) -> None:
+def choose_secret(given: RequestFields, path: str, name: str, chosen: Mapping[str, str], values: Json) -> None:
     """A secret, whose value a job file never has: --var names the cloud's, or gives it as a variable."""
     if name in chosen:
         variable(given, path, name, None, chosen, values)
@@ -151,7 +151,7 @@ def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *
     return True
 
 
-def chosen_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, str], values: Json) -> bool:
+def choose_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, str], values: Json) -> bool:
     """What --mount says to be at a path; whether it says something."""
     plain = {key.rstrip("/") or "/": source for key, source in chosen.items()}
     source = plain.get(at.rstrip("/") or "/")

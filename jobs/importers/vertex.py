@@ -20,7 +20,7 @@ from .vertex_values import NO_KEY, job_values
 KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
 
-def imported(name: str, data: bytes, options: ImportOptions) -> ImportResult:
+def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
 
     Raises BadInput where it cannot be read.
@@ -135,7 +135,7 @@ def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
 
 
 def _flags(
-    given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted | None, options: ImportOptions
+    given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand | None, options: ImportOptions
 ) -> None:
     report = given.report
     for flag, values in command.flags.items():
@@ -176,7 +176,7 @@ def _flags(
         _told(given, command, pasted)
 
 
-def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Pasted) -> None:
+def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand) -> None:
     if pasted.rest:
         given.report.changed(REST, None, "is not the command's")
     for note in pasted.notes:

@@ -245,7 +245,7 @@ def _told(given: RequestFields, path: str, pool: Pool) -> frozenset[str]:
     if pool.command[: len(wrapper)] == wrapper:
         pool.command = pool.command[len(wrapper) :]
         given.report.changed(given.name(f"{path}.command"), pool.command, "a job of nodes is told of the others anyway")
-    return frozenset(nodes.environment("", 1, 1)) | frozenset(nodes.expanded(""))
+    return frozenset(nodes.environment("", 1, 1)) | frozenset(nodes.rank_variables(""))
 
 
 SPEC = "jobSpec"

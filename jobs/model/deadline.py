@@ -45,7 +45,7 @@ def look_s(changeover_s: float) -> float:
     return max(1.0, min(LOOK_S, changeover_s / LOOKS_A_CHANGEOVER))
 
 
-def needed_s(work_s: float, changeover_s: float) -> float:
+def shortest_deadline_s(work_s: float, changeover_s: float) -> float:
     """The shortest deadline with which a job can begin on Spot: with less, it would move at its first look."""
     return work_s + changeover_s + look_s(changeover_s)
 

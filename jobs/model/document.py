@@ -19,7 +19,7 @@ from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.no_break_spaces import BLANKS
 from accel.diagnostics.redaction import SECRET_NAME
-from accel.diagnostics.validation import did_you_mean, inside, path_of, place_name, refused
+from accel.diagnostics.validation import did_you_mean, inside, locate_faults, path_of, place_name
 
 from .fields import Part
 from .job import Job
@@ -75,10 +75,10 @@ class Document:
     def set_env(self, text: str) -> None:
         """`--env NAME=value`, or `--env NAME` for the value that the variable has here."""
         name, equals, value = text.partition("=")
-        place = f"--env {words.name_shown(name)}"
+        place = f"--env {words.printable_name(name)}"
         if not equals:
             if name not in os.environ:
-                self.faults.append(f"{place}: is not set here; write {words.name_shown(name)}=<value>")
+                self.faults.append(f"{place}: is not set here; write {words.printable_name(name)}=<value>")
                 return
             value = os.environ[name]
         self._put(("env", name), value, place)
@@ -101,7 +101,7 @@ class Document:
         try:
             job = Job.model_validate(self.values)
         except ValidationError as error:
-            lines = [f"{self._place(path)}: {line}" for path, line in refused(Job, error, self._unread)]
+            lines = [f"{self._place(path)}: {line}" for path, line in locate_faults(Job, error, self._unread)]
             raise BadInputs(self._ordered([*self.faults, *lines])) from None
         if self.faults:
             raise BadInputs(self._ordered(self.faults))
@@ -216,10 +216,10 @@ def _bytes(path: str) -> tuple[str, bytes]:
         with Path(path).open("rb") as file:
             return path, file.read(yaml_positions.BYTES_MAX + 1)
     except FileNotFoundError:
-        raise NotFound(f"{words.name_shown(path)}: no such file") from None
+        raise NotFound(f"{words.printable_name(path)}: no such file") from None
     except (OSError, ValueError) as error:
         raise BadInput(
-            f"{words.name_shown(path)}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            f"{words.printable_name(path)}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
 
 
@@ -263,7 +263,7 @@ def _unknown(path: tuple[str, ...]) -> str | None:
 
 def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
     """A value of what is no field may be anything, so that only numbers are shown."""
-    shown = words.name_shown(dotted)
+    shown = words.printable_name(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.display(raw) == "text"
     hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)
-    return shown if hidden else f"{shown}={words.name_shown(raw)}"
+    return shown if hidden else f"{shown}={words.printable_name(raw)}"

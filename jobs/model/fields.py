@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInputs
-from accel.diagnostics.validation import refused
+from accel.diagnostics.validation import locate_faults
 from accel.duration import PATTERN, WRITTEN, seconds
 
 INT_MAX = 2**31 - 1
@@ -95,7 +95,7 @@ class Part(BaseModel):
                 super().__init__(**fields)
             except ValidationError as error:
                 name = type(self).__name__
-                raise BadInputs([f"{name}: {line}" for _, line in refused(type(self), error)]) from None
+                raise BadInputs([f"{name}: {line}" for _, line in locate_faults(type(self), error)]) from None
 
         __init__.__pydantic_base_init__ = True
         """So that pydantic does not call it for what it validates itself, such as the parts of a job file."""

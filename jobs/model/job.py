@@ -13,7 +13,7 @@ from ..runtime.sweep import count
 from . import sweep, sweep_tasks
 from .blocks import AwsBatch, Gce, Gke, TpuVm
 from .blocks_google import GoogleBatch, Vertex
-from .deadline import CHANGEOVER_S, needed_s
+from .deadline import CHANGEOVER_S, shortest_deadline_s
 from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
 from .sweep import Sweep
 
@@ -230,7 +230,7 @@ def _late(job: Job) -> list[str]:
     if work_s is None:
         return ["deadline: how much there is to do must be known: write work_s, or timeout_s"]
     changeover_s = job.changeover_s or CHANGEOVER_S
-    if job.deadline >= (needed := needed_s(work_s, changeover_s)):
+    if job.deadline >= (needed := shortest_deadline_s(work_s, changeover_s)):
         return []
     told = f"{'work_s' if job.work_s else 'timeout_s'} {work_s} and changeover_s {changeover_s} need {needed:.0f}"
     return [f"deadline: {job.deadline} leaves no time for Spot: {told}; write spot: false, or a later deadline"]

@@ -19,7 +19,7 @@ def submission_key(job_name: str, caller: str) -> str:
     return hashlib.sha256(f"{job_name}\0{caller}".encode()).hexdigest()
 
 
-def numbered(caller: str, number: int) -> str:
+def number_key(caller: str, number: int) -> str:
     """The caller's text for the job that is the number-th of its name in one command; the first has it as it is."""
     return caller if number == 1 else f"{caller}#{number}"
 
@@ -29,7 +29,7 @@ def of_smoke(caller: str) -> str:
     return f"{caller}\0smoke"
 
 
-def drawn() -> str:
+def random_key() -> str:
     """A caller's text that nobody has used."""
     return secrets.token_hex(8)
 

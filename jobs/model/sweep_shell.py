@@ -53,7 +53,7 @@ def command(spec: Mapping[str, Any], words: Sequence[str], kind: str) -> list[st
     return [SHELL, "-c", script(spec, kind), "accel", *words]
 
 
-def unwrapped(words: Sequence[str]) -> list[str]:
+def unwrap(words: Sequence[str]) -> list[str]:
     """The command that `command` was given; other words as they are."""
     shell, *rest = words or [""]
     if shell != SHELL or len(rest) < 3 or not rest[1].startswith(_SCRIPT.partition("(")[0]):

@@ -164,7 +164,7 @@ def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
     return SweepPart(spec, places, env[variables.SWEEP_OF])
 
 
-def narrowed(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
+def narrow_environment(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
     """The environment of a job that runs some tasks of the job of `ref` again, by their numbers there.
 
     Raises BadInput where that job is no sweep, or has no such task.
@@ -174,7 +174,7 @@ def narrowed(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[
         raise BadInput(f"{ref}: is no sweep, whose tasks could run apart from the others")
     if wrong := [task for task in tasks if not 0 <= task < len(job.places)]:
         raise BadInput(f"{ref}: has no task {wrong[0]}; it has 0 to {len(job.places) - 1}")
-    only = parameters.written([job.places[task] for task in sorted(set(tasks))])
+    only = parameters.format_spans([job.places[task] for task in sorted(set(tasks))])
     return {**env, variables.SWEEP_ONLY: only, variables.SWEEP_OF: str(ref)}
 
 

@@ -22,7 +22,7 @@ from .gcs import Gcs
 from .nodes import first_process, task
 from .reporting import event
 from .s3 import S3
-from .writing import MANIFEST, PIECE, File, Writing, checked, flush, read, threads, write
+from .writing import MANIFEST, PIECE, File, Writing, check_name, flush, read, threads, write
 
 NAME = re.compile(r"step-(\d{8,})-[0-9a-f]{8}")
 VERSION = 1
@@ -43,7 +43,7 @@ class Checkpoint:
 
     def path(self, name: str) -> Path:
         """Of a file or a folder in it. Raises FileNotFoundError."""
-        path = self.folder / checked(name)
+        path = self.folder / check_name(name)
         if not path.exists():
             raise FileNotFoundError(f"{self.place} holds no {name}; there is {', '.join(sorted(self.files))}")
         return path
@@ -183,7 +183,7 @@ class Checkpoints:
             return None
         try:
             told = json.loads(text or b"")
-            files = {checked(file): File(int(size), str(digest)) for file, (size, digest) in told["files"].items()}
+            files = {check_name(file): File(int(size), str(digest)) for file, (size, digest) in told["files"].items()}
             right = (told["version"], told["name"], told["step"]) == (VERSION, name, _step(name)) and bool(files)
             return {"files": files, "at": float(told["at"]), "piece": max(1, int(told["piece"]))} if right else None
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -87,7 +87,7 @@ class Source(Protocol):
         ...
 
 
-def throttled(mask: int) -> list[str]:
+def throttle_reasons(mask: int) -> list[str]:
     """The reasons in a mask."""
     return [name for bit, name in THROTTLE.items() if mask & bit]
 

@@ -19,7 +19,7 @@ import subprocess
 from ctypes import byref, c_char, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
 from typing import Any, NamedTuple
 
-from .gpus import ACTIONS, MIB, Source, State, Unreadable, pci, throttled
+from .gpus import ACTIONS, MIB, Source, State, Unreadable, pci, throttle_reasons
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -189,7 +189,7 @@ class Nvml:
             told["power_w"] = round(number.value / 1000, 1)
         if nvml.nvmlDeviceGetTemperature(handle, _SENSOR_GPU, byref(number)) == _OK:
             told["temperature_c"] = number.value
-        if self._reasons and self._reasons(handle, byref(mask)) == _OK and (reasons := throttled(mask.value)):
+        if self._reasons and self._reasons(handle, byref(mask)) == _OK and (reasons := throttle_reasons(mask.value)):
             told["throttle"] = reasons
         return told
 
@@ -240,7 +240,7 @@ class Nvml:
         return field.value
 
 
-def opened() -> Source | None:
+def open_source() -> Source | None:
     """The way to ask the driver here; None on a machine with neither NVML nor nvidia-smi. Raises Unreadable."""
     try:
         return Nvml()
@@ -392,7 +392,7 @@ def _reading(row: dict[str, str]) -> dict[str, Any]:
         if (number := _number(row.get(field, ""))) is not None:
             told[key] = number if key == "power_w" else round(number)
     mask = row.get(_REASONS) or row.get(_REASONS_BEFORE_535) or ""
-    if re.fullmatch(r"0x[0-9a-fA-F]+", mask) and (reasons := throttled(int(mask, 16))):
+    if re.fullmatch(r"0x[0-9a-fA-F]+", mask) and (reasons := throttle_reasons(int(mask, 16))):
         told["throttle"] = reasons
     return told
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import lines
 from .gpus import Source, Unreadable
-from .gpus_nvml import opened
+from .gpus_nvml import open_source
 from .gpus_xids import BAD
 
 MIB = 2**20
@@ -105,7 +105,7 @@ class Stats:
         self,
         every_s: float = 10.0,
         write: Callable[[str], Any] | None = None,
-        open_source: Callable[[], Source | None] = opened,
+        open_source: Callable[[], Source | None] = open_source,
         host: Host | None = None,
     ) -> None:
         if not every_s > 0:
@@ -173,7 +173,7 @@ class Stats:
                 told["gpus"] = self._gpus(source)
             except Unreadable as error:
                 self._event(f"the GPUs do not answer: {error}")
-        self._write(lines.written(**told))
+        self._write(lines.format_line(**told))
 
     def _gpus(self, source: Source) -> list[dict[str, Any]]:
         readings = source.read()
@@ -195,7 +195,7 @@ class Stats:
         """Once each: a GPU that is lost stays so."""
         if said not in self._told:
             self._told.add(said)
-            self._write(lines.written(event="health", said=said))
+            self._write(lines.format_line(event="health", said=said))
 
 
 def _to_stdout(line: str) -> None:

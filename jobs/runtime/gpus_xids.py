@@ -57,7 +57,7 @@ class Xid(NamedTuple):
         return self.number in BAD and (self.number != _SUMMARY or any(words in now for words in _SERIOUS))
 
 
-def logged(path: str = KMSG) -> list[Xid] | None:
+def read_xids(path: str = KMSG) -> list[Xid] | None:
     """Every XID of the log; None where it may not be read, or there is none."""
     try:
         log = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from . import lines, platforms
 from .gpus import ACTIONS, Source, State, Unreadable
-from .gpus_nvml import opened
-from .gpus_xids import BAD, Xid, logged
+from .gpus_nvml import open_source
+from .gpus_xids import BAD, Xid, read_xids
 from .stop import STOPPED
 
 BAD_NODE = 75
@@ -77,8 +77,8 @@ def check(
     gpus: int = 1,
     allowed: Sequence[str] = (),
     timeout_s: float = TIMEOUT_S,
-    open_source: Callable[[], Source | None] = opened,
-    log: Callable[[], list[Xid] | None] = logged,
+    open_source: Callable[[], Source | None] = open_source,
+    log: Callable[[], list[Xid] | None] = read_xids,
 ) -> Health:
     """Looks at the machine. `gpus`: how many the job asked for; `allowed`: keys of CHECKS that are no fault.
 
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", nargs="*", help="what runs where they are fit, behind --")
     given = parser.parse_args(arguments)
     found = check(given.gpus, given.allow, given.timeout)
-    sys.stdout.write(lines.written(event="health", said=found.summary) + "\n")
+    sys.stdout.write(lines.format_line(event="health", said=found.summary) + "\n")
     for fault in found.faults:
         sys.stderr.write(f"error: {fault.words} [{fault.check}]\n")
     sys.stdout.flush()

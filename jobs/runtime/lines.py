@@ -26,7 +26,7 @@ LENGTH_MAX = 8000
 """Bytes of a line. AWS CloudWatch and Cloud Logging take far more; a terminal and a person do not."""
 
 
-def written(**told: Any) -> str:
+def format_line(**told: Any) -> str:
     """The line, without its end. Raises ValueError for one above LENGTH_MAX bytes."""
     if "metrics" in told:
         told["metrics"] = {

@@ -46,13 +46,13 @@ def flush() -> None:
         _last = time.monotonic()
         told = dict(_waiting)
         _waiting.clear()
-        _write(lines.written(**told))
+        _write(lines.format_line(**told))
 
 
 def event(kind: str, said: str, step: int | None = None) -> None:
     """Tells of a "resume", "checkpoint", "stop", "health" or "end"; what `report` has kept comes before it."""
     flush()
-    _write(lines.written(event=kind, said=said, **({} if step is None else {"step": step})))
+    _write(lines.format_line(event=kind, said=said, **({} if step is None else {"step": step})))
 
 
 def _write(line: str) -> None:

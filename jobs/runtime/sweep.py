@@ -24,7 +24,7 @@ from typing import Any
 
 SWEEP = "ACCEL_SWEEP"
 ONLY = "ACCEL_SWEEP_ONLY"
-"""Which of the sweep's tasks a job has, as `written`; all of them without it. What exports the parameters takes it
+"""Which of the sweep's tasks a job has, as `format_spans`; all of them without it. What exports the parameters takes it
 away, and then the index is the sweep's."""
 INDEX_FROM, INDEX = "ACCEL_TASK_INDEX_FROM", "ACCEL_TASK_INDEX"
 
@@ -104,7 +104,7 @@ def spans(text: str) -> list[int]:
     return found
 
 
-def written(numbers: Sequence[int]) -> str:
+def format_spans(numbers: Sequence[int]) -> str:
     """Whole numbers as `spans` reads them."""
     found: list[list[int]] = []
     for number in numbers:

@@ -70,7 +70,7 @@ class Digest:
         return File(self.size, _joined([piece.digest() for piece in self._pieces]))
 
 
-class Hashed(io.RawIOBase):
+class HashedFile(io.RawIOBase):
     """A new file that only grows: what seeks, such as zipfile, writes it as a stream."""
 
     def __init__(self, path: Path, pool: ThreadPoolExecutor, done: Callable[[File], None]) -> None:
@@ -128,13 +128,13 @@ class Writing:
             ValueError: the name leads out of the checkpoint, or is taken by us.
             FileExistsError: it is there already.
         """
-        path = self.folder / checked(name)
+        path = self.folder / check_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
 
         def done(file: File) -> None:
             self._files[path.relative_to(self.folder).as_posix()] = file
 
-        made = io.BufferedWriter(cast("io.RawIOBase", Hashed(path, self._pool, done)), BUFFER)
+        made = io.BufferedWriter(cast("io.RawIOBase", HashedFile(path, self._pool, done)), BUFFER)
         self._open.append(made)
         return made
 
@@ -147,7 +147,7 @@ class Writing:
             name = path.relative_to(self.folder).as_posix()
             if path.is_symlink():
                 raise ValueError(f"{name}: is a link; a checkpoint holds files")
-            checked(name)
+            check_name(name)
             if name not in self._files:
                 working.append(self._pool.submit(flush, path))
                 self._files[name] = read(path, self._pool, PIECE)
@@ -164,7 +164,7 @@ class Writing:
                 file.close()
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """A file's name within a checkpoint, with / between folders. Raises ValueError."""
     parts = name.split("/")
     if not name or name == MANIFEST or any(part in ("", ".", "..") for part in parts) or "\\" in name:

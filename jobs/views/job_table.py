@@ -13,7 +13,7 @@ from accel.console.output import show, table
 from accel.console.screen import Screen, live, style_of
 
 from ..client.names import job_name, shorts
-from ..client.observation import Watched
+from ..client.observation import WatchedJob
 from .status_rows import status_row
 from .watch.draw import COLOURS, NAME_MAX, dollars
 
@@ -95,7 +95,7 @@ def _cost(status: "Status", price: "JobPrice", now: float) -> tuple[float, float
     """None of an array, whose tasks do not say how long each has run."""
     if status.tasks and not price.free:
         return None
-    return Watched(status.ref, status=status, rate=price.rate, free=price.free).cost(now)
+    return WatchedJob(status.ref, status=status, rate=price.rate, free=price.free).cost(now)
 
 
 def _cells(row: dict[str, Any], price: "JobPrice", status: "Status") -> dict[str, str]:
@@ -119,7 +119,7 @@ def _unknown(row: dict[str, Any]) -> dict[str, str]:
 
 def _tasks(status: "Status") -> str:
     """Of an array: how many have ended, of how many, and how many of these failed."""
-    job = Watched(status.ref, status=status)
+    job = WatchedJob(status.ref, status=status)
     failed = job.counted(("failed",))
     return f"{job.ended}/{job.size}{f', {failed} failed' if failed else ''}" if job.size else ""
 

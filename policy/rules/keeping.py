@@ -6,7 +6,7 @@ from typing import Any
 from accel.rules.gcp.labels import key as google_key
 
 from ..guard import ResourcePolicy, Settings
-from ..resource import NotKnown, Resource, View
+from ..resource import Resource, UnknownValue, View
 
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
@@ -196,9 +196,9 @@ def _missing(resource: Resource, settings: Settings, own: Mapping[str, Any], pat
 
 
 def _defaults(resource: Resource) -> Mapping[str, Any]:
-    """The labels that the provider gives everything. Raises NotKnown where the provider is not seen."""
+    """The labels that the provider gives everything. Raises UnknownValue where the provider is not seen."""
     if resource.provider is None:
-        raise NotKnown("provider")
+        raise UnknownValue("provider")
     provider = View(resource.provider, "provider")  # which has objects as JSON text
     if resource.type.startswith("gcp:"):
         return provider.document("defaultLabels").values

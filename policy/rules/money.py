@@ -6,7 +6,7 @@ from accel.cost import total
 
 from ..capacity import MAKERS, Capacity, capacities
 from ..guard import Settings, StackPolicy
-from ..resource import NotKnown, Resource
+from ..resource import Resource, UnknownValue
 
 SHOWN = 5
 """Resources that a message names."""
@@ -18,14 +18,14 @@ class _Sum:
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.parts: list[tuple[str, Capacity]] = []
         self.strange: list[str] = []
-        self.unseen: NotKnown | None = None
+        self.unseen: UnknownValue | None = None
         for resource in resources:
             if resource.type not in MAKERS:
                 continue
             try:
                 self.parts += [(resource.name, each) for each in capacities(resource)]
-            except NotKnown as unseen:
-                self.unseen = NotKnown(f"{resource.name}: {unseen.path}")
+            except UnknownValue as unseen:
+                self.unseen = UnknownValue(f"{resource.name}: {unseen.path}")
             except LookupError as unknown:  # a machine that the catalogue does not have
                 self.strange.append(f"{resource.name} ({unknown})")
 
@@ -38,7 +38,8 @@ class _Sum:
         return ", ".join(f"{name} {of[name]:g}" for name in names[:SHOWN] if of[name])
 
     def rest(self) -> Iterator[str]:
-        """Of a sum that is not above its maximum: what was not counted. Raises NotKnown where a value is not known."""
+        """Of a sum that is not above its maximum: what was not counted. Raises UnknownValue where a value is not
+        known."""
         if self.strange:
             yield f"cannot be told, since the catalogue does not have the machines of {', '.join(self.strange)}"
         if self.unseen:

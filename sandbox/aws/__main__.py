@@ -91,7 +91,7 @@ class Cloud:
             return send(start_response, *self._control(method, path, body))
         service, region, _ = calls.scope(environ)
         with self._world.lock:
-            if refusal := self._callers.refusal(calls.parsed(environ, body)):
+            if refusal := self._callers.refusal(calls.parse_call(environ, body)):
                 return send(start_response, *refusal)
             operation = self._operation(service, environ, body)
             plan = next((plan for plan in self._plans if plan.take(operation)), None)

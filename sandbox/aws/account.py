@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from .limits import Answer, Refusal, refused
+from .limits import Answer, Refusal, refusal_answer
 
 _VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html"
 _ENDPOINTS = "https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-limits-endpoints.html"
@@ -148,4 +148,4 @@ def answer(
     found: Any = backends.get_backend(service)
     given = dict(parse_qsl(body.decode(), keep_blank_values=True))
     own = refusal(service, operation, found[account_id]["aws" if service == "iam" else region], given, granted)
-    return own and refused(service, own)
+    return own and refusal_answer(service, own)

@@ -33,7 +33,7 @@ def scope(environ: Mapping[str, Any]) -> tuple[str, str, str]:
     return (signed.service, signed.region, signed.caller) if signed else ("", "us-east-1", "")
 
 
-def parsed(environ: Mapping[str, Any], body: bytes) -> Call:
+def parse_call(environ: Mapping[str, Any], body: bytes) -> Call:
     """The call that a request makes; its operation is empty where the service has none like it."""
     service, region, key = scope(environ)
     operation, given = "", {}

@@ -49,7 +49,7 @@ def install() -> None:
     Rule.send_to_targets, Subscription.publish = send, publish_here
 
 
-def job_changed(account: str, region: str, document: Any, kind: str = "Batch Job State Change") -> None:
+def send_job_change(account: str, region: str, document: Any, kind: str = "Batch Job State Change") -> None:
     """Send what AWS Batch sends when a job comes to another state, or blocks its queue (`kind`): its description."""
     from moto.events.models import events_backends
 

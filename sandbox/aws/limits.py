@@ -81,10 +81,10 @@ def answer(service: str, operation: str, body: bytes) -> Answer | None:
         document = {"__type": refusal.code, "message": refusal.text}
         return 400, [("Content-Type", "application/x-amz-json-1.1")], json.dumps(document).encode()
     if (check := _QUERY.get(at)) and (refusal := check(dict(parse_qsl(body.decode(), keep_blank_values=True)))):
-        return refused(service, refusal)
+        return refusal_answer(service, refusal)
     return None
 
 
-def refused(service: str, refusal: Refusal) -> Answer:
+def refusal_answer(service: str, refusal: Refusal) -> Answer:
     """An error as EC2 and IAM answer it; LimitExceeded of IAM's service model has status 409."""
     return error(service, 409 if refusal.code == "LimitExceeded" else 400, *refusal)

@@ -330,7 +330,7 @@ def _resource_keys(call: Call, account: str, resource: str) -> Iterator[tuple[st
         yield from ((f"aws:resourcetag/{name}".lower(), value) for name, value in found.items())
 
 
-def denied(iam: Any, role_arn: str, action: str, resource: str) -> str | None:
+def denial(iam: Any, role_arn: str, action: str, resource: str) -> str | None:
     """Return what AWS answers where the role does not allow it; None where it does, and where there is no such role."""
     from moto.iam.exceptions import NotFoundException
 

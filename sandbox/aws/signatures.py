@@ -77,7 +77,7 @@ _WRONG: Mapping[str, Mapping[str, tuple[int, str, str]]] = {
 }  # fmt: skip
 
 
-class Signed(NamedTuple):
+class RequestSignature(NamedTuple):
     """What a request says of its signature. `expires_s`: of one that is signed in its URL."""
 
     key: str
@@ -94,7 +94,7 @@ class Signed(NamedTuple):
         return self.key.rpartition("-")[0]
 
 
-def of(environ: Mapping[str, Any]) -> Signed | None:
+def of(environ: Mapping[str, Any]) -> RequestSignature | None:
     """None: it is not signed by Version 4."""
     header = environ.get("HTTP_AUTHORIZATION", "")
     asked = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
@@ -105,9 +105,9 @@ def of(environ: Mapping[str, Any]) -> Signed | None:
     if header:
         parts = dict(part.strip().partition("=")[::2] for part in header.partition(" ")[2].split(","))
         names = tuple(parts.get("SignedHeaders", "").split(";"))
-        return Signed(*scope, environ.get("HTTP_X_AMZ_DATE", ""), names, parts.get("Signature", ""))
+        return RequestSignature(*scope, environ.get("HTTP_X_AMZ_DATE", ""), names, parts.get("Signature", ""))
     date, names, signature = (asked.get(f"X-Amz-{name}", "") for name in ("Date", "SignedHeaders", "Signature"))
-    return Signed(*scope, date, tuple(names.split(";")), signature, int(asked.get("X-Amz-Expires", "0")))
+    return RequestSignature(*scope, date, tuple(names.split(";")), signature, int(asked.get("X-Amz-Expires", "0")))
 
 
 def refusal(secret: str, environ: Mapping[str, Any], body: bytes) -> Answer | None:
@@ -129,7 +129,7 @@ def refusal(secret: str, environ: Mapping[str, Any], body: bytes) -> Answer | No
     return None
 
 
-def _calculated(who: Credentials, signed: Signed, environ: Mapping[str, Any], body: bytes) -> str:
+def _calculated(who: Credentials, signed: RequestSignature, environ: Mapping[str, Any], body: bytes) -> str:
     in_url = signed.expires_s is not None
     auth = (S3SigV4QueryAuth if in_url else S3SigV4Auth if signed.service == "s3" else SigV4Auth)(
         who, signed.service, signed.region
@@ -151,7 +151,7 @@ def _header(environ: Mapping[str, Any], name: str) -> str:
     return environ.get(variable if variable in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{variable}", "")
 
 
-def _wrong_date(signed: Signed, now: datetime) -> tuple[str, str] | None:
+def _wrong_date(signed: RequestSignature, now: datetime) -> tuple[str, str] | None:
     """What is wrong, and in AWS's words."""
     try:
         at = datetime.strptime(signed.date, SIGV4_TIMESTAMP).replace(tzinfo=UTC)

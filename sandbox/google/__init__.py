@@ -11,7 +11,7 @@ UNIQUE_ID = "100000000000000000001"
 EMAIL = "https://www.googleapis.com/auth/userinfo.email"
 
 
-def scoped(token: str, scopes: str) -> str:
+def scope_token(token: str, scopes: str) -> str:
     """The token with these scopes. GKE knows who has one without EMAIL by their number alone. Source:
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances"""
     return token if EMAIL in scopes else f"{token}-nameless"

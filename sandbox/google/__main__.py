@@ -42,8 +42,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from .. import keys, loopback, peers
-from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scoped, services
-from .api import PREEMPT, Methods, answer, authorized
+from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scope_token, services
+from .api import PREEMPT, Methods, answer, authorize
 from .batch import api as batch
 from .errors import ApiError
 from .faults import Plan
@@ -98,7 +98,7 @@ def regenerate(world: World, generations: Mapping[str, str]) -> Any:
     return {}
 
 
-def granted(world: World, body: bytes) -> tuple[int, Json]:
+def grant_token(world: World, body: bytes) -> tuple[int, Json]:
     """A token where the refresh token, or the id of a service account's private key, is the sandbox's key; that of an
     account has the scopes that its assertion names. Source: https://www.rfc-editor.org/rfc/rfc6749#section-5.2"""
     given = dict(parse_qsl(body.decode()))
@@ -106,13 +106,13 @@ def granted(world: World, body: bytes) -> tuple[int, Json]:
     about, claimed = (json.loads(base64.urlsafe_b64decode(f"{part}===") or b"{}") for part in (head, claims))
     if world.token not in (given.get("refresh_token"), about.get("kid")):
         return 400, {"error": "invalid_grant", "error_description": "Bad Request"}
-    token = scoped(world.token, claimed.get("scope", EMAIL))
+    token = scope_token(world.token, claimed.get("scope", EMAIL))
     return 200, {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
 
 
 def userinfo(world: World, bearer: str | None) -> Any:
     """Whose token it is. Source: https://developers.google.com/identity/openid-connect/openid-connect"""
-    authorized(world, bearer)
+    authorize(world, bearer)
     return {"sub": UNIQUE_ID, "email": USER, "email_verified": True}
 
 
@@ -133,7 +133,7 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                 ):
                     raise ApiError(403, foreign)
                 if parts.path.startswith("/sandbox-api/"):
-                    authorized(world, self.headers.get("Authorization"))
+                    authorize(world, self.headers.get("Authorization"))
                 if parts.path.startswith(relay.PATH):
                     allowed = self.headers.get("Authorization") == f"Bearer {world.token}"
                     with world.lock:  # the first call makes them
@@ -154,7 +154,7 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                     with world.lock:
                         made = {"calls": json.loads(json.dumps(functions.calls(world)))}
                 elif parts.path == "/sandbox-api/sizes":
-                    made = container.resized(world, json.loads(body))
+                    made = container.resize(world, json.loads(body))
                 elif parts.path == "/sandbox-api/permissions":
                     with world.lock:
                         made = permissions.control(world, self.command, json.loads(body or b"{}"))
@@ -166,11 +166,11 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                 elif parts.path == "/sandbox-api/faults":
                     made = control(world, self.command, body)
                 elif parts.path == "/oauth2.googleapis.com/token":
-                    code, made = granted(world, body)
+                    code, made = grant_token(world, body)
                 elif parts.path == "/openidconnect.googleapis.com/v1/userinfo":
                     made = userinfo(world, self.headers.get("Authorization"))
                 elif parts.path.startswith(quotas.PATH):
-                    authorized(world, self.headers.get("Authorization"))
+                    authorize(world, self.headers.get("Authorization"))
                     services.require(world, "cloudquotas.googleapis.com", "Cloud Quotas API")
                     made = quotas.answer(world, parts.path)
                 else:

@@ -69,7 +69,7 @@ def _bucket_leaving(call: Call, key: str) -> None:
         raise ApiError(409, "The bucket you tried to delete is not empty.", "conflict")
 
 
-def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
+def store_object(call: Call, about: Json, data: bytes, kind: str) -> Json:
     """Keep an object's bytes, and what is known of them."""
     bucket = call.path["bucket"]
     if call.find(f"b/{bucket}") is None:
@@ -108,7 +108,7 @@ def uploaded(call: Call, about: Json, data: bytes, kind: str) -> Json:
     return item
 
 
-def composed(call: Call, collection: Collection) -> Json:
+def compose(call: Call, collection: Collection) -> Json:
     """One object of up to 32 others, one behind the other; it has no MD5. Source:
     https://docs.cloud.google.com/storage/docs/composite-objects"""
     bucket, name = call.path["destinationBucket"], call.path["destinationObject"]
@@ -121,7 +121,7 @@ def composed(call: Call, collection: Collection) -> Json:
         raise ApiError(404, f"No such object: {bucket}/{missing[0]}", "notFound")
     data = b"".join(call.world.media[key] for key in keys)
     about = {"name": name, "componentCount": len(sources)}
-    item = uploaded(_into(call, bucket), about, data, "application/octet-stream")
+    item = store_object(_into(call, bucket), about, data, "application/octet-stream")
     del item["md5Hash"]
     return item
 
@@ -136,7 +136,7 @@ def rewritten(call: Call, collection: Collection) -> Json:
     kept = {name: found[name] for name in ("contentType", "storageClass", "metadata") if name in found}
     about = {**kept, **call.body, "name": call.path["destinationObject"]}
     data = call.world.media[f"storage/{source}"]
-    made = uploaded(_into(call, call.path["destinationBucket"]), about, data, found["contentType"])
+    made = store_object(_into(call, call.path["destinationBucket"]), about, data, found["contentType"])
     sizes = {"totalBytesRewritten": made["size"], "objectSize": made["size"]}
     return {"kind": "storage#rewriteResponse", **sizes, "done": True, "resource": made}
 
@@ -151,7 +151,7 @@ class Media(bytes):
     generation = ""
 
 
-def downloaded(call: Call, item: Json) -> Media:
+def download(call: Call, item: Json) -> Media:
     """The bytes of an object, which the header of the answer says the generation of."""
     media = Media(call.world.media[f"storage/{call.key}"])
     media.generation = item["generation"]

@@ -21,7 +21,7 @@ from . import (
     pubsub,
     quotas,
     scheduler,
-    scoped,
+    scope_token,
     secret_versions,
     services,
     storage_access,
@@ -62,7 +62,7 @@ CHANGES: dict[str, Callable[[Call, Json], Json]] = {
 }
 _VERBS = {
     "get": verbs.get,
-    "list": verbs.listed,
+    "list": verbs.list_page,
     "create": verbs.create,
     "insert": verbs.create,
     "patch": verbs.change,
@@ -102,7 +102,7 @@ class Methods:
 
 def answer(world: World, found: Methods, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
     """The answer of a call: JSON, or an object's bytes. Raises ApiError."""
-    account = authorized(world, headers.get("Authorization"))
+    account = authorize(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")
     row, method, path = found.method(http, upload or target)
@@ -142,9 +142,9 @@ def _unbound(name: str) -> str:
     return f"{text} Field '{name}' could not be found in request message."
 
 
-def authorized(world: World, header: str | None) -> str:
+def authorize(world: World, header: str | None) -> str:
     """The e-mail of the service account that calls; "" for the user. Raises ApiError."""
-    if header in (f"Bearer {world.token}", f"Bearer {scoped(world.token, '')}"):
+    if header in (f"Bearer {world.token}", f"Bearer {scope_token(world.token, '')}"):
         return ""
     for email in world.accounts() if header else ():
         if header == f"Bearer {account_token(world.token, email)}":
@@ -238,13 +238,13 @@ _TYPES = {
 
 def _media(call: Call, collection: Collection) -> Any:
     found = verbs.get(call, collection)
-    return accounts.downloaded(call, found) if call.query.get("alt") == "media" else found
+    return accounts.download(call, found) if call.query.get("alt") == "media" else found
 
 
 _OWN: dict[str, Callable[[Call, Collection], Any]] = {
     "storage.objects.list": accounts.objects,
     "storage.objects.get": _media,
-    "storage.objects.compose": accounts.composed,
+    "storage.objects.compose": accounts.compose,
     "storage.objects.rewrite": accounts.rewritten,
     **services.OWN,
     **tpu.OWN,
@@ -270,7 +270,7 @@ def _upload(call: Call, body: bytes, headers: Any) -> Json:
     https://cloud.google.com/storage/docs/uploads-downloads."""
     kind = headers.get("Content-Type") or "application/octet-stream"
     if call.query.get("uploadType") == "media":
-        return accounts.uploaded(call, {}, body, kind)
+        return accounts.store_object(call, {}, body, kind)
     if call.query.get("uploadType") != "multipart":
         raise ApiError(501, f"the sandbox does not serve uploadType={call.query.get('uploadType')}")
     boundary = kind.partition("boundary=")[2].strip('"').encode()
@@ -279,4 +279,4 @@ def _upload(call: Call, body: bytes, headers: Any) -> Json:
     check(call.document, "Object", about)
     lines = [line.partition(b":") for line in second[0].split(b"\r\n")]
     named = next((value for name, _, value in lines if name.lower() == b"content-type"), b"")
-    return accounts.uploaded(call, about, second[2], named.decode().strip() or "application/octet-stream")
+    return accounts.store_object(call, about, second[2], named.decode().strip() or "application/octet-stream")

@@ -7,7 +7,7 @@ from typing import Any
 
 from accel.catalog.quotas import quota_for
 
-from .compute.api import compute_collection, located, zones
+from .compute.api import check_place, compute_collection, zones
 from .compute.disks import listed as disk_types
 from .compute.instance_body import accelerator_types, check_machine_type
 from .errors import ApiError, Failure
@@ -118,14 +118,14 @@ def metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
     return found
 
 
-def consumed(call: Call) -> None:
+def count_consumption(call: Call) -> None:
     """Count the places of reservations that are taken."""
     for reservation in call.world.below("compute", f"projects/{call.path['project']}/zones/-/reservations"):
         if "specificReservation" in reservation:
-            reservation["specificReservation"]["inUseCount"] = str(taken(call, reservation))
+            reservation["specificReservation"]["inUseCount"] = str(count_instances(call, reservation))
 
 
-def taken(call: Call, reservation: Json) -> int:
+def count_instances(call: Call, reservation: Json) -> int:
     """The instances that hold a place of a reservation."""
     every = call.world.below("compute", f"projects/{call.path['project']}/zones/-/instances")
     used = (item.get("resourceStatus", {}).get("reservationConsumptionInfo", {}) for item in every)
@@ -133,7 +133,7 @@ def taken(call: Call, reservation: Json) -> int:
 
 
 def _accelerator_types(call: Call) -> list[Json]:
-    located(call)
+    check_place(call)
     place = "/".join(call.key.split("/")[:4])
     return [
         {"kind": "compute#acceleratorType", "name": name, "maximumCardsPerInstance": most,

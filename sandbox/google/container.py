@@ -309,7 +309,7 @@ def _accelerators(config: Json, inside: list[str]) -> None:
                 raise ApiError(400, said)
 
 
-def stocked_out(call: Call, item: Json) -> str:
+def stockout_zone(call: Call, item: Json) -> str:
     """The zone where the pool's machines cannot be had, or ""."""
     kind = item["config"]["machineType"]
     return next((zone for zone in item["locations"] if {kind, f"{zone}/{kind}"} & call.world.stockouts), "")
@@ -318,7 +318,7 @@ def stocked_out(call: Call, item: Json) -> str:
 def stockout(call: Call, key: str, item: Json) -> str:
     """Why a pool that starts with nodes does not get them, in the words of
     https://github.com/kubeflow/pipelines/issues/673. The pool stays, in the state that GKE gives it."""
-    zone = stocked_out(call, item) if item.get("initialNodeCount") else ""
+    zone = stockout_zone(call, item) if item.get("initialNodeCount") else ""
     if not zone:
         return ""
     said = (
@@ -376,7 +376,7 @@ def _sized(call: Call, item: Json) -> Json:
     return {}
 
 
-def resized(world: World, sizes: dict[str, int]) -> Json:
+def resize(world: World, sizes: dict[str, int]) -> Json:
     """What /sandbox-api/sizes answers; groups that are gone meanwhile are passed over."""
     with world.lock:
         for path, size in sizes.items():

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..trees import kill_tree
-from . import scoped
+from . import scope_token
 from .accounts import Media
 from .errors import ApiError
 from .world import Call, Collection, Json, World, stamp
@@ -128,7 +128,7 @@ def _archive(world: World, source: Json) -> bytes | None:
     return world.media.get(f"storage/b/{source.get('bucket')}/o/{quote(source.get('object', ''), safe='')}")
 
 
-def delivered(world: World, topic: str, message: Json) -> None:
+def deliver(world: World, topic: str, message: Json) -> None:
     """Calls every function of a topic with a message. Does not wait."""
     for item in world.below("cloudfunctions", "projects/-/locations/-/functions"):
         trigger = item.get("eventTrigger", {})
@@ -142,7 +142,7 @@ def delivered(world: World, topic: str, message: Json) -> None:
             threading.Thread(target=_called, args=told, daemon=True).start()
 
 
-def requested(world: World, uri: str, name: str) -> Json | None:
+def call_function(world: World, uri: str, name: str) -> Json | None:
     """Calls the function of an address. Does not wait; the call, or None where there is no such function."""
     for item in world.below("cloudfunctions", "projects/-/locations/-/functions"):
         if item.get("state") == "ACTIVE" and item["serviceConfig"]["uri"] == uri:
@@ -239,7 +239,7 @@ def metadata(world: World, path: str, scopes: str, flavor: str | None) -> Any:
     if flavor != "Google":
         raise ApiError(403, "Missing Metadata-Flavor:Google header.")
     if path == f"{METADATA}instance/service-accounts/default/token":
-        return {"access_token": scoped(world.token, scopes), "expires_in": 3599, "token_type": "Bearer"}
+        return {"access_token": scope_token(world.token, scopes), "expires_in": 3599, "token_type": "Bearer"}
     if path == f"{METADATA}project/project-id":
         from . import PROJECT
 

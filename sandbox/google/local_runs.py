@@ -30,7 +30,7 @@ _KILLED = 137
 _APIS = ("storage", "logging", "secretmanager")
 
 
-class NotStarted(Exception):
+class StartFailure(Exception):
     """Why a container would not have started."""
 
 
@@ -108,12 +108,12 @@ class Run:
 
 def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
     """Run a command in the folder of an image. `folder`, which has to lie below the sandbox's machines/ for a `stop` of
-    the sandbox to find it, is for the runner's files. Raises NotStarted, in the words of a container runtime."""
+    the sandbox to find it, is for the runner's files. Raises StartFailure, in the words of a container runtime."""
     workdir = folder_of(image)
     if workdir is None:
-        raise NotStarted(f'failed to pull and unpack image "{image}": not found')
+        raise StartFailure(f'failed to pull and unpack image "{image}": not found')
     if not command:
-        raise NotStarted("failed to create containerd container: no command specified")
+        raise StartFailure("failed to create containerd container: no command specified")
     return begin(folder, command, env, workdir, grace_s)
 
 

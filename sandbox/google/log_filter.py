@@ -51,7 +51,7 @@ def nanoseconds(text: str) -> int | None:
     return int(whole.timestamp()) * 10**9 + int((found[2] or "").ljust(9, "0"))
 
 
-def parsed(text: str) -> Filter:
+def parse_filter(text: str) -> Filter:
     """Raises ApiError."""
     if len(text) > 20_000:  # https://docs.cloud.google.com/logging/quotas
         raise ApiError(400, f"The filter has {len(text)} characters, the maximum is 20000")

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import PROJECT, PROJECT_NUMBER
 from .errors import ApiError
-from .log_filter import SEVERITIES, nanoseconds, parsed
+from .log_filter import SEVERITIES, nanoseconds, parse_filter
 from .world import Call, Collection, Json, by_id, stamp
 
 # https://docs.cloud.google.com/logging/quotas
@@ -89,7 +89,7 @@ def _list(call: Call, collection: Collection) -> Json:
         raise ApiError(400, f"Invalid order_by '{order}': it is 'timestamp asc' or 'timestamp desc'")
     if size < 0:
         raise ApiError(400, f"page_size {size} is negative")
-    wanted = parsed(call.body.get("filter", ""))
+    wanted = parse_filter(call.body.get("filter", ""))
     try:
         token = call.body.get("pageToken", "")
         found, more = call.world.logs.page(wanted, order.endswith("desc"), min(size, _PAGE), token)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import ApiError
 from .verbs import missing
-from .world import Call, Collection, Json, merged
+from .world import Call, Collection, Json, merge_patch
 
 _KEY = re.compile(
     r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp(?:256|384|521)|sk-[\w-]+@openssh\.com) ([A-Za-z0-9+/=]+)(?: .*)?"
@@ -103,7 +103,7 @@ def _create_key(call: Call, collection: Collection) -> Json:
 
 
 def _patch_key(call: Call, collection: Collection) -> Json:
-    return _kept(call, merged(_key(call, collection), call.body))
+    return _kept(call, merge_patch(_key(call, collection), call.body))
 
 
 def _delete_key(call: Call, collection: Collection) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .errors import ApiError
-from .functions import delivered
+from .functions import deliver
 from .verbs import get
 from .world import Call, Collection, Json, World, by_id, stamp
 
@@ -31,7 +31,7 @@ def _deliver(world: World, topic: str, message: Json) -> None:
     for row in world.below("pubsub", "projects/-/subscriptions"):
         if row["topic"] == topic:
             _backlog(world, row["name"]).append({"message": message, "attempts": 0, "until": 0.0, "ack": ""})
-    delivered(world, topic, message)
+    deliver(world, topic, message)
 
 
 def _backlog(world: World, subscription: str) -> list[Json]:

@@ -87,7 +87,7 @@ def _fire(world: World, item: Json) -> None:
     target = item["httpTarget"]
     item["lastAttemptTime"] = stamp()
     code = 0 if _may(world, target) else 7  # PERMISSION_DENIED
-    row = None if code else functions.requested(world, target["uri"], f"{_id(item)}-{world.number()}")
+    row = None if code else functions.call_function(world, target["uri"], f"{_id(item)}-{world.number()}")
     item["status"] = {"code": code or (0 if row else 5)}
 
 

@@ -45,7 +45,7 @@ def needs(call: Call) -> Iterator[Need]:
 def require(call: Call, permission: str, bucket: str, name: str) -> None:
     """Raises ApiError for what the caller's account lacks. Words: https://github.com/apache/pinot/pull/11655 (bucket),
     https://github.com/spaceml-org/STARCOP/issues/6 (object)"""
-    if not call.account or granted(call.world, call.account, permission, bucket, name):
+    if not call.account or is_granted(call.world, call.account, permission, bucket, name):
         return
     what = "object" if name else "bucket"
     text = f"{call.account} does not have {permission} access to the Google Cloud Storage {what}."
@@ -53,7 +53,7 @@ def require(call: Call, permission: str, bucket: str, name: str) -> None:
     raise ApiError(403, text, "forbidden")
 
 
-def granted(world: World, email: str, permission: str, bucket: str, name: str) -> bool:
+def is_granted(world: World, email: str, permission: str, bucket: str, name: str) -> bool:
     """Whether any binding of the project or the bucket grants it."""
     resource, kind = f"projects/_/buckets/{bucket}", "storage.googleapis.com/Bucket"
     if name:

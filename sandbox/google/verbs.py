@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import ApiError, Failure
 from .operations import begin
-from .world import Call, Collection, Json, merged
+from .world import Call, Collection, Json, merge_patch
 
 _PAGE = 500
 
@@ -27,7 +27,7 @@ def missing(collection: Collection, key: str) -> ApiError:
     return ApiError(404, collection.missing.format(key=key, id=key.rpartition("/")[2]))
 
 
-def listed(call: Call, collection: Collection) -> Json:
+def list_page(call: Call, collection: Collection) -> Json:
     """A page of a list, under the name that the response's schema has for it."""
     items = collection.listed(call) if collection.listed else call.world.below(call.api, call.key)
     kept = [item for item in items if matches(item, call.query.get("filter", ""))]
@@ -104,7 +104,7 @@ def change(call: Call, collection: Collection) -> Json:
         made = {**item, **{name: news.get(name) for name in fields}}
         made = {name: value for name, value in made.items() if value is not None}
     else:
-        made = merged(item, news)
+        made = merge_patch(item, news)
     collection.changed(call, item, made)
 
     def end() -> str:

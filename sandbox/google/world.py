@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from . import PROJECT, PROJECT_NUMBER, account_token, scoped
+from . import PROJECT, PROJECT_NUMBER, account_token, scope_token
 from .discovery import Document, Method
 from .errors import Failure
 from .faults import Plan
@@ -155,7 +155,7 @@ class World:
 
     def token_of(self, email: str) -> str:
         """What calls come with in the name of a service account; of one that was not made here, the user's."""
-        return account_token(self.token, email) if email in self.accounts() else scoped(self.token, "")
+        return account_token(self.token, email) if email in self.accounts() else scope_token(self.token, "")
 
     def accounts(self) -> list[str]:
         """The e-mails of the service accounts that were made here."""
@@ -284,9 +284,9 @@ def by_id(key: str) -> str:
     return re.sub(rf"^projects/{PROJECT_NUMBER}(?=/|$)", f"projects/{PROJECT}", key)
 
 
-def merged(old: Any, new: Any) -> Any:
+def merge_patch(old: Any, new: Any) -> Any:
     """JSON merge patch (RFC 7396), which PATCH means in every API here."""
     if not isinstance(new, dict) or not isinstance(old, dict):
         return copy.deepcopy(new)
-    made = {**old, **{name: merged(old.get(name), item) for name, item in new.items()}}
+    made = {**old, **{name: merge_patch(old.get(name), item) for name, item in new.items()}}
     return {name: item for name, item in made.items() if item is not None}

@@ -20,7 +20,7 @@ from ..keys import key
 from . import bootstrap
 from .certificates import Certificates
 from .client import Cluster, Object, Refusal
-from .control_plane import ControlPlane, Ended
+from .control_plane import ControlPlane, ProcessFailure
 from .wipe import remember
 
 _WATCH_S = 600
@@ -84,7 +84,7 @@ _PODS_S = 3  # for the processes of pods to end
 
 
 def serve(home: Path) -> None:
-    """Serve until SIGTERM or SIGINT; raises Ended where the control plane ends, and nothing of it is left then."""
+    """Serve until SIGTERM or SIGINT; raises ProcessFailure where the control plane ends, and leaves nothing of it."""
     told = home / "kubernetes.json"
     told.unlink(missing_ok=True)  # of one that was killed
     stop = threading.Event()
@@ -145,7 +145,7 @@ def main() -> int:
     home.mkdir(parents=True, exist_ok=True)
     try:
         serve(home)
-    except (Ended, toolchain.ToolchainError) as error:
+    except (ProcessFailure, toolchain.ToolchainError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     return 0

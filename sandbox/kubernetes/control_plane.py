@@ -27,7 +27,7 @@ from typing import Any
 import requests
 import yaml
 
-from ..google import UNIQUE_ID, scoped
+from ..google import UNIQUE_ID, scope_token
 from . import bootstrap
 from .certificates import Certificates, make
 from .client import Cluster, Refusal
@@ -211,7 +211,7 @@ def configure(layout: Layout) -> None:
     (layout.folder / "kubeconfig").write_text(layout.kubeconfig())
     (layout.folder / "tokens.csv").touch(0o600)
     known = [f'{layout.token},{USER},{secrets.token_hex(4)},"system:masters"']
-    known.append(f"{scoped(layout.token, '')},{UNIQUE_ID},{UNIQUE_ID}")
+    known.append(f"{scope_token(layout.token, '')},{UNIQUE_ID},{UNIQUE_ID}")
     (layout.folder / "tokens.csv").write_text("".join(f"{line}\n" for line in known))
 
 
@@ -292,7 +292,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
 
-class Ended(Exception):
+class ProcessFailure(Exception):
     """A process ended, or was not ready in time."""
 
 
@@ -391,12 +391,12 @@ class ControlPlane:
             else:
                 return
 
-    def _ended(self, name: str) -> Ended:
+    def _ended(self, name: str) -> ProcessFailure:
         log = self.folder / "logs" / f"{name}.log"
         code = self._running[name].poll()
         how = "was not ready in time" if code is None else f"ended with {code}"
         last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-2:])
-        return Ended(f"{name} {how}: {last} (see {log})")
+        return ProcessFailure(f"{name} {how}: {last} (see {log})")
 
 
 def _with_us() -> None:
@@ -418,4 +418,4 @@ def _free(count: int) -> list[int]:
         found.append(port)
         if len(found) == count:
             return found
-    raise Ended("no free ports on 127.0.0.1")
+    raise ProcessFailure("no free ports on 127.0.0.1")

@@ -38,7 +38,7 @@ def environment(pod: Object, container: Mapping[str, Any], read: Read) -> dict[s
                 found |= {f"{source.get('prefix', '')}{name}": value for name, value in data.items()}
     for each in container.get("env") or []:
         if "valueFrom" not in each:
-            found[each["name"]] = expanded(each.get("value", ""), found)
+            found[each["name"]] = expand(each.get("value", ""), found)
         elif (value := _value(pod, container, each["valueFrom"], read)) is not None:
             found[each["name"]] = value
     return {"HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"]} | found
@@ -46,10 +46,10 @@ def environment(pod: Object, container: Mapping[str, Any], read: Read) -> dict[s
 
 def command(container: Mapping[str, Any], variables: Mapping[str, str]) -> list[str]:
     """What is run: an image's own command is not known here, so a container must have one."""
-    return [expanded(each, variables) for each in [*(container.get("command") or []), *(container.get("args") or [])]]
+    return [expand(each, variables) for each in [*(container.get("command") or []), *(container.get("args") or [])]]
 
 
-def expanded(text: str, variables: Mapping[str, str]) -> str:
+def expand(text: str, variables: Mapping[str, str]) -> str:
     """`$(NAME)` replaced where NAME is known, `$$` by `$`.
 
     https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables

@@ -58,7 +58,7 @@ def obstacles(spec: Mapping[str, Any], node: Object, free: Amounts) -> list[str]
     """Why a pod does not fit a node; none: it does."""
     found = [] if matches(spec, node) else [AFFINITY]
     for taint in node["spec"].get("taints") or []:
-        if taint["effect"] != "PreferNoSchedule" and not tolerated(taint, spec.get("tolerations") or []):
+        if taint["effect"] != "PreferNoSchedule" and not is_tolerated(taint, spec.get("tolerations") or []):
             found.append(f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}")
             break
     if found:
@@ -67,7 +67,7 @@ def obstacles(spec: Mapping[str, Any], node: Object, free: Amounts) -> list[str]
     return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
 
 
-def tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
+def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
     for each in tolerations:
         if each.get("effect") and each["effect"] != taint["effect"]:
             continue

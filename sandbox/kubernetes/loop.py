@@ -10,7 +10,7 @@ import requests
 
 from accel.catalog.nearest import UnknownName
 
-from ..google import scoped
+from ..google import scope_token
 from ..keys import key
 from .autoscaler import COLLECTION, Autoscaler, Provisioning
 from .client import Cluster, Object, Refusal
@@ -123,7 +123,7 @@ class Google:
 
     def _headers(self) -> dict[str, str]:
         token = self._token.read_text().strip() if self._token.exists() else ""
-        return {"Authorization": f"Bearer {scoped(token, '')}"}
+        return {"Authorization": f"Bearer {scope_token(token, '')}"}
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._http.get(f"{self._url}/{path}", headers=self._headers(), timeout=_TIMEOUT_S)
@@ -155,7 +155,7 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
         stores[name].wait()
     settings = SettingsFile(home)
     storage = f"{google_url}/storage.googleapis.com/"
-    given = {"ACCEL_STORAGE_ROOT": storage, "GOOGLE_OAUTH_ACCESS_TOKEN": scoped(key(home), "")}
+    given = {"ACCEL_STORAGE_ROOT": storage, "GOOGLE_OAUTH_ACCESS_TOKEN": scope_token(key(home), "")}
     kubelet = Kubelet(cluster, stores["nodes"], stores["pods"], stores["services"], home / "jobs", given)
     streams = Streams(kubelet, home / "kubernetes" / "keys")
     machines = Machines(cluster, stores["nodes"], stores["pods"], stores["daemons"], streams.port)

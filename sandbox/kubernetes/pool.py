@@ -22,7 +22,7 @@ from accel.catalog.gke import (
     node_capacity,
     offered_gpus,
 )
-from accel.catalog.gke_machines import local_ssds_included, node_machine
+from accel.catalog.gke_machines import included_local_ssds, node_machine
 from accel.catalog.machines import Machine
 from accel.catalog.tpu import default_topology, tpu_pool
 from accel.catalog.tpu_generations import GENERATIONS
@@ -202,7 +202,7 @@ class Pool:
         """Those that hold ephemeral storage: as asked for, else those that the machine always has."""
         asked = (self.config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount")
         if asked is None and not self.config.get("localNvmeSsdBlockConfig"):
-            return local_ssds_included(self.machine.name)
+            return included_local_ssds(self.machine.name)
         return int(asked or 0)
 
     def _size(self) -> tuple[Machine, int, int, int]:

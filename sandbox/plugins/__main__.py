@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..keys import key
 from .aws.plugin import AwsPlugin
-from .kubernetes.plugin import KubernetesPlugin, moved
+from .kubernetes.plugin import KubernetesPlugin, moved_settings
 from .server import Servicer, serve
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     aws = AwsPlugin(given.cloud_url, key(given.home))
     servicers = {
         "aws": Servicer(lambda: aws),
-        "kubernetes": Servicer(lambda: KubernetesPlugin(given.home), moved),
+        "kubernetes": Servicer(lambda: KubernetesPlugin(given.home), moved_settings),
     }
     if (given.home / "google.json").exists():
         from .gcp.plugin import GcpPlugin

@@ -35,7 +35,7 @@ SETS = {
 }
 
 
-class Unmapped(Exception):
+class UnmappedName(Exception):
     """A property, type or function that the tables do not know."""
 
 
@@ -80,7 +80,7 @@ def member(name: str, members: Mapping[str, Any], names: Mapping[str, str]) -> s
 
 
 def to_api(value: Any, shape: Any, names: Mapping[str, str], at: str = "") -> Any:
-    """`value` in the form of `shape`. Raises Unmapped for a property that the shape does not have."""
+    """`value` in the form of `shape`. Raises UnmappedName for a property that the shape does not have."""
     match shape:
         case StructureShape():
             members: Any = shape.members
@@ -92,7 +92,7 @@ def to_api(value: Any, shape: Any, names: Mapping[str, str], at: str = "") -> An
             for key, item in value.items():
                 found = member(key, members, names)
                 if found is None:
-                    raise Unmapped(f"property {at}{key} is not mapped to {shape.name}")
+                    raise UnmappedName(f"property {at}{key} is not mapped to {shape.name}")
                 made[found] = to_api(item, members[found], names, f"{at}{key}.")
             return made
         case ListShape():
@@ -120,7 +120,7 @@ def _scalar(value: Any, wanted: str) -> Any:
             return value
 
 
-def observed(known: Any, api: Any, names: Mapping[str, str]) -> Any:
+def observe(known: Any, api: Any, names: Mapping[str, str]) -> Any:
     """What the cloud now says of the properties in `known`, in Pulumi's spelling; `known` itself where equal.
 
     A property that the API does not report keeps its value: an absent key is no evidence of a change.
@@ -135,18 +135,18 @@ def observed(known: Any, api: Any, names: Mapping[str, str]) -> Any:
         if not isinstance(api, Mapping):
             return known
         pairs = ((key, item, member(key, api, names)) for key, item in known.items())
-        return {key: item if found is None else observed(item, api[found], names) for key, item, found in pairs}
+        return {key: item if found is None else observe(item, api[found], names) for key, item, found in pairs}
     if isinstance(known, list):
         items = api if isinstance(api, list) else [api]
         rest, kept = list(items), []
         for item in known:
-            same_one = next((i for i, other in enumerate(rest) if observed(item, other, names) == item), None)
+            same_one = next((i for i, other in enumerate(rest) if observe(item, other, names) == item), None)
             if same_one is not None:
                 kept.append(item)
                 del rest[same_one]
         if len(known) == len(items) and len(kept) < len(known):
-            return [observed(a, b, names) for a, b in zip(known, items, strict=True)]
-        return kept + [adopted(item, names) for item in rest]
+            return [observe(a, b, names) for a, b in zip(known, items, strict=True)]
+        return kept + [to_pulumi(item, names) for item in rest]
     return known if _text(known) == _text(api) else api
 
 
@@ -175,14 +175,14 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def adopted(api: Any, names: Mapping[str, str]) -> Any:
+def to_pulumi(api: Any, names: Mapping[str, str]) -> Any:
     """An API value in Pulumi's spelling, where nothing is known that it could be compared with."""
     back = {spelt: name for name, spelt in names.items()}
     match api:
         case dict():
-            return {back.get(k, k[:1].lower() + k[1:]): adopted(v, names) for k, v in api.items()}
+            return {back.get(k, k[:1].lower() + k[1:]): to_pulumi(v, names) for k, v in api.items()}
         case list():
-            return [adopted(item, names) for item in api]
+            return [to_pulumi(item, names) for item in api]
         case _:
             return api
 
@@ -217,14 +217,14 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, "UPDATE"
 
 
-def filled(template: Any, state: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
+def fill(template: Any, state: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
     """A call's parameters: "$name" is of the resource's state, "@path" of its description; nulls drop out."""
     match template:
         case dict():
-            items = {key: filled(item, state, description) for key, item in template.items()}
+            items = {key: fill(item, state, description) for key, item in template.items()}
             return {key: item for key, item in items.items() if item is not None} or (None if template else {})
         case list():
-            return [item for item in (filled(t, state, description) for t in template) if item is not None]
+            return [item for item in (fill(t, state, description) for t in template) if item is not None]
         case str() if template.startswith("$"):
             return plain(jmespath.search(template[1:], state))
         case str() if template.startswith("@"):

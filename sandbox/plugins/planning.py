@@ -10,11 +10,11 @@ from .resource import State
 OURS = {"region", "tags", "tagsAll", "id", "namePrefix", "bucketPrefix", "timeouts", "__defaults"}
 
 
-def kept_outputs(kind: Any, outputs: State) -> State:
+def retained_outputs(kind: Any, outputs: State) -> State:
     return {name: outputs[name] for name in kind.computed | kind.outputs.keys() if name in outputs}
 
 
-def changed(olds: State, news: State) -> set[str]:
+def changed_names(olds: State, news: State) -> set[str]:
     return {path.partition(".")[0].partition("[")[0] for path, _ in changes(olds, news)}
 
 
@@ -24,9 +24,9 @@ def preview_create(kind: Any, inputs: State) -> State:
 
 
 def preview_update(kind: Any, outputs: State, olds: State, news: State) -> State:
-    moving = kind.moving if changed(olds, news) - OURS - kind.own else frozenset[str]()
+    moving = kind.moving if changed_names(olds, news) - OURS - kind.own else frozenset[str]()
     known = {name: value for name, value in news.items() if name != "__defaults"}
-    return {**kept_outputs(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
+    return {**retained_outputs(kind, outputs), **known, **dict.fromkeys(moving, UNKNOWN)}
 
 
 def difference(kind: Any, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
@@ -49,7 +49,7 @@ def _forces(path: str, rules: frozenset[str], old: State, new: State) -> bool:
     return bool(inside) or any(f"{bare}.".startswith(f"{rule}.") for rule in rules)
 
 
-def completed(kind: Any, name: str, olds: State, news: State, seed: str) -> tuple[State, list[str]]:
+def complete_inputs(kind: Any, name: str, olds: State, news: State, seed: str) -> tuple[State, list[str]]:
     """The inputs with defaults and an automatic name, and which of them nobody gave."""
     inputs = {**kind.defaults, **{key: value for key, value in news.items() if key != "__defaults"}}
     defaulted, rule = sorted(kind.defaults.keys() - news.keys()), kind.autoname

@@ -21,7 +21,7 @@ class ProviderError(Exception):
     """The cloud, or its client, refused. The message is what the user reads."""
 
 
-class PartlyMade(Exception):
+class PartialCreation(Exception):
     """The resource exists, but did not become what was asked: the engine keeps it, tainted."""
 
     def __init__(self, id: str, outputs: State, inputs: State, reason: str) -> None:
@@ -187,7 +187,7 @@ def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any], bound
             if not peers.ours(int(context.peer().rpartition(":")[2]), boundary.port):
                 raise ProviderError("the sandbox serves its own user alone")
             return act(request, context)
-        except PartlyMade as error:
+        except PartialCreation as error:
             detail = provider_pb2.ErrorResourceInitFailed(
                 id=error.id,
                 properties=_struct(error.outputs),

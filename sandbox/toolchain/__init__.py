@@ -4,7 +4,7 @@
 """
 
 from .control_plane import WHAT_TO_INSTALL, kubernetes
-from .making import MODULES, ToolchainError, pinned
+from .making import MODULES, ToolchainError, pinned_version
 from .pulumi import ENGINE_VERSION, accepts, engine
 
 __all__ = [
@@ -15,5 +15,5 @@ __all__ = [
     "accepts",
     "engine",
     "kubernetes",
-    "pinned",
+    "pinned_version",
 ]

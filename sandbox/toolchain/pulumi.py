@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from . import making
-from .making import MODULES, ToolchainError, Version, go_build, parse_version, pinned, say, version_of
+from .making import MODULES, ToolchainError, Version, go_build, parse_version, pinned_version, say, version_of
 
 SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 ENGINE_PACKAGE = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
@@ -18,7 +18,7 @@ LANGUAGE_PACKAGE = "github.com/pulumi/pulumi/sdk/python/cmd/pulumi-language-pyth
 LANGUAGE_HOST = "pulumi-language-python"
 DOWNLOAD_TIMEOUT_S = 120
 
-ENGINE_VERSION = pinned("pulumi")
+ENGINE_VERSION = pinned_version("pulumi")
 WHAT_TO_INSTALL = (
     f"install Pulumi {ENGINE_VERSION} or a later 3.x (curl -fsSL https://get.pulumi.com/install.sh | sh -s -- "
     f"--version {ENGINE_VERSION}) and put it on PATH, or install Go, and run this again"

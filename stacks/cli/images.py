@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
+from accel.catalog import AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.cuda import Version as CudaVersion
 from accel.catalog.cuda import version
 from accel.console.errors import say, warn
@@ -62,7 +62,7 @@ class Gpu(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             gpu = accelerator(str(value))
-        except (UnknownName, AmbiguousName, NotOffered) as error:
+        except (UnknownName, AmbiguousName, UnavailableName) as error:
             self.fail(str(error), param, ctx)
         if not gpu.is_nvidia_gpu:
             self.fail(f"{gpu.name} is no GPU of NVIDIA's, and runs no CUDA", param, ctx)

@@ -9,7 +9,7 @@ from accel.console.options import Settings
 from accel.console.output import show
 from accel.diagnostics.errors import BadInput, ChangesFound
 
-from ..operations.leaks.orphans import Lost, Unread
+from ..operations.leaks.orphans import Orphan, Unread
 from ..operations.leaks.search import delete, of_projects, of_stacks
 from .verb import OutputVerb
 
@@ -66,7 +66,7 @@ def leaks(
         raise ChangesFound(f"{len(orphans)} resources serve nobody", "stacks leaks --yes deletes what it can")
 
 
-def _sum_up(orphans: list[Lost]) -> None:
+def _sum_up(orphans: list[Orphan]) -> None:
     if not orphans:
         say("nothing serves nobody")
         return

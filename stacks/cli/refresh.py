@@ -11,7 +11,7 @@ from accel.console.errors import say, warn
 from accel.console.options import OneOf, Settings
 from accel.console.output import show
 
-from ..operations.refresh.merge import merged, write
+from ..operations.refresh.merge import merge, write
 from ..operations.refresh.reading import CLOUDS
 from .verb import OutputVerb
 
@@ -42,7 +42,7 @@ def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...
 
     os.environ.pop(CHOICE, None)  # a damaged catalogue must not keep anybody from making a new one
     now = datetime.now(UTC)
-    outcome = merged(
+    outcome = merge(
         [read_cloud(cloud, places) for cloud, places in regions_by_cloud(clouds, regions).items()], f"{now:%Y-%m-%d}"
     )
     for line in outcome.kept:

@@ -8,7 +8,7 @@ import click
 
 from accel.console.options import OneOf, Settings
 from accel.diagnostics.errors import BadInput, JobsError, OverLimit
-from accel.diagnostics.redaction import redacted
+from accel.diagnostics.redaction import redact
 
 from ..operations.report import tool_findings
 from ..operations.report.markdown import render
@@ -56,13 +56,13 @@ def report(
     failed, after the report of what it came to.
     """
     # They need the engine's SDK, which --help does not.
-    from ..operations.report.document import Wanted, document
+    from ..operations.report.document import ReportOptions, document
     from ..operations.report.thresholds import limits
 
     if kept and (refresh or config_file):
         raise BadInput("stacks report: --preview reads what was run; --refresh and --config-file are for a run")
     conditions = limits(fail_on)
-    wanted = Wanted(
+    wanted = ReportOptions(
         limits=conditions,
         policy=tool_findings.policy(Path(policy)) if policy else (),
         drift=tool_findings.drift(Path(drift)) if drift else (),
@@ -92,5 +92,5 @@ def _preview(stack: str, kept: str | None, config_file: str | None, refresh: boo
 
 def _write(folder: Path, texts: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(redacted(texts["markdown"]), encoding="utf-8")
-    (folder / "report.json").write_text(redacted(texts["json"]), encoding="utf-8")
+    (folder / "report.md").write_text(redact(texts["markdown"]), encoding="utf-8")
+    (folder / "report.json").write_text(redact(texts["json"]), encoding="utf-8")

@@ -14,7 +14,7 @@ from components.gcp.spend_ledger import GcpSpendLedgerSpec as DatabaseSpec
 from components.gcp.spend_ledger import SpendLedger as LedgerDatabase
 from components.gcp.spend_ledger import SpendLedgerArgs as LedgerDatabaseArgs
 
-from .export_model import promised
+from .export_model import promise_output
 
 if TYPE_CHECKING:
     from .config import Environment
@@ -65,6 +65,6 @@ class Spending:
                 mode="json", by_alias=True, exclude_none=True
             )
 
-        found = promised(name, promise)
+        found = promise_output(name, promise)
         pulumi.export("allowances", found)
         self._wired = {"allowances": found}

@@ -14,7 +14,7 @@ from accel.rules.aws import places as aws_places
 from accel.rules.aws import queues as queue_rules
 from accel.rules.aws import types as aws_types
 from accel.rules.aws.clusters import zones
-from accel.rules.aws.fit import Place, Size, in_queues, unserved
+from accel.rules.aws.fit import Place, Size, in_queues, unserved_queue
 from accel.rules.aws.network import closed_image
 from accel.rules.gcp import labels as gcp_labels
 from accel.rules.gcp import vms
@@ -204,12 +204,12 @@ class Aws(Spec):
         named = {name: queue.environments for name, queue in self.queues.items()}
         for name, spec in self.environments.items():
             if spec.state == "ENABLED":
-                found += queue_rules.unnamed(name, named, f"environments.{name}")
+                found += queue_rules.queue_membership(name, named, f"environments.{name}")
         queues = {name: self._places(queue) for name, queue in self.queues.items()}
         sizes = {name: Size(spec.vcpus, spec.memory_mib, spec.gpus) for name, spec in self.definitions.items()}
         for name, places in queues.items():
             types = {place.name: place.instance_types for place in places}
-            found += under(f"queues.{name}", queue_rules.architectures(types) + unserved(sizes, places))
+            found += under(f"queues.{name}", queue_rules.architectures(types) + unserved_queue(sizes, places))
         for name, size in sizes.items():
             found += under(f"definitions.{name}", in_queues(size, queues))
             gpus = [aws_types.gpus(types) for types in self._types_by_queue()] if size.gpus else []

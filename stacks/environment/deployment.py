@@ -4,7 +4,7 @@ from typing import Any
 
 import pulumi
 
-from accel.contract.published import exported
+from accel.contract.target_layout import add_source
 from components.aws.environment_hooks import environment_hooks
 from components.aws.stop_hooks import stop_hooks
 from components.gcp.pool_hooks import pool_hooks
@@ -17,7 +17,7 @@ from .config import ConfigFaults, Environment, load_environment
 from .gcp import section as gcp_section
 from .gcp.queued_tpu_hooks import queued_tpu_hooks
 from .names import targets_path
-from .targets_file import written
+from .targets_file import write_targets
 
 
 def load() -> Environment:
@@ -48,5 +48,5 @@ def deploy(environment: Environment) -> None:
         targets |= gcp_section.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
     if targets:
         path = targets_path()
-        told = {name: each.apply(lambda one: exported(one, path) if one else one) for name, each in targets.items()}
-        pulumi.export("targets", written(told))
+        told = {name: each.apply(lambda one: add_source(one, path) if one else one) for name, each in targets.items()}
+        pulumi.export("targets", write_targets(told))

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pulumi
 
 
-def promised(
+def promise_output(
     wired: pulumi.Output[Any], make: Callable[[Any], Any], *, optional: tuple[str, ...] = ()
 ) -> pulumi.Output[Any]:
     """What `make` gives of the values; None while one of them is missing, but for those that may be None.

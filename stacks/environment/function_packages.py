@@ -21,7 +21,7 @@ PLATFORMS = (("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x
 HEAD = "# Written by `python -m stacks.environment.function_packages`; pip takes no other files.\n--only-binary :all:\n"
 
 
-def locked(wanted: tuple[str, ...]) -> str:
+def lock_packages(wanted: tuple[str, ...]) -> str:
     """The text of a requirements file with everything that is installed for these."""
     hashes: dict[str, set[str]] = {}
     for platforms in PLATFORMS:
@@ -53,7 +53,7 @@ def main(folder: Path = LOCKS) -> None:
     """Writes a file a function."""
     folder.mkdir(exist_ok=True)
     for name, wanted in WANTED.items():
-        (folder / f"{name}.txt").write_text(locked(wanted))
+        (folder / f"{name}.txt").write_text(lock_packages(wanted))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from accel.catalog.nearest import nearest
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs
 from accel.diagnostics.faults import Fault, find
-from accel.diagnostics.messages import name_shown
-from accel.rules.aws.images import IMAGE_TYPES, locked
+from accel.diagnostics.messages import printable_name
+from accel.rules.aws.images import IMAGE_TYPES, image_lock
 
 if TYPE_CHECKING:
     from .config import Aws
@@ -33,7 +33,7 @@ _HEAD = """\
 def _image_type(value: str) -> str:
     if value not in IMAGE_TYPES:
         near = nearest(value, IMAGE_TYPES, 1) or IMAGE_TYPES
-        raise ValueError(f"no image type {name_shown(value)}; nearest: {', '.join(near)}")
+        raise ValueError(f"no image type {printable_name(value)}; nearest: {', '.join(near)}")
     return value
 
 
@@ -128,13 +128,13 @@ def uses(section: "Aws") -> Iterator[tuple[str, str]]:
                 yield name, image_type
 
 
-def unlocked(section: "Aws", lock: ImageLock | None) -> list[Fault]:
+def unlocked_images(section: "Aws", lock: ImageLock | None) -> list[Fault]:
     """A warning for each environment whose image the lock file does not pin."""
     pinned = lock.pairs() if lock else None
     return [
         Fault(("environment", "aws", "environments", name, one.field), f"{one.text} [{one.rule}]")
         for name, image_type in uses(section)
-        for one in locked(image_type, section.region, pinned)
+        for one in image_lock(image_type, section.region, pinned)
     ]
 
 

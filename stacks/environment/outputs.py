@@ -8,7 +8,7 @@ import pulumi
 
 from accel.contract.access import AwsAccess
 from accel.contract.network import AwsNetwork
-from accel.contract.published import FOLDER, without_definitions
+from accel.contract.target_layout import FOLDER, without_definitions
 from accel.contract.targets import write
 from components.aws.batch_roles import BatchRoles
 from components.aws.claim_table import ClaimTable
@@ -22,7 +22,7 @@ from components.aws.published_targets import PublishedTargets, PublishedTargetsA
 
 from .aws.targets import aws_batch, split, text
 from .config import Aws
-from .export_model import promised
+from .export_model import promise_output
 from .names import stack_prefix, targets_path
 
 
@@ -80,7 +80,7 @@ def definition_prefix() -> str:
 
 def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
     """Exports `access`."""
-    access = promised(
+    access = promise_output(
         submit_policy_arns, lambda arns: AwsAccess(submit_policy_arns=arns).model_dump(mode="json", by_alias=True)
     )
     pulumi.export("access", access)
@@ -94,7 +94,7 @@ def export_network(
     """Exports `network`."""
     pulumi.export(
         "network",
-        promised(
+        promise_output(
             pulumi.Output.all(vpc_id=vpc_id, subnet_ids=subnet_ids, security_group_ids=security_group_ids),
             lambda ids: AwsNetwork(**ids).model_dump(mode="json", by_alias=True),
         ),
@@ -115,7 +115,7 @@ def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Ou
         code_bucket=parts.code.bucket if parts.code else None,
         **parts.paid,
     )
-    return promised(
+    return promise_output(
         wired,
         lambda arns: write({queue: aws_batch(section, queue, prefix, arns)})[queue],
         optional=tuple(

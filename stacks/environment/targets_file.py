@@ -22,7 +22,7 @@ def write(targets: Mapping[str, Any], out: Path) -> None:
     Path(half.name).replace(out)
 
 
-def written(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
+def write_targets(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
     """The targets, once they lie where EXPORT says. A preview writes nothing, nor does an update that lacks one."""
     out = os.environ.get(EXPORT)
     if not out or pulumi.runtime.is_dry_run():

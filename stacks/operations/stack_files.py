@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accel.catalog.nearest import nearest
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs, CloudRefused, NotFound
-from accel.diagnostics.faults import Fault, dotted, parsed
+from accel.diagnostics.faults import Fault, format_path, parse_path
 
 from ..environment import images_lock
 from .pulumi_command import ran
@@ -102,7 +102,7 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 
     def placed(fault: Fault) -> str:
-        where: tuple[str | int, ...] = ("config", KEY, *parsed(dotted(fault.path[1:])))
+        where: tuple[str | int, ...] = ("config", KEY, *parse_path(format_path(fault.path[1:])))
         while where not in tree.lines and where:
             where = where[:-1]
         return f"{path}:{tree.lines.get(where, 1)}: {fault}"
@@ -127,7 +127,7 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
 
 def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
     lock = images_lock.read(folder)
-    return images_lock.unlocked(environment.aws, lock) if environment.aws else []
+    return images_lock.unlocked_images(environment.aws, lock) if environment.aws else []
 
 
 def stack_output(name: str, stack: str | None) -> Any:

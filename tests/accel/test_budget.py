@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel.budget.acting import LEASE_S, Busy, look, resume
-from accel.budget.levers import STAGES, SUBMISSIONS, Change, LeverFailed, drill
+from accel.budget.levers import STAGES, SUBMISSIONS, Change, LeverError, drill
 from accel.budget.spending import Limit, Reading, crossing
 from accel.budget.state import MOST_FINAL, State, of_json
 from tests.support.stopping import Killed, Memory
@@ -35,13 +35,13 @@ class Switches:
         if self.killed_at == len(self.pulled):
             raise Killed
         if change.name in self.failing:
-            raise LeverFailed(f"{change.name}: refused")
+            raise LeverError(f"{change.name}: refused")
         self.on[change.name] = change.after
         self.pulled.append(change.name)
 
     def restore(self, change: Change) -> str | None:
         if change.name in self.failing:
-            raise LeverFailed(f"{change.name}: refused")
+            raise LeverError(f"{change.name}: refused")
         if change.name not in self.on:
             return f"{change.name} is gone"
         self.on[change.name] = change.before

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from accel.clouds.conditional_store import Changed, Fields, Record, dynamodb, firestore
+from accel.clouds.conditional_store import Fields, Record, WriteConflict, dynamodb, firestore
 from accel.clouds.conditional_store.files import Files
 from accel.clouds.conditional_store.objects import Objects
 from accel.clouds.google.rest import Conflict, Unmet
@@ -23,14 +23,14 @@ def test_a_file_is_written_only_as_it_was_read(tmp_path: Path) -> None:
     with store.lock("a"):
         assert store.read("a") is None
         store.create("a", {"owner": "me"})
-        with pytest.raises(Changed):
+        with pytest.raises(WriteConflict):
             store.create("a", {"owner": "other"})
         seen = store.read("a")
         assert seen and seen.value == {"owner": "me"}
         store.update("a", seen, {"job": "1"})
         assert json.loads(store.path("a").read_bytes()) == {"owner": "me", "job": "1"}
         for write in (lambda: store.replace("a", seen, {}), lambda: store.delete("a", seen)):
-            with pytest.raises(Changed):
+            with pytest.raises(WriteConflict):
                 write()
         now = store.read("a")
         assert now
@@ -84,7 +84,7 @@ def test_an_item_is_compared_by_the_attributes_that_stand_for_it() -> None:
         "ExpressionAttributeValues": {":owner": {"S": "me"}, ":new_job": {"S": "1"}},
     }
     cloud.refuse = True
-    with pytest.raises(Changed, match="claim table t: put_item"):
+    with pytest.raises(WriteConflict, match="claim table t: put_item"):
         table.replace("k", seen, FIELDS, same=("owner",))
 
 
@@ -100,7 +100,7 @@ def test_documents_have_values_as_firestore_has_them() -> None:
 
 @pytest.mark.parametrize("error", [Unmet("a"), Conflict("a"), NotFound("a")])
 def test_a_document_that_is_another_is_changed(error: Exception) -> None:
-    with pytest.raises(Changed), firestore.refusals():
+    with pytest.raises(WriteConflict), firestore.refusals():
         raise error
 
 
@@ -129,9 +129,9 @@ def test_an_object_is_replaced_by_its_generation() -> None:
     objects = Objects(cast("Any", Bucket()), "b")
     assert objects.read("a") is None
     assert objects.create("a", b"1") == "1"
-    with pytest.raises(Changed):
+    with pytest.raises(WriteConflict):
         objects.create("a", b"2")
     assert objects.replace("a", Record(b"1", "1"), b"2") == "2"
-    with pytest.raises(Changed):
+    with pytest.raises(WriteConflict):
         objects.replace("a", Record(b"1", "1"), b"3")
     assert objects.read("a") == Record(b"2", "2")

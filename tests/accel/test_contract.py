@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from accel.contract.schema import OUTPUTS, document, fields, taken, version
+from accel.contract.schema import OUTPUTS, breaking_changes, document, fields, version
 from accel.contract.targets import KINDS, read_one, write
 from tests.support import states
 
@@ -57,7 +57,7 @@ def test_nothing_is_taken_away() -> None:
     """Adding a field is free: raise MINOR and run with ACCEL_UPDATE_GOLDEN=1. A removal raises the outputs' schema, and
     is an entry in UPGRADING.md."""
     now, promised = document(), json.loads(GOLDEN.read_text())
-    assert taken(promised, now) == []
+    assert breaking_changes(promised, now) == []
     more = fields(now).keys() - fields(promised).keys()
     if os.environ.get("ACCEL_UPDATE_GOLDEN"):
         assert not more or version(now) > version(promised), "raise MINOR of accel.contract.schema"
@@ -75,7 +75,7 @@ def test_what_is_published_is_the_contract() -> None:
 def test_earlier_versions_are_understood(commit: str) -> None:
     """What one promised still holds, and what its stacks export is read."""
     earlier = states.read(commit)
-    assert earlier.contract is None or taken(earlier.contract, document()) == []
+    assert earlier.contract is None or breaking_changes(earlier.contract, document()) == []
     outputs = earlier.resources[0]["outputs"]
     assert outputs.keys() & OUTPUTS.keys() >= {"targets", "network", "clusters"}
     for name in outputs.keys() & OUTPUTS.keys():
@@ -109,7 +109,7 @@ QUEUE_ARN = ["$defs", "AwsBatchTarget", "properties", "queue_arn"]
     ],
 )
 def test_the_law_sees_what_somebody_would_miss(changed: Any, said: str) -> None:
-    (line,) = taken(document(), changed(document()))
+    (line,) = breaking_changes(document(), changed(document()))
     assert line.endswith(said)
 
 
@@ -127,7 +127,7 @@ def test_the_law_sees_what_somebody_would_miss(changed: Any, said: str) -> None:
     ],
 )
 def test_the_law_lets_it_grow(changed: Any) -> None:
-    assert taken(document(), changed(document())) == []
+    assert breaking_changes(document(), changed(document())) == []
 
 
 def test_what_is_written_is_what_was_read() -> None:

@@ -64,7 +64,7 @@ def test_a_type_without_a_price_never_makes_it_cheaper_and_is_told(values: dict[
 @given(POOLS, st.floats(min_value=0.001, max_value=10))
 def test_what_every_instance_has(values: dict[str, Any], each: float) -> None:
     del values["on_spot"]
-    found = cost.counted(**values, each=each)
+    found = cost.cost_per_instance(**values, each=each)
     if not values["options"]:
         assert found.worst == cost.UNKNOWN
         return

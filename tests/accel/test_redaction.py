@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.diagnostics.redaction import guarded, hidden, own, redacted
+from accel.diagnostics.redaction import hide_secrets, own, redact, redact_output
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----"
 JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.abc"
@@ -50,9 +50,9 @@ JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.abc"
     ],
 )  # fmt: skip
 def test_taken_out(text: str, shown: str) -> None:
-    assert redacted(text) == shown
-    assert redacted(shown) == shown
-    assert json.loads(redacted(json.dumps({"a": text, "b": [text]}))).keys() == {"a", "b"}
+    assert redact(text) == shown
+    assert redact(shown) == shown
+    assert json.loads(redact(json.dumps({"a": text, "b": [text]}))).keys() == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_taken_out(text: str, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_left_in(text: str) -> None:
-    assert redacted(text) == text or text.startswith("TOKEN=")
+    assert redact(text) == text or text.startswith("TOKEN=")
 
 
 @given(st.text(), st.text(st.characters(codec="ascii")))
 def test_json_stays_json_and_twice_is_once(text: str, more: str) -> None:
     for each in (text, more, f"https://{more}:{text}@x", f"a?sig={more}&b={text}", f"TOKEN={more}"):
-        once = redacted(json.dumps([each, {"k": each}]))
+        once = redact(json.dumps([each, {"k": each}]))
         assert len(json.loads(once)) == 2
-        assert redacted(once) == once
+        assert redact(once) == once
 
 
 def test_values_by_their_names() -> None:
@@ -89,7 +89,7 @@ def test_values_by_their_names() -> None:
         "secrets": {"HF_TOKEN": "hf/versions/1"},
         "login": {"password": "a", "username": "b"},
     }
-    assert hidden(request) == {
+    assert hide_secrets(request) == {
         "environment": [{"name": "DB_PASSWORD", "value": "***"}, {"name": "WHO", "value": "b"}],
         "env": {"HF_TOKEN": "***", "WHO": "b", "N": 1},
         "command": ["x", "--password", "***", "--api-key=***", "--tokens", "7"],
@@ -105,7 +105,7 @@ def test_values_by_their_names() -> None:
 )  # fmt: skip
 def test_a_text_of_any_length_takes_no_time(word: str) -> None:
     began = time.process_time()
-    redacted(word * (300_000 // len(word)), public=True)
+    redact(word * (300_000 // len(word)), public=True)
     assert time.process_time() - began < 20
 
 
@@ -113,7 +113,7 @@ def test_all_that_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
     monkeypatch.setattr(sys, "stderr", sys.stdout)
-    with guarded():
+    with redact_output():
         click.echo("https://a:b@c")
         click.echo("https://a:b@d", err=True)
         print("https://a:b@e")

@@ -13,7 +13,7 @@ from benchmarks import market, sky_catalog
 from benchmarks.measure import Failed
 from benchmarks.questions import COUNT, Answer, Question, answer, askable, questions
 from benchmarks.sky import resources
-from jobs.client.market import listed
+from jobs.client.market import list_machines
 
 Rows = list[dict[str, str]]
 
@@ -54,7 +54,7 @@ def test_host_and_gpus_together_cost_what_we_list(files: dict[str, Rows]) -> Non
     }
     checked = 0
     for kind, count in askable()[0]:
-        for each in listed(kind, count):
+        for each in list_machines(kind, count):
             if each.cloud != "gcp" or each.on_demand is None:
                 continue
             host = hosts[each.machine.partition("+")[0], each.region]

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from accel.budget.acting import LEASE_S, look, resume
-from accel.budget.levers import Lever, LeverFailed
+from accel.budget.levers import Lever, LeverError
 from accel.budget.spending import Limit, Reading
 from components.aws.budget_function import Environments, Jobs, Queues
 from components.gcp.budget_function.cloud import Cloud, NotThere
@@ -183,7 +183,7 @@ class Life:
         resume(self.world.levers(fate), fate.over(self.store), self.now)
 
     def step(self, verb: str, fate: Fate) -> None:
-        with suppress(Killed, LeverFailed):
+        with suppress(Killed, LeverError):
             getattr(self, verb)(fate)
         self.told.append(f"{verb} {fate}")
         self.now += LEASE_S
@@ -199,7 +199,7 @@ def test_after_the_last_stop_all_is_stopped_and_after_the_last_resume_it_is_as_b
         before = life.world.left()
         for _ in range(chance.randint(1, 8)):
             at = chance.randint(1, MOST_CALLS) if chance.random() < 0.7 else None
-            fate = Fate(at, chance.random() < 0.5, chance.choice((Killed, LeverFailed)))
+            fate = Fate(at, chance.random() < 0.5, chance.choice((Killed, LeverError)))
             life.step(chance.choice(("stop", "tick", "resume")), fate)
         # A pool with nodes is switched off once they have gone.
         for verb in ("stop", "tick"):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.model.keys import drawn
+from jobs.model.keys import random_key
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.project import Stack
@@ -136,7 +136,7 @@ def test_a_reclaimed_job_is_moved_in_time_and_resumes(
     target: str, shell: Shell, google: Sandbox, job: Callable[..., str], tmp_path: Path
 ) -> None:
     reclaim, then_to = TARGETS[target]
-    name = f"moves-{drawn()}"
+    name = f"moves-{random_key()}"
     file = job(name, **({} if then_to else {"accelerator": {"type": "l4"}}))
     submit = ["submit", file, "--to", target, *then_to, "--key", "k", "--no-quota", "-o", "id"]
     first = shell.jobs(*submit)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from accel.catalog.disk_prices import disk_price
-from accel.catalog.gcp_commitments import committed
+from accel.catalog.gcp_commitments import commitment_price
 from accel.catalog.node_prices import find_price
 from accel.cost import HOURS_A_MONTH
 from components.gcp.gpu_vm_spec import GpuVmSpec
@@ -118,7 +118,7 @@ def test_machines_that_stay_are_priced(ground: Stack) -> None:
     ground.write_environment(put("gcp.vms.commitments", {"year": bought}, values))
     code, found = report(ground, "--offline", "--fail-on", "cost>100")
     year, vm, tpu = (
-        committed("a2-highgpu-8g", "us-central1", "TWELVE_MONTH"),
+        commitment_price("a2-highgpu-8g", "us-central1", "TWELVE_MONTH"),
         *(find_price("gcp", "us-central1", name) for name in ("a3-highgpu-8g", "v5litepod-8")),
     )
     assert year and vm.on_demand and tpu.on_demand

@@ -11,7 +11,7 @@ import pytest
 
 from accel.catalog.prices import price
 from stacks.environment.images_lock import LOCK, ImageLock, LockedImage, write
-from stacks.operations.images.recommended import PARAMETERS
+from stacks.operations.images.recommendation import PARAMETERS
 from tests.support import commands
 from tests.support.drifted import (
     NVIDIA,

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from accel.catalog.prices import price
-from accel.contract.published import SOURCE
+from accel.contract.target_layout import SOURCE
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P

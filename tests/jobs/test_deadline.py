@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.client.deadline.follow import left
-from jobs.model.deadline import decide, look_s, needed_s
+from jobs.client.deadline.follow import remaining_work
+from jobs.model.deadline import decide, look_s, shortest_deadline_s
 from jobs.model.job import Job
 from tests.jobs.deadline_lines import printed
 
@@ -35,8 +35,8 @@ def test_a_job_that_stays_can_still_be_moved_in_time_at_the_next_look(
 
 
 def test_a_deadline_that_is_just_long_enough_begins_on_spot_and_a_shorter_one_does_not() -> None:
-    needed = needed_s(HOUR, 900)
-    assert needed == HOUR + 900 + 30 and needed_s(HOUR, 10) == HOUR + 11
+    needed = shortest_deadline_s(HOUR, 900)
+    assert needed == HOUR + 900 + 30 and shortest_deadline_s(HOUR, 10) == HOUR + 11
     assert decide(0, needed, HOUR, 900).move, "at its first look, before which nothing was lost"
     assert not decide(0, needed + 1, HOUR, 900).move
     assert decide(0, needed + 1, HOUR, 900, every_s=60).move, "who looks less often moves earlier"
@@ -53,18 +53,22 @@ def test_attempts_for_its_own_failures_are_not_lent_to_spot() -> None:
 
 def test_what_is_saved_counts_and_what_is_only_done_does_not() -> None:
     lines = printed({"step": 10, "steps": 100, "event": "checkpoint"}, {"step": 19, "steps": 100})
-    found = left(lines, HOUR)
+    found = remaining_work(lines, HOUR)
     assert (found.work_s, found.told) == (0.9 * HOUR, "saved step 10 of 100")
-    assert left(printed({"step": 19, "steps": 100}), HOUR).work_s == pytest.approx(0.81 * HOUR)
-    assert left([("", "nothing of the kind")], HOUR).work_s == HOUR
+    assert remaining_work(printed({"step": 19, "steps": 100}), HOUR).work_s == pytest.approx(0.81 * HOUR)
+    assert remaining_work([("", "nothing of the kind")], HOUR).work_s == HOUR
 
 
 def test_a_job_that_is_slower_than_its_file_says_has_more_left() -> None:
     slow = printed(*({"step": step, "steps": 100, "at": 100.0 * step} for step in range(11)))
-    assert left(slow, HOUR).work_s == pytest.approx(90 * 100)
+    assert remaining_work(slow, HOUR).work_s == pytest.approx(90 * 100)
     fast = printed(*({"step": step, "steps": 100, "at": 1.0 * step} for step in range(11)))
-    assert left(fast, HOUR).work_s == pytest.approx(0.9 * HOUR), "its file is believed where it asks for more time"
-    assert left(fast, HOUR, measured_alone=True).work_s == pytest.approx(90), "a limit is not how long it takes"
+    assert remaining_work(fast, HOUR).work_s == pytest.approx(0.9 * HOUR), (
+        "its file is believed where it asks for more time"
+    )
+    assert remaining_work(fast, HOUR, measured_alone=True).work_s == pytest.approx(90), (
+        "a limit is not how long it takes"
+    )
 
 
 def test_the_time_between_two_attempts_was_not_spent_on_steps() -> None:
@@ -72,12 +76,12 @@ def test_the_time_between_two_attempts_was_not_spent_on_steps() -> None:
     again = printed(*({"step": 10 + step, "steps": 100, "at": 9000.0 + step} for step in range(3)))
     for between in (printed({"event": "resume", "step": 10, "at": 8999.0}), []):
         second = again if between else [("attempt 2", text) for _, text in again]
-        assert left([*first, *between, *second], 100, measured_alone=True).work_s == pytest.approx(88)
+        assert remaining_work([*first, *between, *second], 100, measured_alone=True).work_s == pytest.approx(88)
 
 
 def test_a_job_that_goes_back_further_than_its_checkpoint_is_not_believed() -> None:
     lines = printed({"step": 50, "steps": 100, "event": "checkpoint"}, {"step": 1, "steps": 100})
-    assert left(lines, HOUR).work_s == pytest.approx(0.99 * HOUR)
+    assert remaining_work(lines, HOUR).work_s == pytest.approx(0.99 * HOUR)
 
 
 @given(
@@ -90,7 +94,7 @@ def test_a_job_that_goes_back_further_than_its_checkpoint_is_not_believed() -> N
 )
 def test_whatever_a_program_prints_is_a_number_of_seconds(told: list[dict[str, Any]]) -> None:
     lines = [("", "@accel " + json.dumps({"at": 1, **each})) for each in told]
-    found = left(lines, HOUR)
+    found = remaining_work(lines, HOUR)
     assert 0 <= found.work_s < math.inf
 
 

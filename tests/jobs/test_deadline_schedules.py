@@ -58,13 +58,13 @@ def test_the_law_is_broken_by_a_policy_that_waits_too_long() -> None:
 
 
 def test_spot_that_never_comes_costs_nothing_and_the_job_ends_in_time() -> None:
-    job = Task(3600, deadline.needed_s(3600, 600) + 7200, 600, 60, 500, 600)
+    job = Task(3600, deadline.shortest_deadline_s(3600, 600) + 7200, 600, 60, 500, 600)
     found = run(job, Schedule((), ((0.0, 1e9),)), prefer, 1)
     assert found.moved and found.spot_s == 0 and found.ended_s <= job.deadline_s
 
 
 def test_spot_that_stays_is_used_to_the_end() -> None:
-    job = Task(3600, deadline.needed_s(3600, 600) + 7200, 600, 60, 500, 600)
+    job = Task(3600, deadline.shortest_deadline_s(3600, 600) + 7200, 600, 60, 500, 600)
     found = run(job, Schedule((), ()), prefer, 1)
     assert not found.moved and found.on_demand_s == 0 and 3600 <= found.spot_s <= 4100
     assert found == Outcome(found.ended_s, found.spot_s)

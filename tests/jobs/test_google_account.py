@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from accel.clouds.google import account
-from accel.clouds.google.rest import signed
+from accel.clouds.google.rest import auth_headers
 from accel.diagnostics.errors import NoCredentials
 from sandbox.google import USER
 from tests.support.google_fake import Fake
@@ -61,7 +61,7 @@ def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path
     (tmp_path / "credentials.json").write_text(json.dumps(file))
     assert account.email() == ROBOT
     # As clusters see it: their RBAC has the address, and without it the token stands for a number.
-    assert signed() == {"authorization": f"Bearer {fake.token}"}
+    assert auth_headers() == {"authorization": f"Bearer {fake.token}"}
 
 
 def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from accel.clouds.google import rest as signing
 from accel.clouds.google.api import Conflict, Google, Throttled, Unreached, object_path
-from accel.clouds.google.rest import Garbled, Unmet
+from accel.clouds.google.rest import GarbledAnswer, Unmet
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.support.serving import QuietServer
@@ -121,10 +121,10 @@ DISABLED = {"reason": "SERVICE_DISABLED", "metadata": {"service": "tpu.googleapi
         (told(500, "INTERNAL", "internal"), CloudSilent, "internal"),
         (told(503, "UNAVAILABLE", "try later"), CloudSilent, "try later"),
         ((502, b"<html>a proxy</html>"), CloudSilent, "HTTP 502"),
-        ((403, b"<html>a proxy</html>"), Garbled, "HTTP 403 without an error of Google's"),
-        ((302, b""), Garbled, "HTTP 302"),
-        ((200, b"<html>sign in</html>"), Garbled, "not a JSON object"),
-        ((200, b"[]"), Garbled, "not a JSON object"),
+        ((403, b"<html>a proxy</html>"), GarbledAnswer, "HTTP 403 without an error of Google's"),
+        ((302, b""), GarbledAnswer, "HTTP 302"),
+        ((200, b"<html>sign in</html>"), GarbledAnswer, "not a JSON object"),
+        ((200, b"[]"), GarbledAnswer, "not a JSON object"),
         ((200, FOUND, {}, 10), CloudSilent, "IncompleteRead"),
         ("reset at once", CloudSilent, ""),
         ("reset", CloudSilent, ""),
@@ -202,7 +202,7 @@ def test_a_token_that_has_expired_is_renewed_once_and_the_call_made_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = iter(["old", "new"])
-    monkeypatch.setattr("accel.clouds.google.api.signed", lambda: {"Authorization": f"Bearer {next(tokens)}"})
+    monkeypatch.setattr("accel.clouds.google.api.auth_headers", lambda: {"Authorization": f"Bearer {next(tokens)}"})
     server.answers = [told(401, "UNAUTHENTICATED", "expired"), (200, FOUND)]
     google = Google(QUICK)
     assert google.post("tpu", PATH, {}) == google.get("tpu", PATH) == FOUND
@@ -211,7 +211,9 @@ def test_a_token_that_has_expired_is_renewed_once_and_the_call_made_again(
 
 def test_threads_share_a_token(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    monkeypatch.setattr("accel.clouds.google.api.signed", lambda: made.append(1) or {"Authorization": "Bearer one"})
+    monkeypatch.setattr(
+        "accel.clouds.google.api.auth_headers", lambda: made.append(1) or {"Authorization": "Bearer one"}
+    )
     server.answers = [(200, FOUND)]
     google = Google(QUICK)
     with ThreadPoolExecutor(8) as threads:
@@ -243,7 +245,7 @@ def test_an_object_is_read_with_its_generation(server: Server) -> None:
     with pytest.raises(CloudRefused, match=r"does not have storage\.objects\.get"):
         Google(QUICK).read("storage", object_path("b", "x"))
     server.answers = [(200, b"of a proxy")]
-    with pytest.raises(Garbled):
+    with pytest.raises(GarbledAnswer):
         Google(QUICK).read("storage", object_path("b", "x"))
 
 

@@ -80,7 +80,7 @@ def test_five_hundred_arguments_arrive_as_they_are(home: Path) -> None:
         command=["python", "-c", program, *arguments],
         env={f"V{n}": text for n, text in enumerate(arguments) if not set(text) & set("\n\r")},
     )
-    key = keys.submission_key(job.name, keys.drawn())
+    key = keys.submission_key(job.name, keys.random_key())
     ref = backend.submit(backend.render(job, keys.platform_name(job.name, key), key))
     for _ in backend.logs(ref, follow=True):
         pass

@@ -24,7 +24,7 @@ from jobs.client.observation import Rate
 from jobs.runtime.lines import MARK
 from jobs.views.report.axis import Axis, around, between, since
 from jobs.views.report.chart import FIELD, Series, Times, chart
-from jobs.views.report.gather import POINTS_MAX, Curve, Gathered
+from jobs.views.report.gather import POINTS_MAX, Curve, ReportData
 from jobs.views.report.page import Facts, machine_s, page
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "report.html"
@@ -72,7 +72,7 @@ def reclaimed() -> Facts:
         "oom", "it ran out of memory", ("exit code 137",), "raise memory_mib, and `accel-jobs retry REF`", ("ecs:x",)
     )
     price = JobPrice(Rate(0.5, 1.25), notes=("g5.xlarge: assumed",))
-    return Facts(status, Gathered().take(lines()), price, at(61), attempts, None, why, ("its quota: not allowed",))
+    return Facts(status, ReportData().take(lines()), price, at(61), attempts, None, why, ("its quota: not allowed",))
 
 
 class Reader(HTMLParser):
@@ -147,7 +147,7 @@ def test_what_comes_from_outside_is_text() -> None:
     why = Explanation(EVIL, EVIL, (EVIL,), EVIL, (EVIL,))
     tasks = (TaskStatus(0, Phase.FAILED, EVIL, 1, 1, EVIL),)
     attempts = tuple(replace(each, reason=EVIL) for each in found.attempts or ())
-    gathered = Gathered().take(lines(EVIL))
+    gathered = ReportData().take(lines(EVIL))
     price = JobPrice(None, why=EVIL, notes=(EVIL,))
     evil = replace(found, status=status, why=why, tasks=tasks, attempts=attempts, gathered=gathered, price=price,
                    warnings=(EVIL,))  # fmt: skip
@@ -161,7 +161,7 @@ def test_what_is_not_known_is_said() -> None:
     shown = "\n".join(read(page(Facts(status, None, JobPrice(None, why="it was not submitted from here"), T0))).text)
     assert shown.count("not known") >= 6 and "Attempts before the last are not known" in shown
     assert "Not known: it was not submitted from here." in shown and "the log could not be read" in shown
-    quiet = "\n".join(read(page(Facts(status, Gathered(), JobPrice(None, free=True), T0))).text)
+    quiet = "\n".join(read(page(Facts(status, ReportData(), JobPrice(None, free=True), T0))).text)
     assert "nobody bills this machine" in quiet and "tells nothing of GPUs" in quiet
 
 
@@ -198,13 +198,13 @@ def test_a_second_attempt_is_told_apart_also_where_lines_do_not_name_it(named: b
     told: list[dict[str, object]] = [{"event": "resume", "step": 5}, *({"step": 6 + i} for i in range(3))]
     of = [LogLine(T0, MARK + json.dumps({"at": 1.0, "metrics": {"loss": 1}, **each}), "node 3") for each in told]
     again = [replace(line, source="node 3 attempt 2") for line in of] if named else of
-    curves = Gathered().take([*of, *again]).metrics["loss"]
+    curves = ReportData().take([*of, *again]).metrics["loss"]
     assert {key: len(curve.points) for key, curve in curves.items()} == {(3, 1): 4, (3, 2): 4}
 
 
 def test_more_than_fits_is_counted() -> None:
     told = [{"at": 1.0, "step": 1, "event": "note", "metrics": {f"m{i}": 1.0 for i in range(60)}}] * 200
-    gathered = Gathered().take(LogLine(T0, MARK + json.dumps(each)) for each in told)
+    gathered = ReportData().take(LogLine(T0, MARK + json.dumps(each)) for each in told)
     assert len(gathered.metrics) == 24 and len(gathered.events) == 100
     assert gathered.left_out == 200 * 36 + 100
 
@@ -263,7 +263,7 @@ def test_ticks_are_at_round_places(axis: Axis, words: list[str]) -> None:
 def test_curves_of_a_clock_that_is_wrong_have_an_axis_of_their_own() -> None:
     found = reclaimed()
     skewed = [LogLine(T0, MARK + json.dumps({"at": 1e9 + i, "gpus": [{"use": i}]}), "") for i in range(40)]
-    text = page(replace(found, gathered=Gathered().take(skewed)))
+    text = page(replace(found, gathered=ReportData().take(skewed)))
     (drawn,) = [part for part in text.split("<figure>") if "<h3>use, %</h3>" in part]
     assert ">30s<" in drawn and 'class="lost"' not in drawn
 
@@ -271,10 +271,10 @@ def test_curves_of_a_clock_that_is_wrong_have_an_axis_of_their_own() -> None:
 def test_a_local_job_for_real(home: Path, invoke: Any) -> None:
     code = (
         f"import sys, os; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})\n"
-        "from jobs.runtime.lines import written\n"
+        "from jobs.runtime.lines import format_line\n"
         "again = os.path.exists('tried'); open('tried', 'w').close()\n"
         "for i in range(1, 10):\n"
-        "    print(written(step=i, steps=9, metrics={'loss': 1 / i}, gpus=[{'index': 0, 'use': 9 * i}]))\n"
+        "    print(format_line(step=i, steps=9, metrics={'loss': 1 / i}, gpus=[{'index': 0, 'use': 9 * i}]))\n"
         "sys.exit(0 if again else 3)\n"
     )
     (home / "job.yaml").write_text(json.dumps({"name": "train", "command": ["python", "-c", code], "retries": 1}))

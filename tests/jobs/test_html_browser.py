@@ -16,7 +16,7 @@ from jobs.backends.base import Attempt, Phase
 from jobs.backends.tasks import TaskStatus
 from jobs.client.request_body import RequestSummary
 from jobs.client.results import Row
-from jobs.views.report.gather import Gathered
+from jobs.views.report.gather import ReportData
 from jobs.views.report.page import page
 from jobs.views.report.sweep import Sweep
 from tests.support.browser import Page, opened
@@ -84,7 +84,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         for place in (0, 1)
         for each in (*(told.attempts or ()), Attempt(3, None, at(60)))
     ]
-    gathered = Gathered().take(lines()).take(lines("samples a second"))
+    gathered = ReportData().take(lines()).take(lines("samples a second"))
     status = replace(told.status, name=f"digits-{'long' * 40}", reason=EVIL)
     (folder / "page.html").write_text(page(replace(told, status=status, attempts=attempts, gathered=gathered)))
     with opened(folder / "page.html", folder) as shown:

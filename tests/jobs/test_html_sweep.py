@@ -19,7 +19,7 @@ from jobs.backends.tasks import TaskStatus
 from jobs.client.results import Row
 from jobs.model.sweep_tasks import SweepPart
 from jobs.runtime.lines import MARK
-from jobs.views.report.gather import SERIES_MAX, Gathered
+from jobs.views.report.gather import SERIES_MAX, ReportData
 from jobs.views.report.page import page
 from jobs.views.report.sweep import PLACES_MAX, Sweep, of, scatter
 
@@ -29,13 +29,13 @@ REF = JobRef("local", "", "tune-1")
 ROOT = str(Path(__file__).resolve().parents[2])
 TRAIN = f"""
 import os, sys; sys.path.insert(0, {ROOT!r})
-from jobs.runtime.lines import written
+from jobs.runtime.lines import format_line
 rate, size = float(os.environ["LR"]), int(os.environ["SIZE"])
 if (rate, size) == (0.1, 64):
     print("diverged"); sys.exit(3)
 for step in range(1, 4):
-    print(written(step=step, steps=3, metrics={{"accuracy": step * (1 - rate) / 4, "loss": rate / step}}))
-    print(written(step=step, event="checkpoint", said=f"step {{step}}"), flush=True)
+    print(format_line(step=step, steps=3, metrics={{"accuracy": step * (1 - rate) / 4, "loss": rate / step}}))
+    print(format_line(step=step, event="checkpoint", said=f"step {{step}}"), flush=True)
 """
 
 
@@ -141,7 +141,7 @@ def test_checkpoints_are_ticks_in_the_bar_of_their_attempt() -> None:
         LogLine(at(each), MARK + json.dumps({"at": at(each).timestamp(), "event": "checkpoint", "said": f"{each}"}), "")
         for each in (5, 10, 15, 30, 40)
     ]
-    found = replace(reclaimed(), gathered=Gathered().take(told))
+    found = replace(reclaimed(), gathered=ReportData().take(told))
     text = page(found)
     assert text.count('<line class="saved"') == 5 and ">checkpoint<" in text
     assert "5 checkpoints, the last: 40" in "".join(read(text).text)
@@ -153,7 +153,7 @@ def test_the_last_metric_of_every_task_is_kept_however_many_there_are() -> None:
         for task in range(3 * SERIES_MAX)
         for step in (1, 2)
     ]
-    gathered = Gathered().take(told)
+    gathered = ReportData().take(told)
     assert gathered.last == {task: {"acc": task + 0.2} for task in range(3 * SERIES_MAX)}
     assert len(gathered.metrics["acc"]) == SERIES_MAX
 

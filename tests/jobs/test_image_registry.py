@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from accel.clouds import image_registry
-from accel.clouds.image_registry import parse, pinned, read
+from accel.clouds.image_registry import parse, pin_digest, read
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from tests.jobs.batch_target import BATCH
 from tests.support.image_registry import Registry, serving
@@ -44,7 +44,7 @@ def test_names(name: str, host: str, repository: str, reference: str) -> None:
 @pytest.mark.parametrize("name", ["a@sha256:12", "a@md5:1", "UPPER/case:1", "", "nvcr.io/", "a b"])
 def test_what_is_no_name(name: str) -> None:
     with pytest.raises(BadInput, match=r"^image: "):
-        pinned(name)
+        pin_digest(name)
 
 
 @pytest.mark.parametrize("with_token", [False, True])
@@ -52,11 +52,11 @@ def test_what_is_no_name(name: str) -> None:
 def test_a_tag_becomes_its_digest(registry: Registry, with_token: bool, digest_header: bool) -> None:
     registry.with_token, registry.digest_header = with_token, digest_header
     digest = registry.push("team/train", "1", CUDA, ("amd64", "arm64"))
-    assert pinned(f"{registry.host}/team/train:1") == f"{registry.host}/team/train@{digest}"
+    assert pin_digest(f"{registry.host}/team/train:1") == f"{registry.host}/team/train@{digest}"
     asked = len(registry.asked)
     assert asked == (3 if with_token else 1)
     whole = f"{registry.host}/team/train:1@{digest}"
-    assert pinned(whole) == whole
+    assert pin_digest(whole) == whole
     assert len(registry.asked) == asked, "nothing is asked where there is nothing to find out"
 
 
@@ -92,18 +92,18 @@ def test_our_label_goes_before_the_variable_and_some_tell_nothing(registry: Regi
 def test_refusals(registry: Registry, status: int, body: bytes, error: type[JobsError], words: str) -> None:
     registry.answers["/v2/a/b/manifests/1"] = status, body
     with pytest.raises(error, match=words):
-        pinned(f"{registry.host}/a/b:1")
+        pin_digest(f"{registry.host}/a/b:1")
 
 
 def test_a_private_image_is_said_to_be_one(registry: Registry) -> None:
     registry.with_token = True
     registry.answers["/token"] = 401, b"{}"
     with pytest.raises(NoCredentials, match=r"to no stranger \(401\)") as refused:
-        pinned(f"{registry.host}/a/b:1")
+        pin_digest(f"{registry.host}/a/b:1")
     assert "digest" in str(refused.value.hint)
     registry.answers["/token"] = 200, b'{"token": "of another"}'
     with pytest.raises(NoCredentials):
-        pinned(f"{registry.host}/a/b:1")
+        pin_digest(f"{registry.host}/a/b:1")
 
 
 def test_what_was_sent_has_to_be_what_was_said(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_no_registry_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as registry:
         host = registry.host
     with pytest.raises(CloudSilent, match=f"{host}/a/b: the registry does not answer"):
-        pinned(f"{host}/a/b:1")
+        pin_digest(f"{host}/a/b:1")
 
 
 # --- submit

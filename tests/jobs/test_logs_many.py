@@ -19,10 +19,10 @@ from .conftest import ROOT
 SCRIPT = """
 import os, sys
 sys.path.insert(0, {root!r})
-from jobs.runtime.lines import written
+from jobs.runtime.lines import format_line
 me = os.environ[os.environ["ACCEL_TASK_INDEX_FROM"]]
 print("begin", me)
-print(written(step=3, steps=4, metrics={{"loss": 0.5}}))
+print(format_line(step=3, steps=4, metrics={{"loss": 0.5}}))
 print("\\x1b[2J\\x1b[31mred\\x1b[0m \\x1b]0;owned\\x07", me)
 """
 

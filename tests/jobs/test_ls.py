@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from jobs.backends.base import JobRef
-from jobs.client.names import job_name, known_as, shorts
+from jobs.client.names import job_name, match_rank, shorts
 from tests.jobs.batch_target import BATCH
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
@@ -184,4 +184,4 @@ def test_short_ids_tell_jobs_apart() -> None:
     assert shorts([]) == {}
     assert job_name("train-0123456789ab") == "train" and job_name("train-2") == "train-2"
     texts = {refs[3].id: 0, "train": 1, "tra": 2, "0123": 2, "x": None, "": None}
-    assert {text: known_as(text, refs[3], "train-0123456789ab") for text in texts} == texts
+    assert {text: match_rank(text, refs[3], "train-0123456789ab") for text in texts} == texts

@@ -15,21 +15,21 @@ from accel.catalog import machine, price
 from accel.catalog.prices import Price
 from accel.diagnostics.errors import BadInput
 from jobs.client import market
-from jobs.client.market import listed, wanted
+from jobs.client.market import list_machines, parse_gpu
 
 
 def test_the_market_is_sorted_by_price() -> None:
-    found = listed("nvidia-a100-80gb", 8)
+    found = list_machines("nvidia-a100-80gb", 8)
     assert {each.cloud for each in found} == {"aws", "gcp"} and {each.count for each in found} == {8}
     least = [min(usd for usd in (each.on_demand, each.spot) if usd) for each in found if each.on_demand or each.spot]
     assert least == sorted(least) and found[-1].on_demand is None and found[-1].why_unknown
-    assert {each.count for each in listed("nvidia-a100-80gb", None)} == {1, 2, 4, 8}
-    assert {each.region for each in listed("nvidia-a100-80gb", 8, "gcp", "us-central1")} == {"us-central1"}
+    assert {each.count for each in list_machines("nvidia-a100-80gb", None)} == {1, 2, 4, 8}
+    assert {each.region for each in list_machines("nvidia-a100-80gb", 8, "gcp", "us-central1")} == {"us-central1"}
 
 
 def test_a_capacity_ranks_by_its_own_price_and_drops_nothing() -> None:
-    spot, steady = listed("nvidia-l4", 1, capacity="spot"), listed("nvidia-l4", 1, capacity="on-demand")
-    assert set(spot) == set(steady) == set(listed("nvidia-l4", 1))
+    spot, steady = list_machines("nvidia-l4", 1, capacity="spot"), list_machines("nvidia-l4", 1, capacity="on-demand")
+    assert set(spot) == set(steady) == set(list_machines("nvidia-l4", 1))
     for found, usd in ((spot, [each.spot for each in spot]), (steady, [each.on_demand for each in steady])):
         known = [value for value in usd if value is not None]
         assert known == sorted(known) and usd[: len(known)] == known, found[0]
@@ -45,7 +45,7 @@ def test_what_is_not_sold_on_demand_is_left_out_and_said(
 ) -> None:
     line = ("offers", "--gpu", f"h100-80gb:{machine[-2]}", "--limit", "100")
     told = invoke(*line, "--capacity", "on-demand", "--cloud", "aws" if machine == SMALL_A3[0] else "gcp")
-    shown = {each.machine for each in listed("nvidia-h100-80gb", int(machine[-2]), capacity="spot")}
+    shown = {each.machine for each in list_machines("nvidia-h100-80gb", int(machine[-2]), capacity="spot")}
     assert machine in shown and machine not in told.stdout
     if machine == SMALL_A3[0]:
         assert (told.exit_code, told.stderr.count("Spot or flex-start")) == (0, 0), "AWS sells p5.4xlarge on demand"
@@ -58,25 +58,27 @@ def test_what_is_not_sold_on_demand_is_left_out_and_said(
 
 def test_what_is_seldom_to_be_had_on_demand_has_a_note() -> None:
     (ultra, *_), (b200, *_) = (
-        listed(kind, 8, "gcp", capacity="on-demand") for kind in ("nvidia-h200-141gb", "nvidia-b200")
+        list_machines(kind, 8, "gcp", capacity="on-demand") for kind in ("nvidia-h200-141gb", "nvidia-b200")
     )
     assert all(any("seldom" in note for note in each.notes) for each in (ultra, b200))
-    assert all(each.notes == () for each in listed("nvidia-h200-141gb", 8, capacity="spot"))
-    assert any("Spot or flex-start only" in note for note in listed("nvidia-h100-80gb", 1, "gcp")[0].notes)
+    assert all(each.notes == () for each in list_machines("nvidia-h200-141gb", 8, capacity="spot"))
+    assert any("Spot or flex-start only" in note for note in list_machines("nvidia-h100-80gb", 1, "gcp")[0].notes)
 
 
 def test_what_is_too_small_is_left_out() -> None:
-    every, large = listed("nvidia-l4", 1), listed("nvidia-l4", 1, cpus=16, memory_gib=100)
+    every, large = list_machines("nvidia-l4", 1), list_machines("nvidia-l4", 1, cpus=16, memory_gib=100)
     assert set(large) == {each for each in every if each.vcpus >= 16 and each.memory_gib >= 100}
     assert {"g6.8xlarge", "gr6.4xlarge", "g2-standard-32"} < {each.machine for each in large}
-    assert listed("nvidia-l4", 1, region="us-central1", cpus=33) == []
-    assert listed("nvidia-l4", 1, cpus=16, memory_gib=64.0) != listed("nvidia-l4", 1, cpus=16, memory_gib=64.1)
+    assert list_machines("nvidia-l4", 1, region="us-central1", cpus=33) == []
+    assert list_machines("nvidia-l4", 1, cpus=16, memory_gib=64.0) != list_machines(
+        "nvidia-l4", 1, cpus=16, memory_gib=64.1
+    )
     with pytest.raises(BadInput, match=r"no machine .* has 65 vCPUs and 8 GiB; the largest: 64, 256 GiB"):
-        listed("nvidia-l4", 1, cpus=65, memory_gib=8)
+        list_machines("nvidia-l4", 1, cpus=65, memory_gib=8)
 
 
 def test_attached_gpus_cost_what_they_and_their_host_do() -> None:
-    found = {each.machine: each for each in listed("nvidia-tesla-v100", 2, "gcp", "us-central1")}
+    found = {each.machine: each for each in list_machines("nvidia-tesla-v100", 2, "gcp", "us-central1")}
     both = found["n1-standard-8+nvidia-tesla-v100x2"]
     gpus, host = (price("gcp", "us-central1", name) for name in ("n1+nvidia-tesla-v100x2", "n1-standard-8"))
     assert gpus.on_demand and host.on_demand and both.on_demand == pytest.approx(gpus.on_demand + host.on_demand)
@@ -93,23 +95,23 @@ def test_a_part_without_a_price_leaves_the_whole_without_one(monkeypatch: pytest
 
     monkeypatch.setattr(market, "price", no_spot)
     monkeypatch.setattr(market, "_ranked", market._ranked.__wrapped__)
-    every = listed("nvidia-tesla-p4", 4, capacity="spot")
+    every = list_machines("nvidia-tesla-p4", 4, capacity="spot")
     assert every and {each.spot for each in every} == {each.spot_low for each in every} == {None}
     assert every[0].on_demand and every[0].why_unknown == "no Spot price of n1-highmem-16"
 
 
 def test_asking_again_is_quick() -> None:
-    listed("nvidia-l4", 1, capacity="spot")
+    list_machines("nvidia-l4", 1, capacity="spot")
     start = time.process_time()
     for _ in range(100):
-        listed("nvidia-l4", 1, region="us-east-1", cpus=8, capacity="spot")
+        list_machines("nvidia-l4", 1, region="us-east-1", cpus=8, capacity="spot")
     assert (time.process_time() - start) / 100 < 0.001
 
 
 def test_kinds_and_counts_as_people_write_them() -> None:
-    assert wanted("a100-80gb:8") == ("nvidia-a100-80gb", 8)
-    assert wanted("H100") == ("nvidia-h100-80gb", None)
-    assert wanted("l4:0.125") == ("nvidia-l4", 0.125)
+    assert parse_gpu("a100-80gb:8") == ("nvidia-a100-80gb", 8)
+    assert parse_gpu("H100") == ("nvidia-h100-80gb", None)
+    assert parse_gpu("l4:0.125") == ("nvidia-l4", 0.125)
     for text in (
         "l4:1.5",
         "l4:0.0",
@@ -122,7 +124,7 @@ def test_kinds_and_counts_as_people_write_them() -> None:
         "a100-80gb:99999999",
     ):
         with pytest.raises(BadInput, match="--gpu: "):
-            wanted(text)
+            parse_gpu(text)
 
 
 def test_offers_of_the_catalogue(home: Path, invoke: Callable[..., Result]) -> None:
@@ -195,7 +197,7 @@ def test_what_each_gpu_is_best_for_and_how_much_memory_it_has(invoke: Callable[.
 
 
 def test_what_is_sold_has_the_memory_of_its_gpus(invoke: Callable[..., Result]) -> None:
-    assert {each.gpu_memory_gib for each in listed("nvidia-h200-141gb", None)} == {141}
+    assert {each.gpu_memory_gib for each in list_machines("nvidia-h200-141gb", None)} == {141}
     head, row = invoke("offers", "--gpu", "h200:8", "--limit", "1").stdout.splitlines()[:2]
     assert head.split()[4] == "GPU_MEMORY" and row.split()[4] == "141"
 

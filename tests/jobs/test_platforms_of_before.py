@@ -19,7 +19,7 @@ from jobs.backends.gke import labels as gke_labels
 from jobs.backends.google_batch import explain as batch_explain
 from jobs.backends.google_batch import labels as batch_labels
 from jobs.backends.vm import state_machine as machine
-from jobs.backends.vm.queues import KIND, Declared
+from jobs.backends.vm.queues import KIND, DeclaredQueue
 from jobs.backends.vm.record import Record, Result
 from jobs.views.status_rows import status_row
 from tests.jobs.backends.gke_cluster import Cluster
@@ -71,7 +71,7 @@ def test_jobs_of_a_cluster_are_read_as_they_were(whole: records.Records, cluster
     assert len(of) == 6
     for key, ref in of.items():
         assert row(gke.status.status(api, scope, ref)).items() >= whole.jobs[key].printed.items()
-    listed = {each.name: each.phase for each in gke.status.listed(api, scope, limit=99, ended=True, progress=print)}
+    listed = {each.name: each.phase for each in gke.status.list_jobs(api, scope, limit=99, ended=True, progress=print)}
     known = {key: whole.jobs[key].printed["phase"] for key in of}
     assert listed == {**known, "gke-unrecorded": listed["gke-unrecorded"]}
     assert [(each.place, each.exit_code) for each in gke.status.attempts(api, scope, of["gke-failed"])] == [(None, 3)]
@@ -150,7 +150,7 @@ def test_jobs_of_google_batch_are_read_as_they_were(whole: records.Records) -> N
     assert len(of) == 5
     for key, ref in of.items():
         assert row(google_batch.status.status(google, scope, ref)).items() >= whole.jobs[key].printed.items()
-    every = google_batch.status.listed(google, scope, limit=99, ended=True, progress=print)
+    every = google_batch.status.list_jobs(google, scope, limit=99, ended=True, progress=print)
     listed = {each.name: each.phase for each in every}
     known = {key: whole.jobs[key].printed["phase"] for key in of}
     assert listed == {**known, "google-batch-unrecorded": listed["google-batch-unrecorded"]}
@@ -185,7 +185,7 @@ def test_declared_tpus_have_the_records_that_were_made_of_them(whole: records.Re
         record = found[key]
         assert record.kind == KIND
         generation = whole.generations[f"b/{each['bucket']}/o/{quote(each['name'], safe='')}"]
-        assert Declared(each["bucket"], key, generation).name == record.name
+        assert DeclaredQueue(each["bucket"], key, generation).name == record.name
         assert {**json.loads(whole.objects[each["bucket"]][each["name"]]), "bucket": each["bucket"]} == record.body
 
 

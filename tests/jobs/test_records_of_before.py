@@ -26,7 +26,7 @@ from jobs.backends.vm.record import Result, as_json, of_json
 from jobs.client import history
 from jobs.client.allowances.price import Price
 from jobs.client.allowances.reservation import MICRO, Balance, Hold, Ledger
-from jobs.client.allowances.reserve import Holding, Wanted
+from jobs.client.allowances.reserve import Holding, ReservationRequest
 from jobs.client.allowances.settlement import settle
 from tests.jobs.old_stores import SERVICES, Documents, Files, Stores, Table
 from tests.jobs.spend import books
@@ -195,7 +195,7 @@ def test_what_was_held_is_settled_and_counts_for_the_next(stores: Stores) -> Non
 
     flight = next(each for each in open_holds if not each.ref and each != hold)
     price = Price(flight.usd, flight.usd_hour, flight.machines, flight.tasks, flight.attempts, flight.timeout_s)
-    again = Wanted(Request("fake", flight.target, flight.name, flight.key, {}), TEAM, price, flight.known_s)
+    again = ReservationRequest(Request("fake", flight.target, flight.name, flight.key, {}), TEAM, price, flight.known_s)
     left = balance(ledger)
     allowances = books.allowances((left.used + 10 * MICRO) / MICRO).model_copy(update={"teams": {
         TEAM: books.allowances((left.used + 10 * MICRO) / MICRO).teams[books.TEAM]}})  # fmt: skip

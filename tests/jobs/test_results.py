@@ -19,7 +19,7 @@ from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs.backends.base import JobRef, LogLine, Phase, Request, Status
 from jobs.backends.tasks import TaskStatus
 from jobs.client import results
-from jobs.client.results import looked, ranked, read, rows
+from jobs.client.results import find_jobs, rank, read, rows
 from jobs.runtime import lines
 from tests.support.sweeping import sweep
 
@@ -172,7 +172,7 @@ class Cloud:
             raise CloudSilent("nobody answers")
         at = datetime.now(UTC)
         for metrics in ({"loss": 9.0}, {"loss": float(task or 0), "odd": True}, {"other": 1}):
-            text = lines.written(step=1, metrics=metrics)
+            text = lines.format_line(step=1, metrics=metrics)
             yield LogLine(at, f"[rank0] {text}" if task == 3 else text)
         yield LogLine(at, '@accel {"at": 1, "metrics": "none"}')
         yield LogLine(at, '@accel {"at": 1, "metrics": {"loss": "low"}}')
@@ -180,12 +180,12 @@ class Cloud:
 
 def test_many_logs_are_read_side_by_side_within_bounds() -> None:
     cloud, ref = Cloud(200, {}), JobRef("aws-batch", "r", "a")
-    seen = looked([ref], lambda ref: cloud, lambda text: None)  # pyright: ignore[reportArgumentType, reportReturnType]
+    seen = find_jobs([ref], lambda ref: cloud, lambda text: None)  # pyright: ignore[reportArgumentType, reportReturnType]
     found, counts = rows(seen), list[int]()
     read(found, seen, counts.append)
     assert cloud.asked == 200 and 2 <= cloud.most <= results.AT_ONCE
     assert counts == list(range(1, 201))
-    in_order = ranked(found, "loss", "min")
+    in_order = rank(found, "loss", "min")
     assert [row.index for row in in_order[:4]] == [0, 1, 2, 3] and in_order[-1].index == 7
     assert in_order[0].metrics == {"loss": 0.0, "other": 1}
     assert in_order[-1].unread == "nobody answers" and in_order[-1].metrics == {}
@@ -204,8 +204,8 @@ def test_a_first_job_that_is_forgotten_leaves_its_tasks_out() -> None:
         clouds[ref].status(ref)
         return clouds[ref]
 
-    seen = looked([new], backend_of, said.append)
+    seen = find_jobs([new], backend_of, said.append)
     assert [(row.index, row.params) for row in rows(seen)] == [(2, {"A": "z"})]
     assert said == [f"{new} ran tasks of {old} again, of which nothing is left: {old}: no such job"]
     with pytest.raises(NotFound):
-        looked([old], backend_of, said.append)
+        find_jobs([old], backend_of, said.append)

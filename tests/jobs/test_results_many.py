@@ -59,11 +59,11 @@ class Array(Cloud):
         yield "12:00 an ordinary line"
         if index == SILENT:
             return
-        yield lines.written(step=1, metrics={"loss": float(index), "early": 1.0})
+        yield lines.format_line(step=1, metrics={"loss": float(index), "early": 1.0})
         if index == TWICE:
-            yield lines.written(event="resume", step=1)
+            yield lines.format_line(event="resume", step=1)
         if index != TAKEN:
-            yield lines.written(step=2, metrics={"loss": index / 2})
+            yield lines.format_line(step=2, metrics={"loss": index / 2})
 
 
 class MarkedArray(Array):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from accel.diagnostics.errors import BadInput, JobsError
-from accel.diagnostics.messages import display, name_shown
+from accel.diagnostics.messages import display, printable_name
 from accel.duration import seconds
 from jobs.backends.base import JobRef
 from jobs.backends.local import process
@@ -46,7 +46,7 @@ def test_keys() -> None:
     assert (
         len({keys.submission_key(*pair) for pair in [("a", "k"), ("b", "k"), ("a", "l"), ("ak", ""), ("", "ak")]}) == 5
     )
-    assert keys.drawn() != keys.drawn()
+    assert keys.random_key() != keys.random_key()
     assert keys.platform_name("a", "0123456789abcdef") == "a-0123456789ab"
     assert keys.content_hash({"a": 1, "b": [1, 2]}) == keys.content_hash({"b": [1, 2], "a": 1})
     assert keys.content_hash({"b": [1, 2]}) != keys.content_hash({"b": [2, 1]})
@@ -72,7 +72,11 @@ def test_values_in_words(value: object, text: str) -> None:
 
 
 def test_names_are_printable() -> None:
-    assert name_shown("a\x1b[31m").isprintable() and name_shown("") == "''" and len(name_shown("x" * 999)) == 60
+    assert (
+        printable_name("a\x1b[31m").isprintable()
+        and printable_name("") == "''"
+        and len(printable_name("x" * 999)) == 60
+    )
 
 
 def test_error_codes_are_as_documented() -> None:

@@ -122,7 +122,7 @@ def test_rounding_leaves_no_value_outside(low: str, high: str) -> None:
 
 @given(st.lists(st.integers(0, 500), min_size=1, unique=True))
 def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
-    assert parameters.spans(parameters.written(sorted(numbers))) == sorted(numbers)
+    assert parameters.spans(parameters.format_spans(sorted(numbers))) == sorted(numbers)
 
 
 def test_a_job_file_keeps_its_sweep() -> None:

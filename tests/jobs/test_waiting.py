@@ -23,7 +23,7 @@ from accel.diagnostics.errors import (
     WaitedTooLong,
 )
 from jobs.backends.base import Backend, JobRef, Phase, Status
-from jobs.client.waiting import Waiting, described, end, wait_for
+from jobs.client.waiting import Waiting, describe_status, end, wait_for
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
 
@@ -236,7 +236,7 @@ def test_a_bar_at_a_terminal(home: Path, tmp_path: Path) -> None:
 )
 def test_the_end_in_words(fields: dict[str, Any], words: str) -> None:
     status = Status(REF, "a", native="x", **fields)
-    assert described(status) == words
+    assert describe_status(status) == words
     if status.phase is Phase.FAILED:
         with pytest.raises(JobFailed, match=words):
             end([status])

@@ -14,7 +14,7 @@ from accel.console.terminal_text import Style, bar, clip, fit, job_text, lasting
 from jobs.backends.base import Attempt, JobRef, Phase, Status
 from jobs.client.observation import Board, Rate
 from jobs.client.progress import parse, place_of, short
-from jobs.runtime.lines import MARK, written
+from jobs.runtime.lines import MARK, format_line
 from jobs.views.watch.draw import Changes, Frame, draw
 
 T0 = 1_795_000_000.0
@@ -49,7 +49,9 @@ def board(*lines: tuple[str, str], seen: Status | None = None, when: float = 0) 
 
 def test_a_line_of_the_runtime_is_read_and_said_in_short() -> None:
     gpus = [{"index": 0, "use": 97, "memory_use": 41, "memory_mib": 40960, "throttle": ["thermal"], "xid": [79]}]
-    told = parse(written(step=120, steps=1000, metrics={"loss": 0.3125}, gpus=gpus, event="checkpoint", said="of 120"))
+    told = parse(
+        format_line(step=120, steps=1000, metrics={"loss": 0.3125}, gpus=gpus, event="checkpoint", said="of 120")
+    )
     assert told is not None and told.fraction == 0.12
     words = "checkpoint: of 120  step 120/1000 (12%)  loss 0.3125  gpu 97%  memory busy 41%  40.0 GiB"
     assert short(told) == f"{words}  throttled: thermal  XID 79"

@@ -26,7 +26,7 @@ from accel.console.terminal_text import Style
 from accel.diagnostics.errors import CloudRefused, CloudSilent, Interrupted, JobsError, NoCredentials, WaitedTooLong
 from jobs.backends.base import Attempt, Backend, Explanation, JobRef, LogLine, Phase, Status
 from jobs.client.wait_reasons import APART_S, FIRST_S, JOBS_MAX, Pending
-from jobs.runtime.lines import written
+from jobs.runtime.lines import format_line
 from jobs.views.watch.loop import Watching
 
 from .conftest import ROOT
@@ -35,9 +35,9 @@ from .test_watch import REF, at, status, strip
 SCRIPT = """
 import os, sys, time
 sys.path.insert(0, {root!r})
-from jobs.runtime.lines import written
+from jobs.runtime.lines import format_line
 for step in range(1, 5):
-    print(written(step=step, steps=4, metrics={{"loss": 1 / step}}), flush=True)
+    print(format_line(step=step, steps=4, metrics={{"loss": 1 / step}}), flush=True)
     print("\\x1b]0;owned\\x07\\x1b[2Jhostile", flush=True)
 while os.path.exists({gate!r}):
     time.sleep(0.05)
@@ -71,7 +71,7 @@ class Cloud:
         return [Attempt(1, started=at(0), stopped=at(1800), lost=True), Attempt(2, started=at(3600), stopped=at(7200))]
 
 
-LINES = tuple(written(step=step, steps=4, metrics={"loss": 1.0 / step}) for step in (1, 2, 3, 4))
+LINES = tuple(format_line(step=step, steps=4, metrics={"loss": 1.0 / step}) for step in (1, 2, 3, 4))
 
 
 def watching(cloud: Cloud, **fields: Any) -> Watching:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pulumi
 
 from accel.budget.spending import Limit
-from components.aws.adopted import AdoptedEnvironment
+from components.aws.adoption import AdoptedEnvironment
 from components.aws.batch_roles import BatchRoles, BatchRolesArgs, BatchRolesSpec
 from components.aws.budget import Budget, BudgetSpec
 from components.aws.budget_stop import BudgetStop, BudgetStopArgs, BudgetStopSpec

@@ -61,7 +61,7 @@ def messages(topic: Any) -> list[str]:
 
 def test_a_failed_job_is_told_of_and_logged(topic: Any) -> None:
     for status in ("SUBMITTED", "RUNNABLE", "FAILED"):
-        events.job_changed(ACCOUNT, REGION, job(status))
+        events.send_job_change(ACCOUNT, REGION, job(status))
     assert messages(topic) == ["j-1 failed"]
     streams = logs_backends[ACCOUNT][REGION].groups["/aws/events/told"].streams.values()
     (logged,) = [json.loads(one.message) for stream in streams for one in stream.events]
@@ -74,7 +74,7 @@ def test_a_failed_job_is_told_of_and_logged(topic: Any) -> None:
 def test_a_log_group_takes_what_a_policy_admits(topic: Any, group: str, rule: str) -> None:
     arn = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
     admit(f"{arn}:*", f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{rule}")
-    events.job_changed(ACCOUNT, REGION, job("FAILED"))
+    events.send_job_change(ACCOUNT, REGION, job("FAILED"))
     written = logs_backends[ACCOUNT][REGION].groups["/aws/events/told"].streams
     assert bool(written) == (group.endswith("told") and rule == "failed")
     assert messages(topic) == ["j-1 failed"]
@@ -83,13 +83,13 @@ def test_a_log_group_takes_what_a_policy_admits(topic: Any, group: str, rule: st
 def test_a_submission_makes_no_event(topic: Any) -> None:
     bus = events_backends[ACCOUNT][REGION]
     bus.put_rule("failed", event_pattern=json.dumps({"source": ["aws.batch"]}))
-    events.job_changed(ACCOUNT, REGION, job("SUBMITTED"))
+    events.send_job_change(ACCOUNT, REGION, job("SUBMITTED"))
     assert messages(topic) == []
 
 
 def test_a_disabled_rule_sends_nothing(topic: Any) -> None:
     events_backends[ACCOUNT][REGION].disable_rule("failed", None)
-    events.job_changed(ACCOUNT, REGION, job("FAILED"))
+    events.send_job_change(ACCOUNT, REGION, job("FAILED"))
     assert messages(topic) == []
 
 
@@ -100,5 +100,5 @@ def test_nothing_is_posted_beyond_this_machine(topic: Any, monkeypatch: pytest.M
     here, there = "http://127.0.0.1:9/hook", "https://hooks.company.com/1"
     for protocol, endpoint in (("http", here), ("https", there)):
         sns.subscribe(topic.arn, endpoint, protocol)
-    events.job_changed(ACCOUNT, REGION, job("FAILED"))
+    events.send_job_change(ACCOUNT, REGION, job("FAILED"))
     assert posted == [here]

@@ -9,7 +9,7 @@ import pytest
 
 from accel.clouds.google.api import Google
 from jobs.backends.vm.function import Reconciler
-from jobs.backends.vm.queues import Declared, QueueRecords, _record  # pyright: ignore[reportPrivateUsage]
+from jobs.backends.vm.queues import DeclaredQueue, QueueRecords, _record  # pyright: ignore[reportPrivateUsage]
 from jobs.backends.vm.record import Record, as_json
 from tests.jobs.backends.test_vms_compare import EVIL, forged
 from tests.jobs.backends.vms_cloud import BUCKET, QUICK, gce, keep, ref
@@ -103,7 +103,7 @@ def test_a_declared_tpu_is_made_as_the_stack_declares_it(clouds: Fake) -> None:
     body = {"standing": {"until": None}, "project": "accel-sandbox", "zones": ["us-central1-a"], "hosts": 4}
     body |= {"spot": True, "lost_retries": None, "machine": machine}
     made = clouds.call("POST", UPLOAD, body, uploadType="media", name="accel-queues/trainer.json")
-    declared = Declared(BUCKET, "trainer", made["generation"])
+    declared = DeclaredQueue(BUCKET, "trainer", made["generation"])
     honest = _record(declared, {**body, "bucket": BUCKET})
     account = {"email": EVIL, "scope": []}
     machine_of_evil = {**machine, "node": {**node, "serviceAccount": account}}

@@ -10,13 +10,13 @@ import pytest
 import requests
 
 from accel.budget import acting
-from accel.budget.levers import Change, LeverFailed, drill
+from accel.budget.levers import Change, LeverError, drill
 from accel.budget.spending import Limit, Reading
-from accel.budget.state import Moved, State
+from accel.budget.state import State, StateConflict
 from components.gcp.budget_function.cloud import Cloud
 from components.gcp.budget_function.handler import reading
 from components.gcp.budget_function.levers import Pools, Queues, Records, Regional, TpuRequests, levers
-from components.gcp.budget_function.notices import crossed
+from components.gcp.budget_function.notices import next_notices
 from components.gcp.budget_function.plan import STOP, Plan, PlannedBudget, PlannedCluster, of_json, to_json
 from components.gcp.budget_function.store import BucketStore
 from components.gcp.queue_hooks import GIVEN
@@ -108,7 +108,7 @@ def test_pools_come_to_nothing_and_back(network: Fake, cloud: Cloud, bucket: str
     assert lever.restore(change) == "node pool gpus: autoscaling to 9 nodes"
     # A node that comes between the look and the change is not kept for ever.
     network.done("POST", f"{POOL}/busy:setSize", {"nodeCount": 1})
-    with pytest.raises(LeverFailed, match=r"nodes have come meanwhile \(1\)"):
+    with pytest.raises(LeverError, match=r"nodes have come meanwhile \(1\)"):
         lever.pull(other)
     network.call("DELETE", f"{POOL}/busy")
     until(lambda: network.ask("GET", f"{POOL}/busy").status_code == 404)
@@ -229,7 +229,7 @@ def test_a_state_is_replaced_only_as_it_was_read(cloud: Cloud, bucket: str) -> N
     assert (none, seen) == (State(), "0")
     first = store.save(State(stopped="spent"), seen)
     assert store.save(State(stopped="spent"), seen) == first, "our own, whose answer was lost"
-    with pytest.raises(Moved):
+    with pytest.raises(StateConflict):
         store.save(State(stopped="other"), seen)
     assert store.load() == (State(stopped="spent"), first)
 
@@ -268,14 +268,14 @@ def test_a_message_says_of_a_forecast_which_threshold_it_is_over() -> None:
     read = reading("ml", data)
     assert read == Reading("ml", "2026-11-01", 1000, "EUR", 10, None)
     assert reading("ml", {**data, "forecastThresholdExceeded": 1.2}).forecast == 1200
-    told, lines = crossed(None, read, {"alertThresholdExceeded": 0.5})
+    told, lines = next_notices(None, read, {"alertThresholdExceeded": 0.5})
     assert lines == ["over 50% of the amount"]
-    assert crossed(told, read, {"alertThresholdExceeded": 0.5})[1] == []
-    assert crossed(told, replace(read, period="2026-12-01"), {"alertThresholdExceeded": 0.5})[1] == lines
+    assert next_notices(told, read, {"alertThresholdExceeded": 0.5})[1] == []
+    assert next_notices(told, replace(read, period="2026-12-01"), {"alertThresholdExceeded": 0.5})[1] == lines
 
 
 def test_what_the_cloud_refuses_is_a_failure_that_is_told(cloud: Cloud) -> None:
-    with pytest.raises(LeverFailed, match="HTTP 403"):
+    with pytest.raises(LeverError, match="HTTP 403"):
         Regional(cloud, Plan("somebody-elses", {}, [], batch=["us-central1"]), "google-batch", "waiting").plan()
     kinds = [lever.kind for lever in levers(Plan("p", {}, []), cloud)]
     assert len(set(kinds)) == len(kinds) and kinds[-1] == "machines-running"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.google.log_filter import nanoseconds, parsed
+from sandbox.google.log_filter import nanoseconds, parse_filter
 from sandbox.google.world import Logs
 from tests.support.google_fake import Fake, P
 from tests.support.waiting import until
@@ -223,7 +223,7 @@ def test_a_page_is_found_without_reading_those_before() -> None:
         tested += 1
         return True
 
-    wanted, token, seen = parsed(""), "", 0
+    wanted, token, seen = parse_filter(""), "", 0
     wanted = type(wanted)((counted,), 0)
     while True:
         found, token = logs.page(wanted, False, 100, token)

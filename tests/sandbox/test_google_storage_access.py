@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.gcp.job_bucket import READS, WRITES, written_by_jobs
+from components.gcp.job_bucket import READS, WRITES, job_write_condition
 from sandbox.google import PROJECT, account_token
 from sandbox.google.errors import ApiError
 from sandbox.google.storage_access import holds
@@ -41,7 +41,7 @@ def job(fake: Fake) -> Fake:
     fake.call("POST", f"iam.googleapis.com/v1/projects/{PROJECT}/serviceAccounts", {"accountId": EMAIL.split("@")[0]})
     members = [f"serviceAccount:{EMAIL}"]
     bindings = [{"role": role, "members": members} for role in READS]
-    condition = {"title": "jobs", "expression": written_by_jobs(BUCKET)}
+    condition = {"title": "jobs", "expression": job_write_condition(BUCKET)}
     bindings.append({"role": WRITES, "members": members, "condition": condition})  # type: ignore[dict-item]
     fake.call("PUT", f"{ROOT}/{BUCKET}/iam", {"version": 3, "bindings": bindings})
     return replace(fake, token=account_token(fake.token, EMAIL))

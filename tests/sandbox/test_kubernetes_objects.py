@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.plugins.kubernetes.objects import difference, imported, observed, to_api, with_generated_name
+from sandbox.plugins.kubernetes.objects import difference, import_inputs, observe, to_api, with_generated_name
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin
 from sandbox.plugins.mapping import UNKNOWN
 from sandbox.plugins.server import ProviderError
@@ -79,13 +79,13 @@ def test_names() -> None:
 def test_what_is_seen() -> None:
     known = {"labels": {"a": "1"}, "empty": {}, "memory": "1024Mi", "cpu": 1, "gone": "x", "list": [{"a": 1}, {"a": 2}]}
     live = {"labels": {"a": "2", "b": "3"}, "memory": "1Gi", "cpu": "1", "list": [{"a": 1, "b": 2}], "more": 1}
-    assert observed(known, live) == {
+    assert observe(known, live) == {
         "labels": {"a": "2"}, "empty": {}, "memory": "1024Mi", "cpu": 1, "list": [{"a": 1}],
     }  # fmt: skip
     secret = thing("Secret", stringData={"a": "b"})
-    assert observed(secret, thing("Secret", data={"a": "Yg=="})) == secret
-    assert observed(secret, thing("Secret", data={"a": "Yw=="}))["stringData"] == {"a": "c"}
-    assert imported({**thing("Pod", spec={}, status={}), "metadata": {"name": "a", "uid": "1"}}) == thing(
+    assert observe(secret, thing("Secret", data={"a": "Yg=="})) == secret
+    assert observe(secret, thing("Secret", data={"a": "Yw=="}))["stringData"] == {"a": "c"}
+    assert import_inputs({**thing("Pod", spec={}, status={}), "metadata": {"name": "a", "uid": "1"}}) == thing(
         "Pod", spec={}
     )
     assert to_api({"x_kubernetes_list_type": [{"x_kubernetes_int_or_string": True}]}) == {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.kubernetes.environment import ConfigError, command, environment, expanded, local
+from sandbox.kubernetes.environment import ConfigError, command, environment, expand, local
 from sandbox.kubernetes.fit import AFFINITY, amounts, obstacles, quantity, requests
 from sandbox.kubernetes.nodes import Group
 from sandbox.kubernetes.pool import Pool
@@ -214,7 +214,7 @@ def test_addresses_of_this_machine() -> None:
 
 
 def test_references() -> None:
-    assert expanded("$(A) $$(A) $(B) $C", {"A": "1"}) == "1 $(A) $(B) $C"
+    assert expand("$(A) $$(A) $(B) $C", {"A": "1"}) == "1 $(A) $(B) $C"
     assert command({"command": ["a", "$(X)"], "args": ["b"]}, {"X": "x"}) == ["a", "x", "b"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sandbox import toolchain
 from sandbox.kubernetes.client import Cluster, Refusal
-from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved
+from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved_settings
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import ProviderError, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
@@ -42,7 +42,7 @@ def sandbox(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sa
     """What an engine needs to reach the stand-in, and no cloud beside it."""
     pulumi = tmp_path_factory.mktemp("pulumi")
     (pulumi / "backend").mkdir()
-    server, port = serve(Servicer(lambda: KubernetesPlugin(home), moved))
+    server, port = serve(Servicer(lambda: KubernetesPlugin(home), moved_settings))
     engine = os.environ.get("ACCEL_PULUMI_BIN") or str(toolchain.engine())
     yield Sandbox(
         pulumi,
@@ -446,9 +446,9 @@ def test_another_cluster_replaces_all(kubeconfig: dict[str, Any]) -> None:
     old = {"kubeconfig": json.dumps(kubeconfig)}
     token = {**kubeconfig, "users": [{"name": "it", "user": {"token": "other"}}]}
     far = {**kubeconfig, "clusters": [{"name": "it", "cluster": {"server": "https://127.0.0.1:2"}}]}
-    assert moved(old, {"kubeconfig": json.dumps(token)}) == set()
-    assert moved(old, {"kubeconfig": json.dumps(far)}) == {"kubeconfig"}
-    assert moved(old, {"kubeconfig": UNKNOWN_VALUE}) == {"kubeconfig"}
+    assert moved_settings(old, {"kubeconfig": json.dumps(token)}) == set()
+    assert moved_settings(old, {"kubeconfig": json.dumps(far)}) == {"kubeconfig"}
+    assert moved_settings(old, {"kubeconfig": UNKNOWN_VALUE}) == {"kubeconfig"}
     named = {"clusterIdentifier": "a"}
-    assert moved({**old, **named}, {"kubeconfig": UNKNOWN_VALUE, **named}) == set()
-    assert moved({**old, **named}, {**old, "clusterIdentifier": "b"}) == {"clusterIdentifier"}
+    assert moved_settings({**old, **named}, {"kubeconfig": UNKNOWN_VALUE, **named}) == set()
+    assert moved_settings({**old, **named}, {**old, "clusterIdentifier": "b"}) == {"clusterIdentifier"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accel.diagnostics.faults import parsed, replaced
+from accel.diagnostics.faults import parse_path, replace_value
 from stacks.environment.config import ConfigFaults, Environment, load_environment, warnings
 from tests.support import project
 from tests.support.project import environment
@@ -162,7 +162,7 @@ def test_several_faults_are_reported_together() -> None:
 
 @pytest.mark.parametrize("path", ["aws.queues", "aws.environments", "aws.network", "aws.region", "owner"])
 def test_what_is_required(path: str) -> None:
-    found = faults(replaced(document(), parsed(path), None))
+    found = faults(replace_value(document(), parse_path(path), None))
     assert f"environment.{path}: is missing" in found
 
 

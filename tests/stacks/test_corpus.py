@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accel.diagnostics.faults import dotted, parsed, replaced
+from accel.diagnostics.faults import format_path, parse_path, replace_value
 from stacks.environment.config import ConfigFaults, load_environment
 from tests.support.project import environment
 
@@ -35,7 +35,7 @@ def cases() -> Iterator[Any]:
         for path, value in paths(environment(stack)):
             # A list of types may hold a number as an unknown name, and so on: the kind is what is wrong here.
             for wrong in WRONG[type(value)]:
-                yield pytest.param(stack, path, wrong, id=f"{stack}:{dotted(path)}={wrong!r}")
+                yield pytest.param(stack, path, wrong, id=f"{stack}:{format_path(path)}={wrong!r}")
 
 
 CASES = list(cases())
@@ -52,7 +52,7 @@ def test_a_value_of_the_wrong_kind(stack: str, path: tuple[str | int, ...], wron
         load_environment(changed)
     except ConfigFaults as refused:
         lines = [str(fault) for fault in refused.faults]
-        start = f"environment.{dotted(path)}"
+        start = f"environment.{format_path(path)}"
         assert any(line.startswith(start) for line in lines), lines
         assert all("\n" not in line and len(line) < 400 for line in lines)
     else:
@@ -60,8 +60,8 @@ def test_a_value_of_the_wrong_kind(stack: str, path: tuple[str | int, ...], wron
 
 
 def replaced_with(values: Any, path: tuple[str | int, ...], wrong: Any) -> Any:
-    """Also None, which `replaced` takes for "leave it out"."""
-    changed = replaced(values, path, object())
+    """Also None, which `replace_value` takes for "leave it out"."""
+    changed = replace_value(values, path, object())
     here = changed
     for step in path[:-1]:
         here = here[step]
@@ -96,12 +96,12 @@ def test_a_misspelt_key_or_type_is_answered_with_the_right_one() -> None:
         value: Any = document()
         for step in path:
             value = value[step]
-        wrong = replaced(document(), path, None)
-        said = faults(replaced(wrong, (*path[:-1], word), value))
+        wrong = replace_value(document(), path, None)
+        said = faults(replace_value(wrong, (*path[:-1], word), value))
         right += any(f"{word}: unknown key; did you mean {path[-1]}" in line for line in said)
     assert right >= 0.9 * tried, f"{right} of {tried}"
 
 
 def test_paths_are_parsed_as_they_are_written() -> None:
-    assert parsed("queues.gpu.environments[1]") == ("queues", "gpu", "environments", 1)
-    assert dotted(("queues", "gpu", "environments", 1)) == "queues.gpu.environments[1]"
+    assert parse_path("queues.gpu.environments[1]") == ("queues", "gpu", "environments", 1)
+    assert format_path(("queues", "gpu", "environments", 1)) == "queues.gpu.environments[1]"

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from accel.catalog.disk_prices import disk_price
-from accel.catalog.gcp_commitments import committed
+from accel.catalog.gcp_commitments import commitment_price
 from accel.catalog.node_prices import find_price, with_gpus
 from accel.catalog.prices import Price
 from accel.cost import HOURS_A_MONTH, total
 from stacks.environment.config import Environment, load_environment
 from stacks.operations.cost.estimate import SCENARIOS, Estimate, estimate
-from stacks.operations.cost.lines import BY_USE, FREE, PRICED, unlisted
+from stacks.operations.cost.lines import BY_USE, FREE, PRICED, unlisted_types
 from stacks.operations.quota.judgement import google_pools
 from stacks.operations.report.document import VMS
 
@@ -116,7 +116,7 @@ def test_future_reservations_cost_once_they_are_bought() -> None:
 
 
 def test_a_commitment_costs_its_term_and_pays_for_machines_of_its_kind() -> None:
-    fee = committed("a2-highgpu-8g", REGION, "TWELVE_MONTH")
+    fee = commitment_price("a2-highgpu-8g", REGION, "TWELVE_MONTH")
     one = price("a2-highgpu-8g").on_demand
     assert fee and one
     both = {"reservations": {"a100": KEPT}, "commitments": {"year": PAID}}
@@ -183,7 +183,7 @@ def test_quotas_count_what_stays() -> None:
 
 def test_every_component_is_priced_or_has_a_reason() -> None:
     tokens = set((Path(__file__).parents[1] / "golden" / "tokens.txt").read_text().split())
-    assert unlisted(tokens) == []
+    assert unlisted_types(tokens) == []
     listed = [*PRICED, *BY_USE, *FREE]
     assert sorted(listed) == sorted(tokens), "each once, and none that is gone"
     assert set(VMS) <= PRICED

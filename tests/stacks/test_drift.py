@@ -11,7 +11,7 @@ import stacks.operations.drift.state as drift_state
 from accel.diagnostics.errors import CloudRefused, NoCredentials
 from sandbox.environment import project
 from stacks.operations.drift.differences import Drift, attempt_check, ending, in_order
-from stacks.operations.leaks.orphans import Lost, Stacks
+from stacks.operations.leaks.orphans import Orphan, Stacks
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FORTNIGHT = timedelta(days=14)
@@ -141,7 +141,7 @@ def test_nothing_is_lost_whose_state_could_not_be_read() -> None:
 
 
 def test_what_is_young_may_be_about_to_be_used() -> None:
-    lost = Lost("aws", "us-east-1", "volume", "vol-1", "", "", NOW - timedelta(minutes=30), None, "", "")
+    lost = Orphan("aws", "us-east-1", "volume", "vol-1", "", "", NOW - timedelta(minutes=30), None, "", "")
     assert lost.younger(NOW, 1) and not lost.younger(NOW, 0.25)
     row = lost.row(NOW)
     assert (row["age"], row["age_h"], row["usd_a_day"], row["created"]) == (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import stacks.operations.images.recommended as images_recommended
+import stacks.operations.images.recommendation as images_recommended
 from accel.diagnostics.errors import NotFound
 from stacks.environment.images_lock import ImageLock, LockedImage
 from stacks.operations.drift.aws import COMPONENT, ENVIRONMENT, Environment, Region, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
@@ -94,7 +94,7 @@ def test_images(
     expected: list[tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(images_recommended, "recommended", lambda *_: LockedImage(image_id=NEWER))
+    monkeypatch.setattr(images_recommended, "recommended_image", lambda *_: LockedImage(image_id=NEWER))
     region = Answers(all_images={PIN: {}, NEWER: {}, OWN: {"DeprecationTime": "2026-01-01T00:00:00.000Z"}})
     environment = live(ec2Configuration=[{"imageType": NVIDIA, **image}])
     assert told(_images(region, [environment], state(**spec), lock, NOW)) == expected
@@ -104,7 +104,7 @@ def test_advice_that_cannot_be_read_keeps_nothing_else(monkeypatch: pytest.Monke
     def none(image_type: str, region: str) -> LockedImage:
         raise NotFound(f"{image_type}: AWS recommends no image in {region}")
 
-    monkeypatch.setattr(images_recommended, "recommended", none)
+    monkeypatch.setattr(images_recommended, "recommended_image", none)
     environment = live(ec2Configuration=[{"imageType": NVIDIA, "imageIdOverride": NEWER}])
     found = _images(Answers(), [environment], state(), LOCK, NOW)
     assert told(found) == [("not readable", "unknown"), ("image", "broken"), ("image", "changed")]

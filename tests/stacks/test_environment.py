@@ -18,8 +18,8 @@ import pytest
 from accel.contract.access import AwsAccess
 from accel.contract.monitoring import AwsMonitoring
 from accel.contract.network import AwsNetwork
-from accel.contract.published import exported, whole
 from accel.contract.stack import read, read_targets
+from accel.contract.target_layout import add_source, whole
 from accel.contract.targets import AwsBatchTarget, read_one, write
 from stacks.environment.config import load_environment
 from stacks.environment.deployment import deploy
@@ -71,7 +71,7 @@ def test_targets_are_published_as_they_are_exported() -> None:
     # The provider's SDK makes a secret of every parameter's value.
     sent = {one.inputs["name"]: one.inputs["value"] for one in seen.of("ssm/parameter:Parameter")}
     path = "/accel/dev/targets"
-    published = {name: exported(json.loads(value["value"]), path) for name, value in sent.items()}
+    published = {name: add_source(json.loads(value["value"]), path) for name, value in sent.items()}
     assert published == {f"/accel/dev/targets/{name}": target for name, target in seen.exports["targets"].items()}
 
 
@@ -84,7 +84,7 @@ def test_however_many_definitions_there_are_each_parameter_holds_its_part(count:
     assert all(len(text) <= 8192 for text in sent.values())
     path = "/accel/dev/targets/"
     read = whole({name.removeprefix(path): json.loads(text) for name, text in sent.items()})
-    assert {name: exported(each, path.rstrip("/")) for name, each in read.items()} == seen.exports["targets"]
+    assert {name: add_source(each, path.rstrip("/")) for name, each in read.items()} == seen.exports["targets"]
     assert (len(sent) > len(seen.exports["targets"])) == (count > 20), "small stacks are published as they always were"
 
 

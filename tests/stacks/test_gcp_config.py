@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accel.diagnostics.faults import parsed, replaced
+from accel.diagnostics.faults import parse_path, replace_value
 from stacks.environment.config import ConfigFaults, load_environment, warnings
 from tests.support.gcp import CA, PROJECT
 
@@ -52,7 +52,7 @@ THERE = {"kind": "existing", "name": "ml", "location": "us-central1", "endpoint"
 
 def put(path: str, value: Any, into: dict[str, Any] | None = None) -> dict[str, Any]:
     """The environment with one value changed; None takes it out."""
-    return replaced(copy.deepcopy(into or ENVIRONMENT), parsed(path), value)
+    return replace_value(copy.deepcopy(into or ENVIRONMENT), parse_path(path), value)
 
 
 def faults(of: Any) -> list[str]:

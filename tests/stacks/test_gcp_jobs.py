@@ -9,7 +9,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.targets import read_one
 from stacks.environment.config import ConfigFaults, load_environment
 from stacks.environment.deployment import deploy
-from stacks.operations.cost.google import machines, not_included
+from stacks.operations.cost.google import excluded_costs, machines
 from tests.support import gcp, memory
 
 SUBNET = {"nodes": "10.0.0.0/22", "pods": "10.4.0.0/14", "services": "10.8.0.0/20"}
@@ -202,7 +202,7 @@ def test_what_is_kept_is_said_to_cost_money() -> None:
     parts = vertex(persistent_resources=kept, tensorboard={"kind": "create"})
     section = load_environment(environment(None, **parts, images={"training": {}})).gcp
     assert section is not None
-    said = [line.partition(":")[0] for line in not_included(section)]
+    said = [line.partition(":")[0] for line in excluded_costs(section)]
     assert said == ["gcp", "gcp.vertex.tensorboard", "gcp.images"]
     (line,) = machines(section, 0.3)  # has a price
     assert line.component == "gcp.vertex.persistent_resources.kept.pools.gpu" and line.envelope.floor.usd

@@ -9,8 +9,8 @@ from accel.catalog.node_prices import slice_host
 from accel.catalog.tpu import tpu
 from stacks.environment.config import ConfigFaults, load_environment
 from stacks.environment.deployment import deploy
-from stacks.environment.gcp.services import needed
-from stacks.operations.cost.google import machines, not_included
+from stacks.environment.gcp.services import needed_services
+from stacks.operations.cost.google import excluded_costs, machines
 from tests.support import gcp, memory
 
 ZONE = "us-central1-a"
@@ -68,8 +68,8 @@ def test_the_declaration_has_the_stacks_labels_and_node_names_that_stay() -> Non
 
 def test_their_apis_are_enabled() -> None:
     queues = {"queued_tpus": {"t": QUEUED}}
-    bare, queued = (set(needed(load_environment(environment(jobs={}, **vms)))) for vms in ({}, queues))
-    scheduled = set(needed(load_environment(environment(jobs={}, reconcile={}))))
+    bare, queued = (set(needed_services(load_environment(environment(jobs={}, **vms)))) for vms in ({}, queues))
+    scheduled = set(needed_services(load_environment(environment(jobs={}, reconcile={}))))
     assert queued - bare == {"tpu"} and scheduled - bare >= {"cloudscheduler", "cloudfunctions", "cloudbuild", "run"}
 
 
@@ -92,7 +92,7 @@ def test_its_cost_is_told() -> None:
     def told(**vms: Any) -> str:
         section = load_environment(environment(jobs={}, **vms)).gcp
         assert section is not None
-        return "\n".join(not_included(section))
+        return "\n".join(excluded_costs(section))
 
     assert "gcp.vms.reconcile" not in told()
     (line,) = [each for each in told(reconcile={"every_min": 5}).splitlines() if "reconcile" in each]

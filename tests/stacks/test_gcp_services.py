@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stacks.environment.config import load_environment
-from stacks.environment.gcp.services import BASE, needed
+from stacks.environment.gcp.services import BASE, needed_services
 from tests.support.project import environment
 
 from .test_gcp_config import PROJECT, put
@@ -14,7 +14,7 @@ CLAIM = {"kind": "filestore", "size_gib": 1024}
 
 
 def services(document: dict[str, Any]) -> set[str]:
-    return set(needed(load_environment(document)))
+    return set(needed_services(load_environment(document)))
 
 
 def test_every_shipped_environment_has_an_answer() -> None:
@@ -25,7 +25,7 @@ def test_every_shipped_environment_has_an_answer() -> None:
 
 
 def test_each_service_names_the_parts_that_need_it() -> None:
-    found = needed(load_environment(environment("sandbox", "gcp")))
+    found = needed_services(load_environment(environment("sandbox", "gcp")))
     assert found["compute"] == ["gcp.network", "gcp.cluster", "gcp.vms", "gcp.batch", "gcp.vertex"]
     assert (found["tpu"], found["firestore"]) == (["gcp.vms"], ["gcp.vertex.claims"])
     assert {"billingbudgets", "file", "secretmanager"}.isdisjoint(found)

@@ -15,7 +15,7 @@ from stacks.cli.main import stacks
 from stacks.environment.config import ConfigFaults, load_environment
 from stacks.environment.deployment import deploy
 from stacks.environment.images_lock import LOCK, ImageLock, LockedImage, read, write
-from stacks.operations.images.recommended import PARAMETERS, release_notes
+from stacks.operations.images.recommendation import PARAMETERS, release_notes
 from tests.support import memory
 from tests.support.project import KEY, environment, put
 
@@ -150,7 +150,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
                 raise now
             return now
 
-        monkeypatch.setattr("stacks.operations.images.pins.recommended", answer)
+        monkeypatch.setattr("stacks.operations.images.pins.recommended_image", answer)
         return CliRunner().invoke(stacks, [*arguments])
 
     return call

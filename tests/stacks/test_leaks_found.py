@@ -12,7 +12,7 @@ import stacks.operations.drift.state as drift_state
 import stacks.operations.leaks.search as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
 from stacks.operations.leaks.google import MADE_BY_PULUMI, GoogleResource, orphan
-from stacks.operations.leaks.orphans import Lost, Stacks, search_parts
+from stacks.operations.leaks.orphans import Orphan, Stacks, search_parts
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LABELS = {"accel-project": "accel", "accel-stack": "prod", MADE_BY_PULUMI: "true"}
@@ -29,8 +29,8 @@ def test_a_part_that_is_refused_keeps_no_other() -> None:
     assert told == ["TPUs: the API is not enabled"]
 
 
-def lost(what: str, name: str, **more: Any) -> Lost:
-    return Lost("aws", "us-east-1", what, name, "", "", None, 0.0, "", "", **more)
+def lost(what: str, name: str, **more: Any) -> Orphan:
+    return Orphan("aws", "us-east-1", what, name, "", "", None, 0.0, "", "", **more)
 
 
 def test_one_that_is_not_deleted_keeps_no_other() -> None:

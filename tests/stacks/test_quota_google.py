@@ -15,7 +15,7 @@ from accel.clouds.google import rest as api
 from accel.clouds.google.quotas import limit_of
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict
-from stacks.operations.quota.google import judge_google, used
+from stacks.operations.quota.google import judge_google, quota_usage
 from tests.support.google import RECORDED, Google, google
 
 REGION, PROJECT = "/compute/v1/projects/research/regions/us-central1", "/compute/v1/projects/research"
@@ -219,12 +219,12 @@ def test_quotas_of_the_tpu_api_are_of_zones_and_in_cores() -> None:
 def test_a_garbled_point_is_no_use(value: Any) -> None:
     quota = quota_for("gcp", "nvidia-h100-80gb")
     series = json.loads((RECORDED / "series_h100.json").read_text())["timeSeries"]
-    assert quota and used(series, quota, "us-central1") == 8
+    assert quota and quota_usage(series, quota, "us-central1") == 8
     series[1]["points"][0]["value"] = value
-    assert used(series, quota, "us-central1") is None
+    assert quota_usage(series, quota, "us-central1") is None
     # Nor is one without the label that says which family it is.
     del series[0]["metric"]["labels"]["gpu_family"]
-    assert used(series, quota, "us-east4") is None
+    assert quota_usage(series, quota, "us-east4") is None
 
 
 # --- what ends the command

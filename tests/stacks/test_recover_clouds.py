@@ -74,10 +74,10 @@ def test_accounts_that_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_values_of_inputs_that_are_missing_or_secret_are_said() -> None:
-    assert aws.filled({"Filters": [{"Values": ["$vpcId"]}]}, {"vpcId": "vpc-1"}) == {"Filters": [{"Values": ["vpc-1"]}]}
+    assert aws.fill({"Filters": [{"Values": ["$vpcId"]}]}, {"vpcId": "vpc-1"}) == {"Filters": [{"Values": ["vpc-1"]}]}
     for hidden in ({}, {"vpcId": {SECRET: "1b47061264138c4ac30d75fd1eb44270"}}):
         with pytest.raises(NotSought, match="its vpcId is not in the state"):
-            aws.filled(["$vpcId"], hidden)
+            aws.fill(["$vpcId"], hidden)
 
 
 def types(*tables: Path) -> set[str]:
@@ -126,5 +126,5 @@ def test_accounts_are_those_of_arns() -> None:
 def test_a_cluster_is_asked_with_the_token_of_googles_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """By whichever case the header is written in: google-auth's is small."""
     for name in ("authorization", "Authorization"):
-        monkeypatch.setattr("stacks.operations.recover.google.signed", lambda name=name: {name: "Bearer abc"})
+        monkeypatch.setattr("stacks.operations.recover.google.auth_headers", lambda name=name: {name: "Bearer abc"})
         assert google.token() == "abc"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accel.diagnostics.errors import BadInput
 from stacks.operations.recover.lookup import Candidate, MadeAgain, NotSought
-from stacks.operations.recover.pending import Pending, ordered, pending, resolved
+from stacks.operations.recover.pending import Pending, order_entries, pending, resolve_pending
 from stacks.operations.recover.plan import Decisions, Plan
 
 VPC = "aws:ec2/vpc:Vpc"
@@ -126,7 +126,7 @@ def test_what_was_made_again_since_is_left_for_deletion() -> None:
     again = state(made("a", protect=True), creating=[entry("a", protect=True, retainOnDelete=True)])
     (operation,) = pending(again)
     assert steps(again, Candidate("vpc-1", why="labels")) == [("adopt", "vpc-1")]
-    after = resolved(again, [(operation, "vpc-1")])
+    after = resolve_pending(again, [(operation, "vpc-1")])
     assert [(each["id"], each.get("delete", False)) for each in after["resources"][1:]] == [
         ("vpc-a", False),
         ("vpc-1", True),
@@ -160,7 +160,7 @@ def test_a_replacement_begins_anew_unless_the_old_one_is_gone() -> None:
     other = entry("a", inputs={"cidrBlock": "10.1.0.0/16"})
     before = state(made("a"), made("on-it", dependencies=[urn("a")]), creating=[other])
     (operation,) = pending(before)
-    after = resolved(before, [(operation, "vpc-new")])
+    after = resolve_pending(before, [(operation, "vpc-new")])
     assert [(each["id"], each.get("delete", False)) for each in after["resources"][1:]] == [
         ("vpc-a", False),
         ("vpc-on-it", False),
@@ -169,7 +169,10 @@ def test_a_replacement_begins_anew_unless_the_old_one_is_gone() -> None:
     assert len(before["resources"]) == 3, "what was given is as it was"
     gone = state(made("a", pendingReplacement=True), creating=[other])
     assert steps(gone, Candidate("vpc-new", why="labels")) == [("adopt", "vpc-new")]
-    assert [each["id"] for each in resolved(gone, [(pending(gone)[0], "vpc-new")])["resources"]] == ["1", "vpc-new"]
+    assert [each["id"] for each in resolve_pending(gone, [(pending(gone)[0], "vpc-new")])["resources"]] == [
+        "1",
+        "vpc-new",
+    ]
 
 
 def test_what_comes_from_what_the_state_has_made() -> None:
@@ -185,7 +188,7 @@ def test_two_runs_that_were_killed_at_the_same_resource_have_made_two() -> None:
     assert steps(twice, *two) == [("adopt", "vpc-1"), ("adopt", "vpc-2")]
     assert steps(twice, two[0]) == [("adopt", "vpc-1"), ("clear", "")]
     one, other = pending(twice)
-    after = resolved(twice, [(one, "vpc-1"), (other, "vpc-2")])
+    after = resolve_pending(twice, [(one, "vpc-1"), (other, "vpc-2")])
     assert [(each["id"], each.get("delete", False)) for each in after["resources"][1:]] == [
         ("vpc-1", False),
         ("vpc-2", True),
@@ -204,7 +207,7 @@ def test_what_the_state_does_not_have_any_more_is_not_named() -> None:
         "a", parent=urn("gone"), dependencies=[urn("gone"), PROVIDER], propertyDependencies={"x": [urn("gone")]}
     )
     left = state(creating=[pointing])
-    (made_now,) = resolved(left, [(pending(left)[0], "vpc-1")])["resources"][1:]
+    (made_now,) = resolve_pending(left, [(pending(left)[0], "vpc-1")])["resources"][1:]
     assert "parent" not in made_now
     assert (made_now["dependencies"], made_now["propertyDependencies"]) == ([PROVIDER], {"x": []})
     nowhere = {**left, "resources": []}
@@ -213,7 +216,7 @@ def test_what_the_state_does_not_have_any_more_is_not_named() -> None:
 
 
 def test_what_was_entered_and_not_read_is_found_again() -> None:
-    after = resolved(state(creating=[entry("a")]), [(Pending("creating", entry("a")), "vpc-1")])
+    after = resolve_pending(state(creating=[entry("a")]), [(Pending("creating", entry("a")), "vpc-1")])
     assert after["pending_operations"] == []
     assert [(each.doing, each.name) for each in pending(after)] == [("adopting", "a")]
     after["resources"][1]["outputs"] = {"id": "vpc-1"}
@@ -226,8 +229,8 @@ def test_each_resource_comes_after_what_it_names(order: list[int], data: st.Data
         entry(str(at), dependencies=[urn(str(on)) for on in data.draw(st.sets(st.integers(0, 5))) if on < at])
         for at in range(6)
     ]
-    placed = ordered([entries[at] for at in order])
+    placed = order_entries([entries[at] for at in order])
     assert sorted(each["urn"] for each in placed) == sorted(each["urn"] for each in entries)
     at = {each["urn"]: n for n, each in enumerate(placed)}
     assert all(at[on] < at[each["urn"]] for each in placed for on in each["dependencies"])
-    assert ordered(placed) == placed, "what is in order stays as it is"
+    assert order_entries(placed) == placed, "what is in order stays as it is"

@@ -11,7 +11,7 @@ from accel.diagnostics.errors import CloudRefused
 from stacks.operations.recover import aws, google
 from stacks.operations.recover.lookup import Candidate, NotSought
 from stacks.operations.recover.pending import Pending
-from stacks.operations.recover.plan import UNKNOWN, Decisions, Step, Unknown, began, missing_lines, planned
+from stacks.operations.recover.plan import UNKNOWN, Decisions, Step, Unknown, began, missing_lines, planned_resources
 
 from .test_recover_pending import BEGAN, PROVIDER, entry, made, state, urn
 
@@ -39,7 +39,7 @@ def steps(
         return there.get(operation.inputs.get("name", ""), ())
 
     unknown = Unknown(deployment, find, lambda operation: list(there), said or Decisions(), since)
-    return unknown.steps(planned(plan, deployment))
+    return unknown.steps(planned_resources(plan, deployment))
 
 
 def test_what_was_made_under_other_digits_is_adopted_under_its_name() -> None:
@@ -98,7 +98,7 @@ def test_what_is_strange_written_over_or_not_listed_is_left_to_the_next_up() -> 
     def unlisted(operation: Pending) -> Sequence[str]:
         raise NotSought("no row")
 
-    made_up = planned(preview(role("jobs")), state())
+    made_up = planned_resources(preview(role("jobs")), state())
     assert Unknown(state(), lambda operation: (), unlisted, Decisions(), None).steps(made_up) == []
 
 
@@ -107,9 +107,13 @@ def test_what_is_looked_for_is_what_a_preview_would_make() -> None:
     component = {"urn": urn("c", "test:Ground"), "type": "test:Ground", "custom": False}
     elsewhere = entry("b") | {"provider": "urn:pulumi:dev::p::pulumi:providers:aws::new::1"}
     waits = entry("w")
-    (found,) = planned(preview(hidden, component, elsewhere, waits), state(creating=[waits]))
+    (found,) = planned_resources(preview(hidden, component, elsewhere, waits), state(creating=[waits]))
     assert (found.name, found.inputs, found.resource["provider"]) == ("a", {"n": 1}, f"{PROVIDER}::1")
-    assert planned({"steps": [{"op": "same", "newState": hidden}]}, state()) == planned({}, state()) == []
+    assert (
+        planned_resources({"steps": [{"op": "same", "newState": hidden}]}, state())
+        == planned_resources({}, state())
+        == []
+    )
 
 
 def test_what_is_gone_is_named() -> None:
@@ -180,7 +184,7 @@ def test_what_may_not_be_looked_for_is_asked_for() -> None:
         def find(operation: Pending) -> Sequence[Candidate]:
             raise CloudRefused(message)
 
-        operations = planned(preview(entry("a")), state())
+        operations = planned_resources(preview(entry("a")), state())
         return Unknown(state(), find, lambda operation: (), Decisions(), None).steps(operations)
 
     (asked,) = refusing("iam list_roles: AccessDenied")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from accel.catalog.tables import shipped
+from accel.catalog.tables import shipped_table
 from accel.clouds.aws.clients import client
 from accel.diagnostics.errors import CloudSilent, NoCredentials
 from stacks.operations.refresh.aws import FILTERS, offers, read
@@ -196,7 +196,7 @@ def test_prices_that_differ_and_answers_that_are_empty_are_said(live: Live) -> N
 def test_the_zones_of_an_embedded_cloud_are_those_that_ship(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shipped offers are from moto's dump of the same answer."""
     wanted: dict[str, list[str]] = {}
-    for row in shipped("regions.csv").rows():
+    for row in shipped_table("regions.csv").rows():
         if row["region"] == "eu-west-1" and row["zone"]:
             wanted.setdefault(row["machine"], []).append(row["zone"])
     monkeypatch.setattr("stacks.operations.refresh.aws._prices", lambda *_: None)

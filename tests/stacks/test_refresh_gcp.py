@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel.catalog.check import machine_rows
-from accel.catalog.tables import shipped
+from accel.catalog.tables import shipped_table
 from accel.clouds.google import rest
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials
 from stacks.operations.refresh.gcp import FAMILIES, GPUS, amounts, read
@@ -18,7 +18,7 @@ from stacks.operations.refresh.reading import Reading, Spot
 from .live_clouds import Answer, Asked, google_error, serving, sku, skus
 
 MACHINES = [row for (cloud, _), row in machine_rows().items() if cloud == "gcp"]
-SHIPPED = {(row["region"], row["machine"]): row for row in shipped("prices.csv").rows() if row["cloud"] == "gcp"}
+SHIPPED = {(row["region"], row["machine"]): row for row in shipped_table("prices.csv").rows() if row["cloud"] == "gcp"}
 SPOT_A2 = "Spot Preemptible A2 Instance"
 A100 = "Nvidia Tesla A100 GPU"
 ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"

@@ -13,11 +13,11 @@ import platformdirs
 import pytest
 
 from accel.catalog.selection import REFRESHED, snapshots
-from accel.catalog.tables import Row, Table, shipped
+from accel.catalog.tables import Row, Table, shipped_table
 from accel.diagnostics.errors import BadInput, JobsError
 from stacks.operations.refresh.aws import OFFERS, ON_DEMAND, SPOT
 from stacks.operations.refresh.gcp import SOURCE
-from stacks.operations.refresh.merge import DRAFT_AGE_S, Merged, check, merged, write
+from stacks.operations.refresh.merge import DRAFT_AGE_S, MergeResult, check, merge, write
 from stacks.operations.refresh.reading import Reading, Spot
 
 from .test_config import ROOT
@@ -38,7 +38,7 @@ def gcp(**read: object) -> Reading:
     return replace(Reading("gcp", ("us-central1",), basis, "medium", "region", SOURCE, SOURCE), **read)
 
 
-def rows(outcome: Merged, file: str = "prices.csv") -> list[Row]:
+def rows(outcome: MergeResult, file: str = "prices.csv") -> list[Row]:
     return Table(file, outcome.texts[file]).rows()
 
 
@@ -47,15 +47,15 @@ def line(table: list[Row], machine: str, region: str = EAST) -> Row | None:
 
 
 def before(machine: str, region: str = EAST) -> Row:
-    found = line(shipped("prices.csv").rows(), machine, region)
+    found = line(shipped_table("prices.csv").rows(), machine, region)
     assert found is not None
     return found
 
 
 def test_nothing_read_is_what_ships() -> None:
-    outcome = merged([aws()], DAY)
+    outcome = merge([aws()], DAY)
     assert {name: [*map(dict, Table(name, text).rows())] for name, text in outcome.texts.items()} == {
-        name: [*map(dict, shipped(name).rows())] for name in REFRESHED
+        name: [*map(dict, shipped_table(name).rows())] for name in REFRESHED
     }
     assert outcome.kept == () and outcome.counts == {("aws", EAST): {"on_demand": 0, "spot": 0, "offers": 0}}
 
@@ -65,7 +65,7 @@ def test_what_was_read_has_its_day_and_the_rest_its_own() -> None:
         on_demand={(EAST, "g5.xlarge"): 1.5, (EAST, "g6.xlarge"): 0.912345678},
         spot={(EAST, "g5.xlarge"): Spot(0.3, 0.45, 5)},
     )
-    outcome = merged([read], DAY)
+    outcome = merge([read], DAY)
     prices = rows(outcome)
     live = line(prices, "g5.xlarge")
     assert live == {
@@ -81,7 +81,7 @@ def test_what_was_read_has_its_day_and_the_rest_its_own() -> None:
         name: old[name] for name in old if name.startswith("spot")
     }
     assert {row["source_id"] for row in rows(outcome, "sources.csv")} == {
-        *(row["source_id"] for row in shipped("sources.csv").rows()),
+        *(row["source_id"] for row in shipped_table("sources.csv").rows()),
         ON_DEMAND.id,
         SPOT.id,
     }
@@ -89,43 +89,45 @@ def test_what_was_read_has_its_day_and_the_rest_its_own() -> None:
         dict(row) for row in prices if row["machine"] not in ("g5.xlarge", "g6.xlarge") or row["region"] != EAST
     ]
     assert len(untouched) == len(prices) - 2
-    shipped_rows = [dict(row) for row in shipped("prices.csv").rows()]
+    shipped_rows = [dict(row) for row in shipped_table("prices.csv").rows()]
     assert [row for row in shipped_rows if row in untouched] == untouched
     assert outcome.counts["aws", EAST] == {"on_demand": 2, "spot": 1, "offers": 0}
 
 
 def test_half_a_line_is_no_surer_than_it_was() -> None:
-    old = next(row for row in shipped("prices.csv").rows() if row["confidence"] == "low" and row["cloud"] == "gcp")
+    old = next(
+        row for row in shipped_table("prices.csv").rows() if row["confidence"] == "low" and row["cloud"] == "gcp"
+    )
     key = (old["region"], old["machine"])
     assert old["spot_usd_hour_median"] and not old["on_demand_usd_hour"]
-    half = line(rows(merged([gcp(on_demand={key: 60.0}, regions=(key[0],))], DAY)), key[1], key[0])
+    half = line(rows(merge([gcp(on_demand={key: 60.0}, regions=(key[0],))], DAY)), key[1], key[0])
     assert half is not None and (half["confidence"], half["notes"]) == ("low", "")
     both = gcp(on_demand={key: 60.0}, spot={key: Spot(20, 20, 1)}, regions=(key[0],))
-    whole = line(rows(merged([both], DAY)), key[1], key[0])
+    whole = line(rows(merge([both], DAY)), key[1], key[0])
     assert whole is not None and whole["confidence"] == "medium"
 
 
 def test_a_line_that_did_not_ship_is_made() -> None:
-    priced = {(row["cloud"], row["region"], row["machine"]) for row in shipped("prices.csv").rows()}
+    priced = {(row["cloud"], row["region"], row["machine"]) for row in shipped_table("prices.csv").rows()}
     key = next(
         (row["region"], row["machine"])
-        for row in shipped("regions.csv").rows()
+        for row in shipped_table("regions.csv").rows()
         if row["machine"] == "g5.xlarge" and ("aws", row["region"], "g5.xlarge") not in priced
     )
-    made = line(rows(merged([aws(regions=(key[0],), on_demand={key: 2.0})], DAY)), key[1], key[0])
+    made = line(rows(merge([aws(regions=(key[0],), on_demand={key: 2.0})], DAY)), key[1], key[0])
     assert made is not None and made["price_scope"] == "machine" and made["includes_local_ssd"] == "yes"
     assert (made["confidence"], made["spot_usd_hour_median"], made["notes"]) == ("high", "", "")
 
 
 def test_the_note_of_an_attachment_stays_and_that_of_a_ratio_goes() -> None:
     key = ("us-central1", "n1+nvidia-tesla-t4x1")
-    attached = line(rows(merged([gcp(on_demand={key: 0.36})], DAY)), key[1], key[0])
+    attached = line(rows(merge([gcp(on_demand={key: 0.36})], DAY)), key[1], key[0])
     assert attached is not None and attached["on_demand_basis"] == "unit-x-count"
     assert attached["notes"] == before(key[1], key[0])["notes"] == "add the price of the n1 host"
-    derived = next(row for row in shipped("prices.csv").rows() if row["on_demand_basis"] == "derived-ratio")
+    derived = next(row for row in shipped_table("prices.csv").rows() if row["on_demand_basis"] == "derived-ratio")
     key = (derived["region"], derived["machine"])
     live = line(
-        rows(merged([aws(regions=(key[0],), on_demand={key: derived.figure("on_demand_usd_hour")})], DAY)),
+        rows(merge([aws(regions=(key[0],), on_demand={key: derived.figure("on_demand_usd_hour")})], DAY)),
         key[1],
         key[0],
     )
@@ -134,14 +136,14 @@ def test_the_note_of_an_attachment_stays_and_that_of_a_ratio_goes() -> None:
 
 def test_offers_take_the_place_of_the_shipped_and_prices_go_with_them() -> None:
     read = aws(offers={EAST: {"g5.xlarge": ("use1-az1", "use1-az2")}}, on_demand={(EAST, "g6.xlarge"): 1.0})
-    outcome = merged([read], DAY)
+    outcome = merge([read], DAY)
     offers = rows(outcome, "regions.csv")
     assert [(row["zone"], row["source"], row["snapshot"]) for row in offers if row["region"] == EAST] == [
         ("use1-az1", OFFERS.id, DAY),
         ("use1-az2", OFFERS.id, DAY),
     ]
     assert [dict(row) for row in offers if row["region"] != EAST] == [
-        dict(row) for row in shipped("regions.csv").rows() if row["region"] != EAST
+        dict(row) for row in shipped_table("regions.csv").rows() if row["region"] != EAST
     ]
     assert {row["machine"] for row in rows(outcome) if row["region"] == EAST} == {"g5.xlarge"}
     assert outcome.counts["aws", EAST] == {"on_demand": 0, "spot": 0, "offers": 1}
@@ -160,19 +162,19 @@ def test_offers_take_the_place_of_the_shipped_and_prices_go_with_them() -> None:
     ],
 )
 def test_a_line_that_would_not_hold_stays_as_shipped(read: dict[str, object], why: str) -> None:
-    outcome = merged([aws(kept=["first"], **read)], DAY)
+    outcome = merge([aws(kept=["first"], **read)], DAY)
     assert line(rows(outcome), "g5.xlarge") == before("g5.xlarge")
     assert outcome.kept[0] == "first" and outcome.kept[1].startswith(f"g5.xlarge in {EAST}: {why}")
     assert outcome.counts["aws", EAST]["on_demand"] == outcome.counts["aws", EAST]["spot"] == 0
 
 
 def test_a_set_that_does_not_hold_together_is_refused() -> None:
-    texts = merged([aws()], DAY).texts
+    texts = merge([aws()], DAY).texts
     check(texts)
     with pytest.raises(JobsError, match=r"nothing is written.*prices\.csv:\d+: region: does not offer"):
         check({**texts, "regions.csv": texts["regions.csv"].replace("aws,us-east-1,", "aws,us-east-9,")})
     with pytest.raises(JobsError, match=r"nothing is written.*zone: not a zone of us-east-1: moon"):
-        merged([aws(offers={EAST: {"g5.xlarge": ("moon",)}})], DAY)
+        merge([aws(offers={EAST: {"g5.xlarge": ("moon",)}})], DAY)
 
 
 # --- the cache

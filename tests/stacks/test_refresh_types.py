@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.catalog.tables import shipped
+from accel.catalog.tables import shipped_table
 from stacks.operations.refresh.aws import types as types_of_aws
 from stacks.operations.refresh.gcp import types as types_of_google
 from tests.support import commands
@@ -29,7 +29,7 @@ from .live_clouds import (
 AT = "2026-11-22T08:00:00.000Z"
 ROOT = Path(__file__).parents[2]
 G8 = instance_type("g8.2xlarge", "RTX PRO 9000", 1, 131072)
-SHIPPED = [row["machine"] for row in shipped("machines.csv").rows()]
+SHIPPED = [row["machine"] for row in shipped_table("machines.csv").rows()]
 
 
 def world(asked: Asked) -> Answer:
@@ -107,7 +107,7 @@ def test_what_is_known_of_a_new_instance_type(monkeypatch: pytest.MonkeyPatch) -
         "capacity_block": "yes", "source": "live-aws-types",
     }  # fmt: skip
     assert {name: line[name] for name in wanted} == wanted
-    assert not found.accelerators and set(line) <= set(shipped("machines.csv").columns)
+    assert not found.accelerators and set(line) <= set(shipped_table("machines.csv").columns)
 
 
 @pytest.mark.usefixtures("aws_keys")
@@ -146,7 +146,7 @@ def test_new_types_of_google_are_those_whose_gpu_is_known(monkeypatch: pytest.Mo
     assert found.places == {("us-central1", "a5-highgpu-8g"): {"us-central1-b", "us-central1-c"}}
     line = found.machines["a5-highgpu-8g"]
     assert (line["accelerator"], line["accelerator_count"], line["local_ssd_gb"]) == ("nvidia-b200", "8", "12000")
-    assert set(line) <= set(shipped("machines.csv").columns)
+    assert set(line) <= set(shipped_table("machines.csv").columns)
     assert found.kept == ["a6-new-8g: the memory of its GPU is not known, so it stays unknown"]
 
 

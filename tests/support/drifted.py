@@ -4,7 +4,7 @@ import json
 import urllib.request
 from typing import Any
 
-from accel.contract.published import SOURCE
+from accel.contract.target_layout import SOURCE
 from sandbox.keys import bearer
 from tests.support.waiting import until
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from accel.diagnostics.faults import parsed
+from accel.diagnostics.faults import parse_path
 from sandbox.environment import project
 
 from .engine import Engine, Result, Sandbox
@@ -26,7 +26,7 @@ def put(path: str, value: Any, into: dict[str, Any]) -> dict[str, Any]:
     """A copy with one value changed; a path that is not there yet is made."""
     changed = copy.deepcopy(into)
     here: Any = changed
-    *way, last = parsed(path)
+    *way, last = parse_path(path)
     for step in way:
         here = here.setdefault(step, {}) if isinstance(here, dict) else here[step]
     here[last] = value

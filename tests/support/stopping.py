@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accel.budget.state import Moved, State, of_json, to_json
+from accel.budget.state import State, StateConflict, of_json, to_json
 
 
 class Killed(BaseException):
@@ -22,7 +22,7 @@ class Memory:
 
     def save(self, state: State, seen: int) -> int:
         if seen != self.version:
-            raise Moved
+            raise StateConflict
         if self.killed_at == self.version:
             raise Killed
         self.text, self.version = to_json(state), self.version + 1

@@ -3,7 +3,7 @@
 dynamodb.py   items of a table             firestore.py  documents of a collection
 objects.py    objects of a bucket          files.py      files of a folder on this machine
 
-A write whose condition does not hold raises Changed and has changed nothing. An answer may be lost on its way, so
+A write whose condition does not hold raises WriteConflict and has changed nothing. An answer may be lost on its way, so
 whoever has to know whether a write was made reads again.
 """
 
@@ -17,7 +17,7 @@ Fields = Mapping[str, Any]
 """Strings, whole numbers and times by their names; what is of another kind is left as the service writes it."""
 
 
-class Changed(CloudRefused):
+class WriteConflict(CloudRefused):
     """The record is not as it was read, or there is one already."""
 
 
@@ -29,7 +29,7 @@ class Record(NamedTuple, Generic[Value]):
 
 
 class ConditionalStore(Protocol[Value]):
-    """Records by their keys. Each write raises Changed where its condition does not hold."""
+    """Records by their keys. Each write raises WriteConflict where its condition does not hold."""
 
     def now(self) -> float:
         """Return Unix seconds of the store's own clock at the last read: clocks of two clients may be minutes apart."""

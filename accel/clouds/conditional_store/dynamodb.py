@@ -13,7 +13,7 @@ from typing import Any
 
 from ..aws.clients import Client, Clients
 from ..aws.errors import asking
-from . import Changed, Fields, Record
+from . import Fields, Record, WriteConflict
 
 Item = dict[str, Any]
 
@@ -84,7 +84,7 @@ class Table:
             try:
                 getattr(client, operation)(TableName=self.name, **arguments)
             except client.exceptions.ConditionalCheckFailedException as error:
-                raise Changed(f"{self._title}: {operation}: the item is not as it was read") from error
+                raise WriteConflict(f"{self._title}: {operation}: the item is not as it was read") from error
 
     def _key_of(self, key: str) -> Item:
         return {self._key: {"S": key}}

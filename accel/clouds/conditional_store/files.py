@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ... import folders
 from ...diagnostics.errors import CloudSilent
-from . import Changed, Fields, Record
+from . import Fields, Record, WriteConflict
 
 
 class Files:
@@ -51,7 +51,7 @@ class Files:
     def create(self, key: str, value: Fields) -> None:
         """Write a file if there is none."""
         if self.path(key).exists():
-            raise Changed(f"{self.path(key)} exists")
+            raise WriteConflict(f"{self.path(key)} exists")
         folders.write_json(self.path(key), value)
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
@@ -75,7 +75,7 @@ class Files:
     def _check(self, key: str, seen: Record[Fields]) -> None:
         path = self.path(key)
         if not path.exists() or digest_of(path.read_bytes()) != seen.version:
-            raise Changed(f"{path} is not as it was read")
+            raise WriteConflict(f"{path} is not as it was read")
 
 
 def digest(text: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...diagnostics.errors import NotFound
 from ..google.api import Google
-from ..google.rest import REACH, Conflict, Garbled, Unmet, mapping, part
-from . import Changed, Fields, Record
+from ..google.rest import REACH, Conflict, GarbledAnswer, Unmet, mapping, part
+from . import Fields, Record, WriteConflict
 
 Json = dict[str, Any]
 
@@ -49,7 +49,7 @@ class Documents:
         try:
             self._google.post("firestore", self.path, {"fields": encode(value)}, repeat=True, documentId=key)
         except Conflict as error:
-            raise Changed(error.message) from error
+            raise WriteConflict(error.message) from error
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
         """Replace the whole document."""
@@ -79,7 +79,7 @@ def refusals() -> Generator[None]:
     try:
         yield
     except (Unmet, Conflict, NotFound) as error:
-        raise Changed(error.message) from error
+        raise WriteConflict(error.message) from error
 
 
 def find(google: Google, path: str) -> Json | None:
@@ -98,9 +98,9 @@ def version(document: Mapping[str, Any], title: str) -> str:
     return time
 
 
-def no_document(title: str) -> Garbled:
+def no_document(title: str) -> GarbledAnswer:
     """Return the error of an answer that is no document."""
-    return Garbled(f"{title}: the answer is no document", REACH)
+    return GarbledAnswer(f"{title}: the answer is no document", REACH)
 
 
 def encode(fields: Fields) -> Json:

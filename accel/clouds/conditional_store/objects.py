@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...diagnostics.errors import NotFound
 from ..google.api import Conflict, Google, object_path
-from . import Changed, Record
+from . import Record, WriteConflict
 
 
 class Objects:
@@ -40,10 +40,10 @@ class Objects:
         try:
             self._google.delete("storage", object_path(self._bucket, key), ifGenerationMatch=seen.version)
         except Conflict as error:
-            raise Changed(error.message) from error
+            raise WriteConflict(error.message) from error
 
     def _write(self, key: str, value: bytes, generation: int | str) -> str:
         try:
             return self._google.write(self._bucket, key, value, generation=generation)
         except Conflict as error:
-            raise Changed(error.message) from error
+            raise WriteConflict(error.message) from error

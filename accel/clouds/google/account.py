@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from ...diagnostics.errors import CloudRefused, NoCredentials, NotFound
-from .rest import EMAIL, GIVEN, SCOPE, credentials, get, session, unchanged
+from .rest import EMAIL, GIVEN, SCOPE, credentials, get, no_session_auth, session
 
 ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
 """An address that is there already: of credentials that do not tell theirs."""
@@ -39,5 +39,5 @@ def _session(found: Any) -> Any:
         return session()
     made = import_module("requests").Session()
     made.headers["Authorization"] = f"Bearer {found.token}"
-    made.auth = unchanged
+    made.auth = no_session_auth
     return made

@@ -18,8 +18,20 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
-from ..timeouts import Timing, tried, unanswered
-from .rest import REACH, Conflict, Garbled, entries, line, mapping, part, refusal, root_of, signed, unchanged
+from ..timeouts import Timing, classify_failure, with_retries
+from .rest import (
+    REACH,
+    Conflict,
+    GarbledAnswer,
+    auth_headers,
+    entries,
+    line,
+    mapping,
+    no_session_auth,
+    part,
+    refusal,
+    root_of,
+)
 
 T = TypeVar("T")
 
@@ -62,7 +74,7 @@ class Google:
         except NotFound:
             return None
         if str(found.get("name")).rpartition("/")[2] != unquote(path.rpartition("/")[2]):
-            raise Garbled(f"{api} get {path}: the answer is about something else", REACH)
+            raise GarbledAnswer(f"{api} get {path}: the answer is about something else", REACH)
         return found
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
@@ -102,7 +114,7 @@ class Google:
         answer = self._tried(lambda: self._sent("GET", url, doing, {**query, "alt": "media"}))
         generation = answer.headers.get(GENERATION)
         if not generation:
-            raise Garbled(f"{doing}: the answer has no {GENERATION}", REACH)
+            raise GarbledAnswer(f"{doing}: the answer has no {GENERATION}", REACH)
         return answer.content, generation
 
     def write(self, bucket: str, name: str, data: bytes, *, generation: int | str | None, kind: str = JSON) -> str:
@@ -124,7 +136,7 @@ class Google:
             try:
                 answer = _object(doing, self._sent("POST", url, doing, query, data, kind))
                 if not answer.get("generation"):
-                    raise Garbled(f"{doing}: the answer has no generation", REACH)
+                    raise GarbledAnswer(f"{doing}: the answer has no generation", REACH)
                 return str(answer["generation"])
             except Conflict:
                 # Perhaps it was our own attempt before, whose answer was lost.
@@ -163,7 +175,7 @@ class Google:
         return self._tried(lambda: _object(doing, self._sent(method, url, doing, query, data)), repeat=repeat)
 
     def _tried(self, call: Callable[[], T], *, repeat: bool = True) -> T:
-        return tried(self.timing, call) if repeat else call()
+        return with_retries(self.timing, call) if repeat else call()
 
     def _sent(
         self,
@@ -205,7 +217,7 @@ class Google:
         """The headers that sign a call; new ones if those that there are have been refused."""
         with self._lock:
             if self._headers is None or self._headers is refused:
-                self._headers = signed()
+                self._headers = auth_headers()
             return self._headers
 
     @property
@@ -213,7 +225,7 @@ class Google:
         with self._lock:
             if self._made is None:
                 self._made = import_module("requests").Session()
-                self._made.auth = unchanged
+                self._made.auth = no_session_auth
             return self._made
 
 
@@ -234,7 +246,7 @@ def _text(value: object) -> object:
 
 
 def _object(doing: str, answer: Any) -> dict[str, Any]:
-    """The answer's JSON object. Raises Garbled for anything else: a proxy's page, or half of an answer."""
+    """The answer's JSON object. Raises GarbledAnswer for anything else: a proxy's page, or half of an answer."""
     if answer.status_code == 204:
         return {}
     try:
@@ -242,7 +254,7 @@ def _object(doing: str, answer: Any) -> dict[str, Any]:
     except ValueError:
         body = None
     if body is None:
-        raise Garbled(f"{doing}: the answer is not a JSON object", REACH)
+        raise GarbledAnswer(f"{doing}: the answer is not a JSON object", REACH)
     return body
 
 
@@ -258,5 +270,5 @@ def _refused(doing: str, answer: Any) -> JobsError:
 
 
 def _unanswered(doing: str, error: Exception) -> CloudSilent:
-    kind, cause = unanswered(error)
+    kind, cause = classify_failure(error)
     return kind(f"{doing}: {line(cause)}", REACH)

@@ -12,7 +12,7 @@ from .api import Google, object_path
 _NAMES = "items(name),nextPageToken"
 
 
-def published(google: Google, bucket: str, folder: str = buckets.TARGETS) -> Iterator[tuple[str, Any]]:
+def published_targets(google: Google, bucket: str, folder: str = buckets.TARGETS) -> Iterator[tuple[str, Any]]:
     """Each target's name, and its JSON value. Raises BadInput for what is not JSON, NotFound without such a bucket."""
     for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
         name = str(item.get("name"))

@@ -7,7 +7,7 @@ Unmet           of these: what the call depends on is not so
 NotFound        no such project or region
 CloudSilent     failing for all attempts, or out of reach
 Throttled       of these: 429, and surely not carried out
-Garbled         of these: an answer that is not Google's
+GarbledAnswer   of these: an answer that is not Google's
 
 Calls that change something are those of google_api.py.
 """
@@ -84,7 +84,7 @@ class Unmet(CloudRefused):
     """What the call depends on is not so (400 FAILED_PRECONDITION)."""
 
 
-class Garbled(CloudSilent):
+class GarbledAnswer(CloudSilent):
     """An answer that is not Google's: a proxy's page, or half of one."""
 
 
@@ -106,17 +106,17 @@ def session(key: str = "") -> Any:
     made = requests.Session()
     for scheme in ("https://", "http://"):
         made.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
-    made.headers.update({"X-Goog-Api-Key": key} if key else signed())
-    made.auth = unchanged
+    made.headers.update({"X-Goog-Api-Key": key} if key else auth_headers())
+    made.auth = no_session_auth
     return made
 
 
-def unchanged(request: Any) -> Any:
+def no_session_auth(request: Any) -> Any:
     """A session's own `auth`: without one a .netrc would replace the token."""
     return request
 
 
-def signed() -> dict[str, str]:
+def auth_headers() -> dict[str, str]:
     """The headers of a call: the token that is given, or a new one of the application default credentials, and the
     project that pays for the calls if they name one. Raises NoCredentials and CloudSilent."""
     if token := os.environ.get(GIVEN):
@@ -163,7 +163,7 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
     if answer.status_code != 200:
         raise refusal(doing, answer.status_code, body)
     if body is None:
-        raise Garbled(f"{doing}: the answer is not a JSON object", REACH)
+        raise GarbledAnswer(f"{doing}: the answer is not a JSON object", REACH)
     return body
 
 
@@ -208,7 +208,7 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
         return Unmet(message)
     if 400 <= status < 500 and error:
         return CloudRefused(message, ACT_AS if re.search(_ACT_AS, message) else None)
-    return Garbled(f"{doing}: HTTP {status} without an error of Google's", REACH)
+    return GarbledAnswer(f"{doing}: HTTP {status} without an error of Google's", REACH)
 
 
 def _limited(error: Mapping[str, Any]) -> bool:

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 
 from ...diagnostics.errors import BadInput, CloudSilent, NotFound
 from ...folders import cache
-from ..google.rest import entries, mapping, unchanged
-from ..timeouts import Timing, tried, unanswered
+from ..google.rest import entries, mapping, no_session_auth
+from ..timeouts import Timing, classify_failure, with_retries
 from .responses import REACH, describe_path, line, object_of, refusal
 
 PAGE = 500
@@ -112,7 +112,7 @@ class Api:
     ) -> dict[str, Any]:
         """A call that may be made twice, tried again while it is not answered."""
         doing = f"{VERBS[method]} {describe_path(path)}"
-        return tried(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
+        return with_retries(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
 
     def _call(
         self,
@@ -154,7 +154,7 @@ class Api:
 
     def _unanswered(self, doing: str, error: Exception) -> CloudSilent:
         """What became of a request, in the words of its innermost cause."""
-        kind, cause = unanswered(error)
+        kind, cause = classify_failure(error)
         where = self.url.partition("://")[2]
         return kind(f"{doing}: the cluster at {where} does not answer: {line(cause)}", REACH)
 
@@ -167,7 +167,7 @@ class Api:
     def _session(self) -> Any:
         if self._made is None:
             self._made = import_module("requests").Session()
-            self._made.auth = unchanged
+            self._made.auth = no_session_auth
         return self._made
 
 

@@ -126,7 +126,7 @@ def environment(
     found += environment_kind(kind) + strategy(kind, strategy_now) + order(strategy_now, instance_types, kind)
     found += update_wait(update_timeout_min)
     found += capacity(min_vcpus, max_vcpus, instance_types, usable_old=bool(image_id_override))
-    found += created_state(state, imported=imported)
+    found += initial_state(state, imported=imported)
     found += types.instance_types(instance_types)
     found += images.image(image_type, instance_types, image_id_override=image_id_override, imported=imported)
     found += roles.roles(
@@ -159,7 +159,7 @@ def environment_kind(kind: str) -> list[Finding]:
     return [KIND.finding("kind", message, did_you_mean(nearest(kind, KINDS, 1), KINDS))]
 
 
-def created_state(state: str, *, imported: bool = False) -> list[Finding]:
+def initial_state(state: str, *, imported: bool = False) -> list[Finding]:
     """ENABLED or DISABLED, which is right for an environment that exists."""
     if state != "DISABLED" or imported:
         return []

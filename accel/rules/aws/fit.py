@@ -90,7 +90,7 @@ class Place:
     """Whose prices order the types that are named; None: they are named by size."""
 
 
-def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
+def placement(size: Size, places: Sequence[Place]) -> list[Finding]:
     """The size of a job against the environments of one queue: some instance type holds it, and max_vcpus of its
     environment holds one such instance. Batch may go above the maximum by one instance, which is not relied on.
     Where the catalogue does not know every type, and none that it knows holds the job, nothing is said of types."""
@@ -106,7 +106,7 @@ def placed(size: Size, places: Sequence[Place]) -> list[Finding]:
     held, region = holding_of(names, size), places[0].region
     if held.fits or held.tight:
         return fit(*size, names, region)
-    if any(types.sorted_out(tuple(place.instance_types))[1] for place in places):
+    if any(types.resolve_machines(tuple(place.instance_types))[1] for place in places):
         return []
     found = fit(*size, [name for place in places for name in place.instance_types], region)
     return found if _rejects(found) else [_over_max(size, places, inside)]
@@ -119,13 +119,15 @@ def startable(places: Sequence[Place]) -> list[Machine]:
 
 def in_queues(size: Size, queues: Mapping[str, Sequence[Place]]) -> list[Finding]:
     """What is said of a definition on the queue that suits it best: one that no queue holds waits for ever."""
-    tried = [placed(size, places) for places in queues.values() if places]
+    tried = [placement(size, places) for places in queues.values() if places]
     return min(tried, key=lambda found: (_rejects(found), len(found))) if tried else []
 
 
-def unserved(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding]:
+def unserved_queue(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding]:
     """A queue against the definitions of its stack, by name: none of them could run there."""
-    refused = {name: [one for one in placed(size, places) if one.severity == "reject"] for name, size in sizes.items()}
+    refused = {
+        name: [one for one in placement(size, places) if one.severity == "reject"] for name, size in sizes.items()
+    }
     if not refused or not places or not all(refused.values()):
         return []
     shown = "; ".join(f"{name}: {found[0].field} {found[0].message}" for name, found in refused.items())
@@ -145,7 +147,7 @@ def fit(
 def _fit(
     vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...], region: str | None
 ) -> Sequence[Finding]:
-    allowed = types.sorted_out(instance_types)[0]
+    allowed = types.resolve_machines(instance_types)[0]
     if not allowed:
         return []
     most = max(ecs_gpus(machine) for machine in allowed)
@@ -161,11 +163,11 @@ def _fit(
 @lru_cache(maxsize=1024)
 def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
     """What the known ones among types and families make of a job."""
-    return holding(types.sorted_out(instance_types)[0], *size)
+    return holding(types.resolve_machines(instance_types)[0], *size)
 
 
 def _machines(place: Place) -> tuple[Machine, ...]:
-    return types.sorted_out(tuple(place.instance_types))[0]
+    return types.resolve_machines(tuple(place.instance_types))[0]
 
 
 def _rejects(found: Sequence[Finding]) -> bool:

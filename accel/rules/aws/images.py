@@ -81,7 +81,7 @@ def image(
     return found
 
 
-def locked(
+def image_lock(
     image_type: str,
     region: str,
     pinned: Collection[tuple[str, str]] | None,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from accel.catalog import NotOffered, UnknownName, expand
+from accel.catalog import UnavailableName, UnknownName, expand
 from accel.catalog.aws_partitions import REGION
 from accel.catalog.places import check_region, nearest_places, regions, where
 from accel.diagnostics.findings import Finding, Rule
@@ -34,7 +34,7 @@ def region(name: str, field: str = "region") -> list[Finding]:
     """The region of an environment."""
     try:
         check_region("aws", name)
-    except NotOffered as refused:
+    except UnavailableName as refused:
         return [IS_ZONE.finding(field, f'is "{name}", which is a zone', f"use {' or '.join(refused.nearest)}")]
     except UnknownName as unknown:
         near = " or ".join(unknown.nearest)

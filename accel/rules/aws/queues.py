@@ -53,7 +53,9 @@ Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnabl
 https://docs.aws.eu/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html"""
 
 
-def unnamed(environment: str, queues: Mapping[str, Sequence[str]], field: str = "environments") -> list[Finding]:
+def queue_membership(
+    environment: str, queues: Mapping[str, Sequence[str]], field: str = "environments"
+) -> list[Finding]:
     """An environment that takes jobs, against the environments of each queue."""
     if any(environment in names for names in queues.values()):
         return []

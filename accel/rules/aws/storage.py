@@ -80,7 +80,7 @@ def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
     ]
 
 
-def mounted(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
+def bucket_mounts(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
     """Buckets that instances of an environment mount."""
     found: list[Finding] = []
     for name in buckets:

@@ -85,7 +85,7 @@ def gpus(names: Sequence[str]) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def sorted_out(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
     """The machines that types and families name, each once, and the names that the catalogue does not have."""
     found: dict[str, Machine] = {}
     unknown: dict[str, None] = {}

@@ -68,7 +68,7 @@ _OUTPUT = re.compile(r"(?i)(^|[-_])(output|out|save|checkpoints?|ckpt|results?|e
 def command(words: Sequence[str], field: str = "command") -> list[Finding]:
     """The whole argv of a container, entry point first, with a variable of Batch's that nothing expands; the
     replacement is the argv of a shell that does."""
-    shown = expanded(words)
+    shown = expand_variables(words)
     if shown == list(words):
         return []
     if shown == split(words):
@@ -78,7 +78,7 @@ def command(words: Sequence[str], field: str = "command") -> list[Finding]:
     return [UNEXPANDED.finding(field, message, f"it is run by /bin/sh -c: {' '.join(shown[-1].split())[:200]}", shown)]
 
 
-def expanded(words: Sequence[str]) -> list[str]:
+def expand_variables(words: Sequence[str]) -> list[str]:
     """The argv of a shell that puts Batch's variables into a command's arguments; the command's own where there are
     none, or where it is a shell's already."""
     words = split(words)
@@ -231,11 +231,13 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Colle
             f"has {name} {value[:80]}, on the VM's own disk, which is deleted after the task",
             "write to a mounted bucket, or upload it",
         )
-        for field, name, value in written(words, variables, kept)
+        for field, name, value in output_paths(words, variables, kept)
     ]
 
 
-def written(words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]) -> list[tuple[str, str, str]]:
+def output_paths(
+    words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]
+) -> list[tuple[str, str, str]]:
     """Arguments and variables that by their names say where a program writes: field, name and folder of those that are
     outside of the folders that are kept."""
     named = [("command", *pair) for pair in _named(words)]

@@ -103,7 +103,7 @@ def filters(services: Sequence[str], labels: Mapping[str, str]) -> list[Finding]
     return found
 
 
-def unreached(*, private_endpoint: bool, authorized: bool, field: str = "cluster") -> list[Finding]:
+def cluster_reach(*, private_endpoint: bool, authorized: bool, field: str = "cluster") -> list[Finding]:
     """Whether the function that stops the stack can ask a cluster's API server, of a cluster that is made here."""
     if not private_endpoint and not authorized:
         return []

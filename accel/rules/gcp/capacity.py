@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from accel.catalog.attached import n1
 from accel.catalog.gke_machines import compact_placement, series
+from accel.catalog.gpu_attachments import n1
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
 
@@ -179,7 +179,7 @@ def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Findin
     return [ATTACHED_GPUS.finding(field, message, "use a reservation, or a machine with GPUs built in")]
 
 
-def delivered(name: str | None, prefix: str | None) -> list[Finding]:
+def delivered_name(name: str | None, prefix: str | None) -> list[Finding]:
     """What the reservation is called that a future one delivers."""
     if name is None or prefix is None:
         return []
@@ -201,7 +201,7 @@ def workload(distance: str | None, topology: str | None) -> list[Finding]:
     return [DISTANCE.finding("distance", f"is {distance}, beside topology {topology}", "leave one out")]
 
 
-def placed(kind: str, region: str, zones: Sequence[str], machine_type: str | None, name: str, field: str,
+def placement(kind: str, region: str, zones: Sequence[str], machine_type: str | None, name: str, field: str,
            *, group: bool) -> list[Finding]:  # fmt: skip
     """A policy of the stack against what it places; `group`: a managed instance group."""
     outside = [zone for zone in zones if zone.rpartition("-")[0] != region]

@@ -92,7 +92,7 @@ def resources(count: int | None, given: Mapping[str, int | None], machine_type: 
     return []
 
 
-def attached(reservation: str | None, *, needed: bool, field: str = "reservation") -> list[Finding]:
+def attached_reservation(reservation: str | None, *, needed: bool, field: str = "reservation") -> list[Finding]:
     """The reservation of a commitment."""
     if reservation or not needed:
         return []

@@ -1,6 +1,6 @@
 """GPUs by name and number on Google Cloud, and how the scarce ones are had."""
 
-from accel.catalog import Accelerator, AmbiguousName, NotOffered, UnknownName, accelerator
+from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.machines import NoMachine, machines_for
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
@@ -76,7 +76,7 @@ def accelerator_name(
     `migration`, which reads old job files."""
     try:
         kind = accelerator(name)
-    except NotOffered as refused:
+    except UnavailableName as refused:
         if "k80" in name.lower():
             return [] if migration else [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
         return [CONSUMER.finding(field, f'is "{name}", which is not offered on AWS or Google Cloud', _use(refused))]

@@ -147,7 +147,7 @@ def replicas(count: int, least: int | None, most: int | None) -> list[Finding]:
     return []
 
 
-def kept_machine(machine_type: str, accelerator: str | None, count: int | None) -> list[Finding]:
+def persistent_machine(machine_type: str, accelerator: str | None, count: int | None) -> list[Finding]:
     """A machine of a pool that is kept: on demand, so none that is had as Spot or flex-start only."""
     if _is_tpu(machine_type):
         message = f"is {machine_type}, a TPU"

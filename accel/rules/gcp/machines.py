@@ -2,7 +2,7 @@
 
 from accel.catalog import Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
-from accel.catalog.attached import N1, Attached, attached, n1
+from accel.catalog.gpu_attachments import N1, GpuAttachment, gpu_attachments, n1
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
 from accel.rules import newer_types
 from accel.rules.gcp.gpus import find_accelerator
@@ -115,7 +115,7 @@ def target_machine(machine_type: str) -> list[Finding]:
 def attachable(machine_type: str, accelerator: str) -> list[Finding]:
     """GPUs beside an N1 machine, whatever their number."""
     kind = find_accelerator(accelerator)
-    return [] if kind is None or kind.name in attached() else _not_attachable(machine_type, accelerator)
+    return [] if kind is None or kind.name in gpu_attachments() else _not_attachable(machine_type, accelerator)
 
 
 def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list[Finding]:
@@ -137,7 +137,7 @@ def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list
 
 def _with(accelerator: str) -> str:
     """The machines that have an accelerator, or take it."""
-    if accelerator in attached():
+    if accelerator in gpu_attachments():
         return "an N1 machine such as n1-standard-8"
     found = [each.name for each in machines("gcp") if each.accelerator == accelerator]
     return " or ".join(found[:4]) or "AWS"
@@ -155,9 +155,9 @@ def _on_n1(size: N1, accelerator: str | None, count: int | None, zone: str | Non
     kind = find_accelerator(accelerator) if accelerator is not None else None
     if kind is None:
         return []
-    if kind.name not in attached():
+    if kind.name not in gpu_attachments():
         return _not_attachable(size.name, accelerator)
-    numbers = attached()[kind.name]
+    numbers = gpu_attachments()[kind.name]
     asked = 1 if count is None else count
     if asked not in numbers:
         allowed = ", ".join(str(each) for each in numbers)
@@ -166,7 +166,7 @@ def _on_n1(size: N1, accelerator: str | None, count: int | None, zone: str | Non
     return _limits(size, numbers, asked) + _p100(size, kind.name, asked, zone)
 
 
-def _limits(size: N1, numbers: dict[int, Attached], count: int) -> list[Finding]:
+def _limits(size: N1, numbers: dict[int, GpuAttachment], count: int) -> list[Finding]:
     found: list[Finding] = []
     taken = numbers[count]
     for column, words, other in _LIMITS:
@@ -182,7 +182,7 @@ def _limits(size: N1, numbers: dict[int, Attached], count: int) -> list[Finding]
     return found
 
 
-def _allowed(taken: Attached, column: str) -> float:
+def _allowed(taken: GpuAttachment, column: str) -> float:
     return {
         "vcpus_min": taken.vcpus_min,
         "vcpus_max": taken.vcpus_max,
@@ -191,7 +191,7 @@ def _allowed(taken: Attached, column: str) -> float:
     }[column]
 
 
-def _within(size: N1, taken: Attached, column: str) -> bool:
+def _within(size: N1, taken: GpuAttachment, column: str) -> bool:
     of, _, end = column.rpartition("_")
     is_ = size.vcpus if of == "vcpus" else size.memory_gib
     limit = _allowed(taken, column)

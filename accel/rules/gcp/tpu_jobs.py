@@ -6,7 +6,7 @@ from accel.catalog.machines import machine
 from accel.catalog.nearest import UnknownName
 from accel.catalog.tpu import Slice
 from accel.diagnostics.findings import TPU, Finding, Rule
-from accel.rules.gke.jobs import made_of
+from accel.rules.gke.jobs import hosts_text
 
 ZONES = Rule("gcp.tpu.job-zones", "warn", "A job asks in zones that are known to have its type", f"{TPU}regions-zones")
 HOSTS = Rule(
@@ -65,9 +65,9 @@ def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
     """`nodes` and `accelerator.count` of a job. Both may be left out (1), and are all hosts, and the chips of a host or
     of a slice."""
     total = slices * found.hosts
-    whole = f"{found.written} is {made_of(found.hosts, found.chips_per_host)}"
+    whole = f"{found.written} is {hosts_text(found.hosts, found.chips_per_host)}"
     if slices > 1:
-        whole = f"{slices} slices of {found.written} are {made_of(total, found.chips_per_host)}"
+        whole = f"{slices} slices of {found.written} are {hosts_text(total, found.chips_per_host)}"
     fix = f"leave it out, or write nodes: {total} and count: {found.chips_per_host}"
     said: list[Finding] = []
     if nodes not in (1, total):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from accel.catalog import UnknownName, machine
-from accel.catalog.attached import attached, n1
 from accel.catalog.gke_machines import boot_disks, compact_placement, series
+from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, NoMachine, machines_for
 from accel.catalog.places import where
 from accel.diagnostics.findings import COMPUTE, GKE, Finding, Rule
@@ -131,7 +131,7 @@ def _unnamed(accelerator: str | None, count: int, zone: str) -> list[Finding]:
     if smallest_machine(accelerator, count, zone):
         return []
     kind = gpus.find_accelerator(accelerator)
-    if kind and kind.name in attached():
+    if kind and kind.name in gpu_attachments():
         message = f"is missing, and {count} {kind.name} are attached to an N1 machine of your choice"
         return [MACHINE.finding("machine_type", message, "name one such as n1-standard-8")]
     if kind is None or kind.is_tpu:

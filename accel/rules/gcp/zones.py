@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from accel.catalog import NotOffered
+from accel.catalog import UnavailableName
 from accel.catalog.places import check_region, nearest_places
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
@@ -36,7 +36,7 @@ IS_ZONE = Rule(
 RULES = (NONE_COMMON, UNKNOWN, NOT_LISTED, IS_ZONE)
 
 
-def shared(zones: Mapping[str, Sequence[str]]) -> list[str]:
+def intersect_zones(zones: Mapping[str, Sequence[str]]) -> list[str]:
     """The zones that offer every one of the accelerators whose zones are known, in alphabetical order."""
     known = [set(each) for each in zones.values() if each]
     return sorted(zone for zone in set[str]().union(*known) if all(zone in each for each in known))
@@ -51,7 +51,7 @@ def common_zones(zones: Mapping[str, Sequence[str]], field: str = "accelerators"
         message = f"are together with {', '.join(unsure)}, for which no zone is known"
         doubt.append(UNKNOWN.finding(field, message, "look the zones up before relying on it"))
     known = {accelerator: sorted(offered) for accelerator, offered in zones.items() if offered}
-    if len(known) < 2 or shared(zones):
+    if len(known) < 2 or intersect_zones(zones):
         return doubt
     shown = "; ".join(f"{accelerator} in {', '.join(offered)}" for accelerator, offered in known.items())
     message = f"have no zone in common: {shown}"
@@ -72,7 +72,7 @@ def region(name: str, field: str = "region") -> list[Finding]:
     """A region, where a zone would not do. Other names that are not known are left to the cloud."""
     try:
         check_region("gcp", name)
-    except NotOffered as refused:
+    except UnavailableName as refused:
         return [IS_ZONE.finding(field, f"is {name}, which is a zone", f"use {' or '.join(refused.nearest)}")]
     except LookupError:
         return []

@@ -110,7 +110,7 @@ def control_plane(cidr: str, field: str = "control_plane_cidr") -> list[Finding]
     return [CONTROL_PLANE.finding(field, f'is "{cidr}"', "write a private /28, such as 172.16.0.0/28")]
 
 
-def reached(endpoint: str, ca_certificate: str) -> list[Finding]:
+def cluster_access(endpoint: str, ca_certificate: str) -> list[Finding]:
     """How a cluster that is there already is reached."""
     found: list[Finding] = []
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d{1,5})?", endpoint):

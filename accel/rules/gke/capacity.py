@@ -133,7 +133,7 @@ def flex_start(
     return found
 
 
-def queued(kind: str, field: str = "queued_provisioning") -> list[Finding]:
+def queued_provisioning(kind: str, field: str = "queued_provisioning") -> list[Finding]:
     """Nodes that come by ProvisioningRequest alone, which GKE has for GPUs only
     (https://github.com/AI-Hypercomputer/xpk/pull/900)."""
     if kind == "flex-start":

@@ -185,10 +185,10 @@ def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Fin
 
 def hosts(found: Slice) -> str:
     """What a slice is made of, in words."""
-    return made_of(found.hosts, found.chips_per_host)
+    return hosts_text(found.hosts, found.chips_per_host)
 
 
-def made_of(count: int, chips: int) -> str:
+def hosts_text(count: int, chips: int) -> str:
     """So many hosts of a TPU slice, with so many chips each, in words."""
     return f"{count} host{'s' if count > 1 else ''} of {chips} chip{'s' if chips > 1 else ''}"
 

@@ -104,7 +104,7 @@ class Share:
     lending: Amounts = field(default_factory=dict[str, int])
 
 
-def covered(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> list[str]:
+def covered_resources(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> list[str]:
     """The resources that a queue covers: a workload that requests any other is never admitted.
 
     Cores and memory always, ephemeral storage where it is known of every pool, GPUs and TPUs where a pool has them.
@@ -132,7 +132,7 @@ def queue(
     """One ClusterQueue; `reclaims` and `borrows` are its preemption policies in Kueue's words."""
     found: list[Finding] = []
     seen: set[str] = set()
-    resources = covered(shares, pools)
+    resources = covered_resources(shares, pools)
     for index, share in enumerate(shares):
         path = f"pools[{index}]"
         if share.pool not in pools:

@@ -7,8 +7,8 @@ from accel.catalog import UnknownName
 from accel.catalog.gke_machines import (
     boot_disks,
     compact_placement,
+    included_local_ssds,
     local_ssd_counts,
-    local_ssds_included,
     node_machine,
     series,
 )
@@ -143,7 +143,7 @@ def initial(initial_nodes: int, max_nodes: int, zone_count: int, *, min_nodes: i
     return [INITIAL.finding("initial_nodes", message, fix)]
 
 
-def unused(pool: str, used: Collection[str], field: str = "pools") -> list[Finding]:
+def unused_pool(pool: str, used: Collection[str], field: str = "pools") -> list[Finding]:
     """A pool with accelerators, against those that the queues and targets of its cluster have."""
     if pool in used:
         return []
@@ -170,7 +170,7 @@ def disk_type(machine_type: str) -> str | None:
     return next((each for each in _DISKS if each in known), None)
 
 
-def preloaded(image_streaming: bool, field: str = "preloaded_images") -> list[Finding]:
+def preloaded_images(image_streaming: bool, field: str = "preloaded_images") -> list[Finding]:
     """Secondary boot disks with container images."""
     if image_streaming:
         return []
@@ -186,7 +186,7 @@ def local_ssds(count: int, machine_type: str, field: str = "local_ssds.count") -
     if not known or count in known:
         return []
     allowed = ", ".join(map(str, known))
-    included = local_ssds_included(machine_type)
+    included = included_local_ssds(machine_type)
     fix = f"write {included}, which it has anyway" if included else f"use one of {allowed}"
     return [SSD_COUNT.finding(field, f"is {count}, and {machine_type} takes {allowed}", fix)]
 

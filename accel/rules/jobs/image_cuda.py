@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from accel.catalog import cuda as catalogue
 from accel.catalog.accelerators import Accelerator
-from accel.catalog.cuda import Version, dotted, version_text
+from accel.catalog.cuda import Version, format_driver, version_text
 from accel.diagnostics.findings import Finding, Rule
 from accel.rules.gcp import gpus
 
@@ -104,12 +104,12 @@ def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> lis
     release = catalogue.release(cuda)
     if driver is None or release is None or driver >= release.driver:
         return []
-    of = f'is "{name}", of CUDA {version_text(cuda)}, and the machines\' driver is {dotted(driver)}'
+    of = f'is "{name}", of CUDA {version_text(cuda)}, and the machines\' driver is {format_driver(driver)}'
     if driver < release.least_driver:
-        fix = f"use an image of an older CUDA, or machines with driver {dotted(release.least_driver)} or later"
-        return [DRIVER.finding(field, f"{of}; it wants {dotted(release.least_driver)}", fix)]
-    fix = f"use driver {dotted(release.driver)} or later where kernels are compiled at run time (PTX, Triton)"
-    return [MINOR.finding(field, f"{of}; its own is {dotted(release.driver)}", fix)]
+        fix = f"use an image of an older CUDA, or machines with driver {format_driver(release.least_driver)} or later"
+        return [DRIVER.finding(field, f"{of}; it wants {format_driver(release.least_driver)}", fix)]
+    fix = f"use driver {format_driver(release.driver)} or later where kernels are compiled at run time (PTX, Triton)"
+    return [MINOR.finding(field, f"{of}; its own is {format_driver(release.driver)}", fix)]
 
 
 def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
@@ -117,7 +117,7 @@ def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
         known = catalogue.architecture(kind)
         release = catalogue.releases().get(known.first) if known else None
         if release and driver < release.driver:
-            message = f"is {each}, and the machines' driver {dotted(driver)} is older than it"
-            fix = f"use machines with driver {dotted(release.driver)} or later"
+            message = f"is {each}, and the machines' driver {format_driver(driver)} is older than it"
+            fix = f"use machines with driver {format_driver(release.driver)} or later"
             return [GPU_DRIVER.finding("accelerator", message, fix)]
     return []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from accel.catalog import NoMachine, machines_for
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 from accel.catalog.legacy import legacy_machines
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import Finding, Rule, did_you_mean
@@ -162,7 +162,7 @@ def accelerators(machine_type: str, accelerator: str, field: str) -> list[Findin
     return []
 
 
-def replaced(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
+def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
     """The machine and the number of GPUs that do the work of `count` K80 on an N1 machine; None where there is none.
     `by` is one of REPLACEMENTS."""
     size = n1(machine_type)
@@ -178,10 +178,10 @@ def replaced(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
 
 def k80(machine_type: str, count: int, by: str, field: str = "accelerator") -> list[Finding]:
     """K80s on an N1 machine, and what replaces them."""
-    new = replaced(machine_type, count, by)
+    new = replacement(machine_type, count, by)
     message = f"is {count} {_K80} on {machine_type}, a GPU that is no longer offered"
     if new is None:
-        others = [(other, found) for other in REPLACEMENTS if (found := replaced(machine_type, count, other))]
+        others = [(other, found) for other in REPLACEMENTS if (found := replacement(machine_type, count, other))]
         choice = " or ".join(f"{n} {other} ({machine})" for other, (machine, n) in others) or "fewer GPUs a machine"
         said = f"{message}; {count} {by} fit no machine"
         return [K80_NONE.finding(field, said, f"choose with --k80-replacement: {choice}")]

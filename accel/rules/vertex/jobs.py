@@ -128,7 +128,7 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Seq
             f"has {name} {value[:80]}, on the machine's own disk, which is deleted after the job",
             "write to /gcs/<bucket>, or where AIP_MODEL_DIR says",
         )
-        for field, name, value in runnables.written(words, variables, ["/gcs", *shares])
+        for field, name, value in runnables.output_paths(words, variables, ["/gcs", *shares])
     ]
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from accel.catalog import UnknownName, machines
-from accel.catalog.attached import N1_SIZES, n1
+from accel.catalog.gpu_attachments import N1_SIZES, n1
 from accel.catalog.legacy import legacy_machine, legacy_machines
 from accel.diagnostics.findings import Finding, Rule
 from accel.rules.gcp.gpus import find_accelerator

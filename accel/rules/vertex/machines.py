@@ -178,7 +178,7 @@ def fit(
     return found
 
 
-def disk_needed(name: str) -> str | None:
+def boot_disk_type(name: str) -> str | None:
     """The type of boot disk of a machine that does not start from pd-ssd, which Vertex AI takes for most."""
     able = [each for each in boot_disks(name) if each in DISK_TYPES]
     return None if not able or DISK_TYPES[0] in able else able[0]

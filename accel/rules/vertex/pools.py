@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.machines import machine as machine_named
 from accel.catalog.nearest import UnknownName

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from accel.budget.levers import LeverFailed
+from accel.budget.levers import LeverError
 
 METADATA = "metadata.google.internal"
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
@@ -30,7 +30,7 @@ TIMEOUT_S = 20
 JSON, MERGE_PATCH = "application/json", "application/merge-patch+json"
 
 
-class CallRefused(LeverFailed):
+class CallError(LeverError):
     """A call that was answered with an error, or with nothing (status 0)."""
 
     def __init__(self, doing: str, status: int, text: str) -> None:
@@ -38,11 +38,11 @@ class CallRefused(LeverFailed):
         self.status = status
 
 
-class NotThere(CallRefused):
+class NotThere(CallError):
     """What was asked for is not there (404)."""
 
 
-class Unmet(CallRefused):
+class Unmet(CallError):
     """It is not as the caller took it to be (409, 412, or 400 FAILED_PRECONDITION)."""
 
 
@@ -82,7 +82,7 @@ class Cloud:
         return self._tokens[0]
 
     def call(self, method: str, api: str, path: str, body: Any = None, **query: object) -> dict[str, Any]:
-        """An API's JSON answer; the path has its version. Raises CallRefused."""
+        """An API's JSON answer; the path has its version. Raises CallError."""
         return json.loads(self.send(method, api, path, body, JSON, **query)[0] or b"{}")
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
@@ -96,16 +96,16 @@ class Cloud:
                 return
 
     def done(self, api: str, at: str, operation: Mapping[str, Any], wait_s: float = 60) -> None:
-        """Wait for an operation's end. `at`: where operations are, by their names. Raises CallRefused for one that
+        """Wait for an operation's end. `at`: where operations are, by their names. Raises CallError for one that
         failed, or takes longer."""
         end, seen = time.monotonic() + wait_s, dict(operation)
         while seen.get("status") not in (None, "DONE") and time.monotonic() < end:
             time.sleep(1)
             seen = self.call("GET", api, f"{at}/{seen['name']}")
         if error := seen.get("error"):
-            raise CallRefused(f"{api} {seen.get('name')}", 0, str(error.get("message", error)))
+            raise CallError(f"{api} {seen.get('name')}", 0, str(error.get("message", error)))
         if seen.get("status") not in (None, "DONE"):
-            raise CallRefused(f"{api} {seen.get('name')}", 0, f"is at work for {wait_s:.0f} s already")
+            raise CallError(f"{api} {seen.get('name')}", 0, f"is at work for {wait_s:.0f} s already")
 
     def send(
         self, method: str, api: str, path: str, body: Any = None, kind: str = JSON, /, **query: object
@@ -137,7 +137,7 @@ class Cloud:
 
 
 def _tried(doing: str, opener: Any, request: urllib.request.Request) -> tuple[bytes, Mapping[str, str]]:
-    refused = CallRefused(doing, 0, "was not sent")
+    refused = CallError(doing, 0, "was not sent")
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0.5, 1) * 2 ** (attempt - 1))  # noqa: S311
@@ -146,10 +146,10 @@ def _tried(doing: str, opener: Any, request: urllib.request.Request) -> tuple[by
                 return answer.read(), answer.headers
         except urllib.error.HTTPError as error:
             body = error.read()
-            kind = Unmet if b"FAILED_PRECONDITION" in body else _KINDS.get(error.code, CallRefused)
+            kind = Unmet if b"FAILED_PRECONDITION" in body else _KINDS.get(error.code, CallError)
             refused = kind(doing, error.code, _said(body))
         except (OSError, TimeoutError) as error:
-            refused = CallRefused(doing, 0, f"{getattr(error, 'reason', error)}")
+            refused = CallError(doing, 0, f"{getattr(error, 'reason', error)}")
         if refused.status not in PASSING:
             raise refused
     raise refused

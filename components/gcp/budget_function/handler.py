@@ -16,7 +16,7 @@ from accel.budget import acting
 from accel.budget.acting import Outcome
 from accel.budget.levers import RUNNING, Lever
 from accel.budget.spending import Reading
-from accel.budget.state import Moved, State
+from accel.budget.state import State, StateConflict
 
 from . import notices
 from .cloud import Cloud
@@ -29,7 +29,7 @@ BUCKET = "BUCKET"
 ATTEMPTS = 3
 
 
-class Unfinished(Exception):
+class UnfinishedStop(Exception):
     """The stop is not through: the message is delivered again for a day, at the latest after ten minutes, and the
     budget's next message goes on after that."""
 
@@ -49,7 +49,8 @@ def reading(key: str, data: dict[str, Any]) -> Reading:
 
 
 def handler(event: Any) -> None:
-    """A CloudEvent with a message of Pub/Sub. Raises Unfinished, and what the cloud refuses, so that it comes again."""
+    """A CloudEvent with a message of Pub/Sub. Raises UnfinishedStop, and what the cloud refuses, so that it comes
+    again."""
     message = event.data["message"]
     data, named = json.loads(base64.b64decode(message["data"])), message.get("attributes", {}).get("budgetId")
     cloud = Cloud()
@@ -64,7 +65,7 @@ def handler(event: Any) -> None:
     if (last := before.get(budget.key)) and read.period < last.reading.period:
         print(f"accel: {budget.key}: the period since {read.period} is over")  # noqa: T201
         return
-    now, lines = notices.crossed(last, read, data)
+    now, lines = notices.next_notices(last, read, data)
     pulled = levers(plan, cloud)
     outcome = _looked(plan, [read], pulled, store)
     for text in (*outcome.done, *(f"failed: {each}" for each in outcome.failures)):
@@ -72,7 +73,7 @@ def handler(event: Any) -> None:
     notices.chat(cloud, budget, read, lines, outcome)
     notices.save(cloud, store.bucket, {**before, budget.key: now})
     if left := [*outcome.failures, *_unfinished(outcome.state, pulled)]:
-        raise Unfinished("; ".join(left))
+        raise UnfinishedStop("; ".join(left))
 
 
 def _unfinished(state: State, pulled: list[Lever]) -> list[str]:
@@ -91,7 +92,7 @@ def _looked(plan: Plan, readings: list[Reading], pulled: list[Lever], store: Buc
     for attempt in range(ATTEMPTS):
         try:
             return acting.look(plan.limits, readings, pulled, store, time.time())
-        except Moved:
+        except StateConflict:
             if attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any
 
-from accel.budget.levers import FOREIGN, Change, Lever, LeverFailed
+from accel.budget.levers import FOREIGN, Change, Lever, LeverError
 
-from .cloud import MERGE_PATCH, CallRefused, Cloud, NotThere, Unmet, part
+from .cloud import MERGE_PATCH, CallError, Cloud, NotThere, Unmet, part
 from .plan import Plan, PlannedCluster
 
 _OFF: dict[str, Any] = {"enabled": False}
@@ -94,7 +94,7 @@ class Pools:
     def pull(self, change: Change) -> None:
         pool = self._pool(change.name)
         if change.after == _OFF and (nodes := self._nodes(pool)):
-            raise LeverFailed(f"node pool {_short(change.name)}: nodes have come meanwhile ({nodes})")
+            raise LeverError(f"node pool {_short(change.name)}: nodes have come meanwhile ({nodes})")
         if not _same(pool.get("autoscaling", _OFF), change.after):
             self._set(change.name, change.after)
 
@@ -227,11 +227,11 @@ class TpuRequests:
             return f"TPU request {short} {FOREIGN}"
         if found := self._found(change.name):
             if found.get("state", {}).get("state") == "DELETING":
-                raise LeverFailed(f"TPU request {short} is still being deleted")
+                raise LeverError(f"TPU request {short} is still being deleted")
             return None
         try:
             self._cloud.call("POST", "tpu", f"v2/{at}", change.before, queuedResourceId=short)
-        except CallRefused as refused:
+        except CallError as refused:
             if refused.status != _INVALID:
                 raise
             # As one that was valid until a time which is past.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from accel.budget.acting import Outcome
-from accel.budget.levers import LeverFailed
+from accel.budget.levers import LeverError
 from accel.budget.spending import Reading
 
 from .cloud import Cloud, NotThere, part
@@ -19,7 +19,7 @@ TOLD = f"{FOLDER}/told.json"
 
 
 @dataclass(frozen=True)
-class Reported:
+class NoticeState:
     """Of one budget: the last reading, and the highest thresholds that its chat was told of in that period."""
 
     reading: Reading
@@ -27,30 +27,32 @@ class Reported:
     forecast: float = 0.0
 
 
-def load(cloud: Cloud, bucket: str) -> dict[str, Reported]:
+def load(cloud: Cloud, bucket: str) -> dict[str, NoticeState]:
     """By the author's keys; none where no message has come yet."""
     try:
         data, _ = cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(TOLD)}", alt="media")
     except NotThere:
         return {}
     found: dict[str, dict[str, Any]] = json.loads(data)
-    return {key: Reported(Reading(**each["reading"]), each["actual"], each["forecast"]) for key, each in found.items()}
+    return {
+        key: NoticeState(Reading(**each["reading"]), each["actual"], each["forecast"]) for key, each in found.items()
+    }
 
 
-def save(cloud: Cloud, bucket: str, told: dict[str, Reported]) -> None:
+def save(cloud: Cloud, bucket: str, told: dict[str, NoticeState]) -> None:
     """Replaces it whole: messages come one at a time, and the last one counts."""
     data = json.dumps({key: asdict(each) for key, each in told.items()}, sort_keys=True).encode()
     cloud.send("POST", "storage-upload", f"b/{part(bucket)}/o", data, uploadType="media", name=TOLD)
 
 
-def crossed(before: Reported | None, reading: Reading, data: dict[str, Any]) -> tuple[Reported, list[str]]:
+def next_notices(before: NoticeState | None, reading: Reading, data: dict[str, Any]) -> tuple[NoticeState, list[str]]:
     """What is to be remembered after a message, and which thresholds it is the first to say."""
-    old = before if before and before.reading.period == reading.period else Reported(reading)
+    old = before if before and before.reading.period == reading.period else NoticeState(reading)
     actual = max(old.actual, float(data.get("alertThresholdExceeded", 0)))
     forecast = max(old.forecast, float(data.get("forecastThresholdExceeded", 0)))
     lines = [f"over {actual:.0%} of the amount"] if actual > old.actual else []
     lines += [f"expected to come over {forecast:.0%} of the amount"] if forecast > old.forecast else []
-    return Reported(reading, actual, forecast), lines
+    return NoticeState(reading, actual, forecast), lines
 
 
 def chat(cloud: Cloud, budget: PlannedBudget, reading: Reading, lines: list[str], outcome: Outcome) -> None:
@@ -66,6 +68,6 @@ def chat(cloud: Cloud, budget: PlannedBudget, reading: Reading, lines: list[str]
         # Source: https://developers.google.com/workspace/chat/quickstart/webhooks
         body, kind = json.dumps({"text": text}).encode(), {"Content-Type": "application/json; charset=UTF-8"}
         urllib.request.urlopen(urllib.request.Request(address, body, kind), timeout=10).close()  # noqa: S310
-    except (LeverFailed, OSError, ValueError) as error:
+    except (LeverError, OSError, ValueError) as error:
         # Its text may have the address, which is a secret.
         print(f"accel: the chat was not told: {type(error).__name__}")  # noqa: T201

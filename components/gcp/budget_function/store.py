@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 
 from accel.budget import state as states
-from accel.budget.state import Moved, State
+from accel.budget.state import State, StateConflict
 
 from . import plan as plans
 from .cloud import GENERATION, Cloud, NotThere, Unmet, part
@@ -25,7 +25,7 @@ class BucketStore:
         self._cloud, self.bucket = cloud, bucket
 
     def plan(self) -> plans.Plan:
-        """What the stack has. Raises CallRefused."""
+        """What the stack has. Raises CallError."""
         return plans.of_json(self._read(plans.PLAN)[0])
 
     def load(self) -> tuple[State, str]:
@@ -51,7 +51,7 @@ class BucketStore:
                 there, generation = self._read(plans.STOP)
                 if there == data:
                     return generation
-            raise Moved(f"gs://{self.bucket}/{plans.STOP}: somebody else has changed it") from unmet
+            raise StateConflict(f"gs://{self.bucket}/{plans.STOP}: somebody else has changed it") from unmet
 
     def _read(self, name: str) -> tuple[bytes, str]:
         at = f"b/{part(self.bucket)}/o/{part(name)}"

@@ -25,7 +25,7 @@ TIMEOUT_S = 30
 LONGEST_PAUSE_S = 15.0
 
 
-class Refused(Exception):
+class CallError(Exception):
     """A call that was answered with an error, or with nothing for as long as it may take (status 0)."""
 
     def __init__(self, doing: str, status: int, text: str) -> None:
@@ -47,7 +47,7 @@ class Cloud:
         """A value, None where there is none."""
         try:
             return self._ask(self._local, "GET", self._metadata + path, None, _FLAVOR, attempts)[0].decode()
-        except Refused as refused:
+        except CallError as refused:
             if refused.status == 404:
                 return None
             raise
@@ -66,7 +66,7 @@ class Cloud:
         url = f"{self._metadata}instance/guest-attributes/accel/{key}"
         try:
             self._ask(self._local, "PUT", url, text.encode(), _FLAVOR, 2)
-        except Refused as refused:
+        except CallError as refused:
             print(f"accel: {refused}", flush=True)  # noqa: T201
 
     def token(self) -> str:
@@ -81,13 +81,13 @@ class Cloud:
     def call(
         self, method: str, url: str, body: Any = None, *, attempts: int = 6, kind: str = "application/json"
     ) -> bytes:
-        """The answer of an API. Repeated while it may pass. Raises Refused."""
+        """The answer of an API. Repeated while it may pass. Raises CallError."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         for again in (False, True):
             headers = {"Authorization": f"Bearer {self.token()}", "Content-Type": kind}
             try:
                 return self._ask(self._far, method, url, data, headers, attempts)[0]
-            except Refused as refused:
+            except CallError as refused:
                 if refused.status != 401 or again:
                     raise
                 self._token = ("", 0.0)
@@ -97,7 +97,7 @@ class Cloud:
         """An object's bytes, None where there is none."""
         try:
             return self.call("GET", f"{_root('storage')}storage/v1/b/{_part(bucket)}/o/{_part(name)}?alt=media")
-        except Refused as refused:
+        except CallError as refused:
             if refused.status == 404:
                 return None
             raise
@@ -109,7 +109,7 @@ class Cloud:
         url = f"{_root('storage')}upload/storage/v1/b/{_part(bucket)}/o?{urlencode(query)}"
         try:
             self.call("POST", url, data, attempts=10, kind=kind)
-        except Refused as refused:
+        except CallError as refused:
             if refused.status == 412:
                 return False
             raise
@@ -140,11 +140,11 @@ class Cloud:
         try:
             answer = json.loads(self.call("GET", f"{_root('secretmanager')}v1/{quote(version)}:access"))
             return base64.b64decode(answer["payload"]["data"], validate=True).decode()
-        except Refused as refused:
-            raise Refused(doing, refused.status, "it cannot be read; the machine's account needs the role") from None
+        except CallError as refused:
+            raise CallError(doing, refused.status, "it cannot be read; the machine's account needs the role") from None
         except (KeyError, TypeError, ValueError, binascii.Error):
             # Whatever was answered is perhaps the secret: it is not shown, nor is what Python says of it.
-            raise Refused(doing, 0, "the answer holds no text") from None
+            raise CallError(doing, 0, "the answer holds no text") from None
 
     def _ask(
         self,
@@ -156,9 +156,9 @@ class Cloud:
         attempts: int,
         timeout_s: float = TIMEOUT_S,
     ) -> tuple[bytes, dict[str, str]]:
-        """Body and headers (in lower case) of an answer. Raises Refused."""
+        """Body and headers (in lower case) of an answer. Raises CallError."""
         doing = f"{method} {url.partition('?')[0]}"
-        refused = Refused(doing, 0, "was not tried")
+        refused = CallError(doing, 0, "was not tried")
         for attempt in range(attempts):
             if attempt:
                 longest = min(0.5 * 2**attempt, LONGEST_PAUSE_S)
@@ -168,11 +168,11 @@ class Cloud:
                 with opener.open(request, timeout=timeout_s) as answer:
                     return answer.read(), {name.lower(): value for name, value in answer.headers.items()}
             except urllib.error.HTTPError as error:
-                refused = Refused(doing, error.code, _told(error))
+                refused = CallError(doing, error.code, _told(error))
                 if error.code not in PASSING:
                     raise refused from None
             except (OSError, ValueError, urllib.error.URLError) as error:
-                refused = Refused(doing, 0, str(error) or type(error).__name__)
+                refused = CallError(doing, 0, str(error) or type(error).__name__)
         raise refused
 
 

@@ -40,7 +40,7 @@ class Stop:
         return self._event.wait(seconds)
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How a command ended: `exit_code` as a shell has it, and the reason as a result has it."""
 
     exit_code: int | None
@@ -99,7 +99,7 @@ def run(
     timeout_s: int | None,
     grace_s: float,
     kill: Callable[[], None] = lambda: None,
-) -> Ended:
+) -> CommandEnd:
     """Runs the command to its end. SIGTERM goes to its process group when it is to stop, SIGKILL after `grace_s`;
     `kill` ends what no signal to the group does, a container."""
     try:
@@ -113,7 +113,7 @@ def run(
         )
     except (OSError, ValueError) as error:
         missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-        return Ended(NOT_FOUND if missing else NOT_EXECUTABLE, f"not-started: {error}")
+        return CommandEnd(NOT_FOUND if missing else NOT_EXECUTABLE, f"not-started: {error}")
     assert process.stdout is not None
     output = Output(process.stdout.fileno(), put)
     late = threading.Timer(timeout_s, stop.ask, ["timeout"]) if timeout_s is not None else None
@@ -138,7 +138,7 @@ def run(
     _signal(process, signal.SIGKILL)
     output.join()
     code = process.returncode
-    return Ended(code if code >= 0 else 128 - code, reason, output.last)
+    return CommandEnd(code if code >= 0 else 128 - code, reason, output.last)
 
 
 def _wait(process: subprocess.Popen[bytes], stop: Stop) -> None:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from .cloud import Cloud, Refused
+from .cloud import CallError, Cloud
 from .command import Stop
 
 PORT = 29500
@@ -135,7 +135,7 @@ def watch(folder: Folder, host: Host, stop: Stop) -> None:
     while not stop.sleep(folder.poll_s):
         try:
             failed = folder.failed(known)
-        except (Refused, ValueError):
+        except (CallError, ValueError):
             continue  # Cloud Storage does not answer: the next look tells
         if failed and failed.get("host") != host.index:
             stop.ask(peer_reason(failed))

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .cloud import Refused
+from .cloud import CallError
 
 LINE_MAX = 240 * 1024
 """Bytes of a line; labels and names have the rest of an entry."""
@@ -80,7 +80,7 @@ class Splitter:
 
 
 class Lines:
-    """The log of one host. `write` sends a batch to Logging and raises Refused; the file `kept` has what it does not
+    """The log of one host. `write` sends a batch to Logging and raises CallError; the file `kept` has what it does not
     take. `host` begins every insertId."""
 
     def __init__(
@@ -185,7 +185,7 @@ class Lines:
         self._tries += 1
         try:
             self._write({**self._head, "entries": entries, "partialSuccess": True})
-        except Refused as refused:
+        except CallError as refused:
             if refused.status != self._refused:
                 print(f"accel: {refused}", flush=True)  # noqa: T201
             self._refused = refused.status

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from . import command, hosts
-from .cloud import Cloud, Refused
-from .command import Ended, Stop
+from .cloud import CallError, Cloud
+from .command import CommandEnd, Stop
 from .hosts import Folder, Host, attempt_name
 from .lines import Lines
 
@@ -41,7 +41,7 @@ def main() -> int:
     try:
         host = hosts.this(cloud, job)
         return _hosted(cloud, job, host, Folder(cloud, job), stop)
-    except (Refused, ValueError, KeyError) as error:
+    except (CallError, ValueError, KeyError) as error:
         # Without the bucket, or its place in the job, no result could ever be told: better no machine than one that
         # works for nobody.
         print(f"accel: {error}", flush=True)  # noqa: T201
@@ -84,14 +84,14 @@ def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log:
     """Runs the command, and leaves the result, whatever happens here."""
     log.say(f"host {host.index} of {job['hosts']}: {host.name}, attempt {job['attempt']}, boot {boot}")
     threading.Thread(target=_watch_preemption, args=(cloud, stop), daemon=True).start()
-    ended = Ended(None, "not-started: the agent failed, see the machine's serial console")
+    ended = CommandEnd(None, "not-started: the agent failed, see the machine's serial console")
     started: list[str] = []
     try:
         ended = _ran(cloud, job, host, folder, log, stop, started)
     except Unready as unready:
-        ended = Ended(None, str(unready))
-    except Refused as refused:
-        ended = Ended(None, f"not-started: {refused}")
+        ended = CommandEnd(None, str(unready))
+    except CallError as refused:
+        ended = CommandEnd(None, f"not-started: {refused}")
     finally:
         if ended.reason != "exited":
             log.say(f"host {host.index} ended: {ended.reason}", "ERROR")
@@ -112,8 +112,8 @@ def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log:
 
 def _ran(
     cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log: Lines, stop: Stop, started: list[str]
-) -> Ended:
-    """From a booted machine to the command's end. Raises Unready and Refused where it does not come to start."""
+) -> CommandEnd:
+    """From a booted machine to the command's end. Raises Unready and CallError where it does not come to start."""
     if job["gpus"]:
         _driver(job, stop)
     addresses = [host.ip]
@@ -134,9 +134,9 @@ def _ran(
     started.append(command.now())
     ended = command.run(ready.command, ready.env, log.put, stop, job["timeout_s"], job["grace_s"], ready.kill)
     if job["image"] and ended.exit_code == DAEMON and ended.last.startswith("docker: "):
-        return Ended(None, f"not-started: {ended.last[:400]}")
+        return CommandEnd(None, f"not-started: {ended.last[:400]}")
     if ended.reason == "exited" and ended.exit_code and cloud.metadata("instance/preempted", attempts=2) == "TRUE":
-        return Ended(ended.exit_code, "preempted")
+        return CommandEnd(ended.exit_code, "preempted")
     return ended
 
 
@@ -163,7 +163,7 @@ def _watch_preemption(cloud: Cloud, stop: Stop) -> None:
     while not stop.requested:
         try:
             taken, etag = cloud.preempted(etag, 60)
-        except Refused:
+        except CallError:
             stop.sleep(5.0)
             continue
         if taken:
@@ -186,7 +186,7 @@ def _all_over(job: dict[str, Any], folder: Folder) -> None:
                 return
             if now and not failed:
                 failed, until = True, min(until, time.monotonic() + leave_s)
-        except (Refused, ValueError) as error:
+        except (CallError, ValueError) as error:
             print(f"accel: {error}", flush=True)  # noqa: T201
         time.sleep(folder.poll_s)
 
@@ -197,7 +197,7 @@ def _release(cloud: Cloud, job: dict[str, Any]) -> list[str]:
     for call in job["release"]:
         try:
             cloud.call(call["method"], call["url"], attempts=10)
-        except Refused as refused:
+        except CallError as refused:
             if refused.status != 404:
                 said.append(f"the machines are not released, and cost money until a client removes them: {refused}")
     return said
@@ -210,7 +210,7 @@ def _flush(folder: Folder, log: Lines, host: Host, boot: int, patience_s: float)
     name = f"log-{host.index}.txt" if boot == 1 else f"log-{host.index}-{boot}.txt"
     try:
         folder.keep(name, left)
-    except Refused as refused:
+    except CallError as refused:
         print(f"accel: {refused}", flush=True)  # noqa: T201
 
 

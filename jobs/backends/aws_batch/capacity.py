@@ -33,7 +33,7 @@ def check(job: Job, size: Size, target: AwsBatchTarget, diagnostics: Diagnostics
     """Whether the target's queue can run the job as it asks: size, accelerator, Spot and disk."""
     _spot(job, target, diagnostics)
     _disk(job, target, diagnostics)
-    machines, unknown = aws_types.sorted_out(_types(target.environments))
+    machines, unknown = aws_types.resolve_machines(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
     held = fit.holding_of(_types(wide), size)
     _size(target, size, unknown, diagnostics)
@@ -70,7 +70,7 @@ def _disk(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
 def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], diagnostics: Diagnostics) -> None:
     region = target.region
     places = [fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
-    diagnostics.add(fit.placed(size, places), FIELDS)
+    diagnostics.add(fit.placement(size, places), FIELDS)
     if unknown and not holding(fit.startable(places), *size).fits:
         diagnostics.warning(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 
@@ -126,7 +126,7 @@ def _one_type(wanted: str, target: AwsBatchTarget) -> str:
 
 def _has_only(wanted: str, name: str) -> bool:
     """Whether an instance type or family has this accelerator and no other."""
-    return {machine.accelerator for machine in aws_types.sorted_out((name,))[0]} == {wanted}
+    return {machine.accelerator for machine in aws_types.resolve_machines((name,))[0]} == {wanted}
 
 
 def _listed(items: Sequence[str]) -> str:

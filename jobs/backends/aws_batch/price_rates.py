@@ -6,7 +6,7 @@ from accel.catalog import Machine
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws.fit import Size, holding_of
-from accel.rules.aws.types import sorted_out
+from accel.rules.aws.types import resolve_machines
 
 from ...model.job import Job
 from . import definition
@@ -52,4 +52,4 @@ def demand(job: Job, target: AwsBatchTarget) -> Demand:
 def _place(environment: AwsBatchEnvironment, size: Size) -> EnvironmentPlace:
     types = tuple(environment.instance_types) if environment.max_vcpus >= size.vcpus else ()
     held = holding_of(types, size)
-    return EnvironmentPlace(environment.name, environment.capacity, held.fits or held.tight, sorted_out(types)[1])
+    return EnvironmentPlace(environment.name, environment.capacity, held.fits or held.tight, resolve_machines(types)[1])

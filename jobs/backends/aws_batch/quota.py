@@ -18,7 +18,7 @@ from accel.catalog.quotas import Quota, quota_for
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import part, parts
-from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
+from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, cached_limits
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.rules.aws import types
@@ -78,7 +78,7 @@ def limits(
         return {code: read(asked, code) for code in missing}
 
     identity = "\n".join([region, *(os.environ.get(name, "") for name in _IDENTITY)])
-    return remembered(identity, codes, ask, max_age_s=max_age_s, now=now)
+    return cached_limits(identity, codes, ask, max_age_s=max_age_s, now=now)
 
 
 @dataclass(frozen=True)

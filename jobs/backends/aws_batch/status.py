@@ -72,7 +72,7 @@ def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
     return found[0]
 
 
-def listed(
+def list_jobs(
     clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
     """The jobs of a queue, newest first, at most `limit`."""

@@ -214,7 +214,9 @@ def resubmit_request(
 def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     """Of one task Batch makes no array, and then tells it no index."""
     overrides = part(submit, "containerOverrides")
-    env = sweep_tasks.narrowed({each["name"]: each["value"] for each in parts(overrides, "environment")}, tasks, ref)
+    env = sweep_tasks.narrow_environment(
+        {each["name"]: each["value"] for each in parts(overrides, "environment")}, tasks, ref
+    )
     submit.pop("arrayProperties", None)
     if len(tasks) > 1:
         submit["arrayProperties"] = {"size": len(tasks)}

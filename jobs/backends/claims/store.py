@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 
-from accel.clouds.conditional_store import Changed, Fields, FieldStore, Record
+from accel.clouds.conditional_store import Fields, FieldStore, Record, WriteConflict
 from accel.contract import claims as columns
 
 from .claim import Claim, claim_of
@@ -43,12 +43,12 @@ class StoreClaims:
 
     def put(self, claim: Claim) -> None:
         """Create the record."""
-        with suppress(Changed):
+        with suppress(WriteConflict):
             self._store.create(claim.key, self._fields(claim))
 
     def take_over(self, seen: Claim, claim: Claim) -> None:
         """Replace the whole record."""
-        with suppress(Changed):
+        with suppress(WriteConflict):
             self._store.replace(claim.key, self._seen(seen), self._fields(claim), same=_FREE)
 
     def finish(self, claim: Claim, job_id: str) -> None:
@@ -61,11 +61,11 @@ class StoreClaims:
 
     def forget(self, claim: Claim) -> None:
         """Delete the record."""
-        with suppress(Changed):
+        with suppress(WriteConflict):
             self._store.delete(claim.key, self._seen(claim), same=_OWNED)
 
     def _update(self, claim: Claim, fields: Fields) -> None:
-        with suppress(Changed):
+        with suppress(WriteConflict):
             self._store.update(claim.key, self._seen(claim), fields, same=_OWNED)
 
     def _seen(self, claim: Claim) -> Record[Fields]:

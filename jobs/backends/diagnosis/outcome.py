@@ -26,7 +26,7 @@ SECONDARY = re.compile(
 
 
 @dataclass(frozen=True)
-class Ended:
+class FailedAttempt:
     """A failed attempt: its exit code, the end of its log (None: not read), and what it had asked for."""
 
     exit_code: int | None
@@ -83,7 +83,7 @@ WORDS = (
 )
 
 
-def program_failure(facts: Facts, ended: Ended, more: Iterable[str] = ()) -> Explanation | None:
+def program_failure(facts: Facts, ended: FailedAttempt, more: Iterable[str] = ()) -> Explanation | None:
     """Return why the command failed, as far as it says so itself; None where there is no exit code. `more`: evidence
     that belongs to its last lines."""
     code = ended.exit_code

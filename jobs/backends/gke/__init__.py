@@ -8,7 +8,18 @@ from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
 
 from ...model.job import Job
-from ..base import Attempt, Explanation, JobRef, LogLine, Places, PlatformBackend, RateLimited, Request, Status, Streams
+from ..base import (
+    Attempt,
+    Explanation,
+    JobRef,
+    LogLine,
+    Places,
+    PlatformBackend,
+    RateLimitedBackend,
+    Request,
+    Status,
+    Streams,
+)
 from ..free_gpus import Free
 from ..google_budget_gate import refuse
 from ..tasks import TaskStatus
@@ -25,7 +36,7 @@ SUBMITS_PER_S = 49
 """No page gives a limit of GKE's own; an API server makes those wait that come too fast."""
 
 
-class GkeBackend(RateLimited, PlatformBackend[GkeTarget, Scope, Timing]):
+class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
     """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Exec, FreeGpus and Explain.
 
     A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.

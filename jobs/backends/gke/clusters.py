@@ -48,7 +48,7 @@ class Clusters:
         copy = _copy(self.scope)
         places, known = endpoint_trust.of(path_of(self.scope)), _kept(copy)
         if self._target is not None:
-            return self._made(self._named(named_by(self._target), places, known, copy))
+            return self._made(self._named(target_place(self._target), places, known, copy))
         if places:
             return self._made(places[0])
         if known is None:
@@ -138,7 +138,7 @@ def path_of(scope: Scope) -> str:
     return f"projects/{scope.project}/locations/{scope.location}/clusters/{scope.cluster}"
 
 
-def named_by(target: GkeTarget) -> Place:
+def target_place(target: GkeTarget) -> Place:
     """Where a target says that its cluster is. Raises BadInput."""
     return Place(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
 

@@ -111,7 +111,7 @@ def _preempted(facts: GkeFacts) -> Explanation | None:
 
 
 def _program(facts: GkeFacts) -> Explanation | None:
-    ended = outcome.Ended(facts.status.exit_code, facts.lines, facts.gpus, memory_mib=facts.memory_mib)
+    ended = outcome.FailedAttempt(facts.status.exit_code, facts.lines, facts.gpus, memory_mib=facts.memory_mib)
     return outcome.program_failure(facts, ended, facts.place)
 
 

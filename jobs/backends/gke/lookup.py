@@ -13,7 +13,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 from ..base import JobRef
 from . import labels
 from .labels import Scope
-from .retries import lost_exits
+from .retries import lost_exit_codes
 
 POD_SAMPLE = 500
 """Pods of one job that are looked at: of an array its state counts them all."""
@@ -149,7 +149,7 @@ def is_lost(pod: Mapping[str, Any]) -> bool:
         return False
     if condition(pod, "DisruptionTarget") is not None:
         return True
-    told = lost_exits("activeDeadlineSeconds" in part(pod, "spec"))
+    told = lost_exit_codes("activeDeadlineSeconds" in part(pod, "spec"))
     return part(state(pod), "terminated").get("exitCode") in told and "deletionTimestamp" not in part(pod, "metadata")
 
 

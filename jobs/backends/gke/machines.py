@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accel.catalog import AmbiguousName, NotOffered, UnknownName, accelerator
+from accel.catalog import AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.tpu import NoSuchSlice, Slice, forms
 from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
 from accel.diagnostics.collector import Diagnostics
@@ -114,7 +114,7 @@ def _slice(job: Job, diagnostics: Diagnostics) -> Slice | None:
 def _is_gpu(kind: str) -> bool:
     try:
         return not accelerator(kind).is_tpu
-    except (UnknownName, AmbiguousName, NotOffered):
+    except (UnknownName, AmbiguousName, UnavailableName):
         return False
 
 
@@ -163,7 +163,7 @@ def _kind(job: Job, found: Slice | None) -> Requirement[GkePool]:
         )
     try:
         label = accelerator(kind).gke_label
-    except (UnknownName, AmbiguousName, NotOffered) as error:
+    except (UnknownName, AmbiguousName, UnavailableName) as error:
         said = str(error)
         return Requirement(
             "accelerator.type", lambda pool: False, lambda pools: f"{said}; the pools have {_offered(pools)}"
@@ -211,7 +211,7 @@ def _offered(pools: Sequence[GkePool]) -> str:
 
 def _accelerator(pool: GkePool) -> str:
     if pool.tpu_accelerator:
-        return f"{pool.tpu_accelerator} {pool.tpu_topology} ({jobs.made_of(pool.hosts, pool.tpu_chips)})"
+        return f"{pool.tpu_accelerator} {pool.tpu_topology} ({jobs.hosts_text(pool.hosts, pool.tpu_chips)})"
     return pool.accelerator or "none"
 
 

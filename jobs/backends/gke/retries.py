@@ -24,7 +24,7 @@ from .labels import CONTAINER
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
 
-def lost_exits(timed: bool) -> list[int]:
+def lost_exit_codes(timed: bool) -> list[int]:
     """Exit codes of a lost pod, `timed` where it ends after some time."""
     return [exit_codes.BAD_NODE] if timed else list(exit_codes.LOST)
 
@@ -65,7 +65,7 @@ def of_jobset(failures: int | None, lost: int | None, *, timed: bool = False) ->
 
 def _lost(action: Action, endless: bool, timed: bool) -> list[dict[str, Any]]:
     taken = {"action": action, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    codes = [code for code in lost_exits(timed) if not (endless and code == exit_codes.BAD_NODE)]
+    codes = [code for code in lost_exit_codes(timed) if not (endless and code == exit_codes.BAD_NODE)]
     return [taken, _exits(action, "In", codes)] if codes else [taken]
 
 

@@ -55,7 +55,7 @@ def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Sta
     return {wanted[each.name]: status_of(wanted[each.name], each, whole=False) for each in seen}
 
 
-def listed(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
+def list_jobs(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
     """The namespace's jobs, newest first, at most `limit`."""
     seen = [status_of(scope.ref(each.name), each, whole=False) for each in _all(api, scope, progress)]
     seen.sort(key=lambda each: each.created or datetime.min.replace(tzinfo=UTC), reverse=True)

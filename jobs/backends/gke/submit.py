@@ -163,7 +163,7 @@ def _narrow(made: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     container: dict[str, Any] = main(parts(part(spec, "template", "spec"), "containers"))
     env: list[dict[str, Any]] = container.get("env", [])
     told = {each["name"]: str(each["value"]) for each in env if "value" in each}
-    changed = sweep_tasks.narrowed(told, tasks, ref)
+    changed = sweep_tasks.narrow_environment(told, tasks, ref)
     rest = [each for each in env if each["name"] not in changed]
     container["env"] = sorted(
         [*rest, *({"name": name, "value": changed[name]} for name in changed)], key=lambda each: str(each["name"])

@@ -18,7 +18,7 @@ from ..diagnosis.engine import LazyFacts, Rule, diagnose, match, newest, row, wi
 from . import logs
 from .labels import Scope
 from .lookup import KEPT, BatchJob, Task, look
-from .status import decided, gpus, moved, seen_tasks, status_of
+from .status import deciding_task, gpus, representative_tasks, state_time, status_of
 
 _LOGS = "logging.logEntries.list"
 
@@ -48,7 +48,7 @@ class BatchFacts(LazyFacts):
             case "event":
                 return [event.text for event in reversed(self.job.events)]
             case "event-since-start":
-                start = moved(self.job, "RUNNING", oldest=True)
+                start = state_time(self.job, "RUNNING", oldest=True)
                 after = [event for event in self.job.events if start and event.at and event.at > start]
                 return [event.text for event in reversed(after)]
             case "agent":
@@ -66,7 +66,7 @@ class BatchFacts(LazyFacts):
     @cached_property
     def tasks(self) -> list[Task]:
         """Those that tell how the job goes."""
-        return self.read("batch.tasks.list", lambda: seen_tasks(self.google, self.scope, self.job)) or []
+        return self.read("batch.tasks.list", lambda: representative_tasks(self.google, self.scope, self.job)) or []
 
     @cached_property
     def status(self) -> Status:
@@ -76,7 +76,7 @@ class BatchFacts(LazyFacts):
     @cached_property
     def task(self) -> Task | None:
         """The one that decided how the job ended."""
-        return decided(self.job, self.tasks)
+        return deciding_task(self.job, self.tasks)
 
     @cached_property
     def agent(self) -> list[str]:
@@ -92,7 +92,7 @@ class BatchFacts(LazyFacts):
         if self.job.logs_path:
             return None
         index = self.task.index if self.task is not None and self.job.several else None
-        entries = self.read(_LOGS, lambda: logs.printed(self.google, self.scope, self.job, index, outcome.TAIL))
+        entries = self.read(_LOGS, lambda: logs.newest_lines(self.google, self.scope, self.job, index, outcome.TAIL))
         return None if entries is None else tuple(line for text in entries for line in text.splitlines())
 
     @property
@@ -360,7 +360,7 @@ def _program(facts: BatchFacts) -> Explanation | None:
     code = facts.status.exit_code
     if code is None or code >= OWN:
         return None
-    return outcome.program_failure(facts, outcome.Ended(code, facts.lines, facts.gpus), facts.place)
+    return outcome.program_failure(facts, outcome.FailedAttempt(code, facts.lines, facts.gpus), facts.place)
 
 
 RULES: dict[Phase, tuple[Rule[BatchFacts], ...]] = {

@@ -19,7 +19,7 @@ from ..google_logging import Entry, Tail, log_lines, moment, newest
 from . import labels
 from .labels import Scope
 from .lookup import BatchJob, look
-from .status import found_at, moved, phase
+from .status import job_time, phase, state_time
 
 TASKS, AGENT = "batch_task_logs", "batch_agent_logs"
 SKEW = timedelta(days=1)
@@ -52,7 +52,7 @@ def agent(google: Google, scope: Scope, job: BatchJob, count: int) -> list[str]:
     return _newest(google, scope, job, query(scope, job.uid, AGENT), count)
 
 
-def printed(google: Google, scope: Scope, job: BatchJob, task: int | None, count: int) -> list[str]:
+def newest_lines(google: Google, scope: Scope, job: BatchJob, task: int | None, count: int) -> list[str]:
     """The newest lines of a task, or of all, the oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, TASKS, task), count)
 
@@ -81,7 +81,7 @@ def text(entry: Entry) -> str:
 
 def created_at(job: BatchJob) -> datetime:
     """When the job was."""
-    return found_at(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
+    return job_time(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
 
 
 def _stopped(google: Google, scope: Scope, job: BatchJob) -> Callable[[], datetime | None]:
@@ -89,7 +89,7 @@ def _stopped(google: Google, scope: Scope, job: BatchJob) -> Callable[[], dateti
         now = look(google, scope, job.name)
         if not phase(now).ended:
             return None
-        return moved(now, now.state) or found_at(now, "updateTime") or datetime.now(UTC)
+        return state_time(now, now.state) or job_time(now, "updateTime") or datetime.now(UTC)
 
     return stopped
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, part
 from accel.contract import variables
 from accel.diagnostics.errors import NotFound
 
@@ -178,7 +178,7 @@ def is_job(answer: Mapping[str, Any], name: str) -> bool:
 
 
 def _not_of_batch(what: str) -> NoReturn:
-    raise Garbled(f"batch: what was answered is not {what}", REACH)
+    raise GarbledAnswer(f"batch: what was answered is not {what}", REACH)
 
 
 def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:

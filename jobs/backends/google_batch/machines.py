@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from accel.catalog import Machine, accelerator
-from accel.catalog.attached import n1
 from accel.catalog.gke_machines import boot_disks, node_machine, series
+from accel.catalog.gpu_attachments import n1
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding

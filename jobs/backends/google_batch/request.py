@@ -27,7 +27,7 @@ from .machines import BatchChoice, choose, field_name
 MIB_A_GIB = 1024
 MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
 _OWN_LABELS = 5
-"""marks.labelled adds so many."""
+"""labels.add_labels adds so many."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
     run_checks(JOB, PLACED, draft, choice, diagnostics)
     if choice is None or diagnostics.errors:
         raise diagnostics.refusal()
-    batch_job = marks.labelled(_job(draft, choice), job.name, key, target_name)
+    batch_job = marks.add_labels(_job(draft, choice), job.name, key, target_name)
     diagnostics.add(jobs.size(len(json.dumps(batch_job).encode())))
     diagnostics.raise_errors()
     body = {"parent": marks.Scope(target.project, target.region).parent, "job": batch_job}
@@ -142,8 +142,8 @@ PLACED = (_gpus, _capacity)
 
 def _job(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
     job, block, target = draft.job, draft.block, draft.target
-    labels = {**target.labels, **gcp_labels.translated(job.labels)}
-    volumes = storage.mounted(job, block, scripts=runnables.scripts(job, block))
+    labels = {**target.labels, **gcp_labels.gcp_labels(job.labels)}
+    volumes = storage.mounted_volumes(job, block, scripts=runnables.scripts(job, block))
     fields: dict[str, Any] = {
         "taskGroups": [_group(draft, choice, volumes)],
         "allocationPolicy": _allocation(draft, choice, labels),
@@ -157,7 +157,7 @@ def _job(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
     return fields
 
 
-def _group(draft: Draft, choice: BatchChoice, volumes: list[storage.Mounted]) -> dict[str, Any]:
+def _group(draft: Draft, choice: BatchChoice, volumes: list[storage.MountedVolume]) -> dict[str, Any]:
     job, block = draft.job, draft.block
     spec: dict[str, Any] = {
         "runnables": runnables.build(job, block, volumes, hosts=draft.hosts),

@@ -12,7 +12,7 @@ from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch, Runnable
 from ...model.job import Job
 from . import labels, nodes
-from .storage import Mounted
+from .storage import MountedVolume
 
 READY, DONE = "nodes-ready", "nodes-done"
 """Barriers of nodes: none begins before all are there, and none goes while another still needs it. Source:
@@ -82,7 +82,7 @@ def _image(image: str | None, field: str) -> list[Finding]:
     return containers.image(image, field) + placeholders.value(field, image)
 
 
-def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bool) -> list[dict[str, Any]]:
+def build(job: Job, block: GoogleBatch, volumes: Sequence[MountedVolume], *, hosts: bool) -> list[dict[str, Any]]:
     """The runnables. `hosts`: whether tasks get the list of their VMs."""
     several = job.nodes > 1
     binds = [each.bind for each in volumes]
@@ -92,7 +92,7 @@ def build(job: Job, block: GoogleBatch, volumes: Sequence[Mounted], *, hosts: bo
         binds += [f"{folder}:{folder}" for folder in nodes.SSH_FOLDERS]
     if block.runnables:
         return [_step(each, job, binds, hosts=hosts) for each in block.runnables]
-    words = sweep_tasks.command(job, runnables.expanded(job.command), labels.KIND)
+    words = sweep_tasks.command(job, runnables.expand_variables(job.command), labels.KIND)
     if job.image:
         argv = nodes.command(words) if several else words
         made = {"container": _container(job.image, argv[:1], argv[1:] or block.args, binds)}
@@ -141,7 +141,7 @@ def _step(each: Runnable, job: Job, binds: list[str], *, hosts: bool) -> dict[st
     if each.script:
         made["script"] = {"text": (nodes.script(each.script) if several else None) or each.script}
     else:
-        words = runnables.expanded([each.entrypoint, *each.command]) if each.entrypoint else []
+        words = runnables.expand_variables([each.entrypoint, *each.command]) if each.entrypoint else []
         words = nodes.command(words) if several and words else words
         made["container"] = _container(each.image or "", words[:1], words[1:] or each.command, binds)
         _options(made["container"], job, each.docker_options, hosts=hosts)

@@ -52,10 +52,10 @@ NODES = 100
 def status(google: Google, scope: Scope, ref: JobRef) -> Status:
     """The job now, with its tasks where it has one or is one of nodes. Raises NotFound."""
     job = look(google, scope, ref.id)
-    return status_of(ref, job, seen_tasks(google, scope, job))
+    return status_of(ref, job, representative_tasks(google, scope, job))
 
 
-def seen_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
+def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
     """Those that tell how the job goes: all of one, or of nodes; of an array that failed, one that did."""
     if job.state == "QUEUED":
         return []
@@ -68,7 +68,7 @@ def seen_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """The jobs now, without those that Batch does not know; many of them as `listed` has them."""
+    """The jobs now, without those that Batch does not know; many of them as `list_jobs` has them."""
     left = {ref.id: ref for ref in refs}
     found: dict[JobRef, Status] = {}
     if len(left) > FEW:
@@ -91,7 +91,7 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
         return found | {ref: seen for ref, seen in looked if seen is not None}
 
 
-def listed(
+def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
     """The region's jobs that were made here, newest first, at most `limit`. What only tasks tell is left out."""
@@ -123,7 +123,7 @@ def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) 
     now, seen = phase(job), looked or ()
     counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
     lost = [(each, event) for each in seen for event in each.failures if event.exit_code in LOST]
-    decisive = decided(job, seen)
+    decisive = deciding_task(job, seen)
     code = exit_code(job, decisive)
     return Status(
         ref=ref,
@@ -137,9 +137,9 @@ def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) 
         lost_gpu_hours=_lost_gpu_hours(job, lost),
         taken=_taken(job, code) if now is Phase.FAILED else None,
         tasks=job.counts if job.several == "task" else {},
-        created=found_at(job, "createTime"),
-        started=moved(job, "RUNNING", oldest=True),
-        stopped=(moved(job, job.state) or found_at(job, "updateTime")) if now.ended else None,
+        created=job_time(job, "createTime"),
+        started=state_time(job, "RUNNING", oldest=True),
+        stopped=(state_time(job, job.state) or job_time(job, "updateTime")) if now.ended else None,
         target=job.labels.get(labels.TARGET),
         gpus=round(gpus(job) * (job.count if job.several == "node" else 1)),
         owner=owner_of(job.labels),
@@ -154,7 +154,7 @@ def phase(job: BatchJob) -> Phase:
     return now
 
 
-def decided(job: BatchJob, seen: Sequence[Task]) -> Task | None:
+def deciding_task(job: BatchJob, seen: Sequence[Task]) -> Task | None:
     """The task that says how the job ended: the first that failed for a reason of its own, then any that failed."""
     if phase(job) is not Phase.FAILED:
         return next((each for each in seen if each.state == "SUCCEEDED"), None)
@@ -177,7 +177,7 @@ def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
     return last.exit_code if job.state == "FAILED" and last else None
 
 
-def moved(job: BatchJob, state: str, *, oldest: bool = False) -> datetime | None:
+def state_time(job: BatchJob, state: str, *, oldest: bool = False) -> datetime | None:
     """When the job came to this state."""
     event = _last(job, state, oldest=oldest)
     return event.at if event else None
@@ -188,7 +188,7 @@ def _last(job: BatchJob, state: str, *, oldest: bool = False) -> Event | None:
     return (there[0] if oldest else there[-1]) if there else None
 
 
-def found_at(job: BatchJob, field: str) -> datetime | None:
+def job_time(job: BatchJob, field: str) -> datetime | None:
     """A time of the job's own."""
     return moment(job.body.get(field))
 
@@ -216,7 +216,7 @@ def _taken(job: BatchJob, code: int | None) -> str | None:
         return None
     if code in LOST:
         return TAKEN
-    began = moved(job, "RUNNING") is not None
+    began = state_time(job, "RUNNING") is not None
     return NO_ROOM if not began and any(STOCKOUT.search(event.text) for event in job.events) else None
 
 
@@ -253,12 +253,12 @@ _TASK_MOVED = re.compile(r"Task state is updated from \w+ to (\w+)")
 def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
     """Of the job's task, or of the first tasks of several. Raises NotFound."""
     job = look(google, scope, ref.id)
-    queued = moved(job, "SCHEDULED") or found_at(job, "createTime")
+    queued = state_time(job, "SCHEDULED") or job_time(job, "createTime")
     if job.state == "QUEUED":
-        return [Attempt(1, created=found_at(job, "createTime"))]
+        return [Attempt(1, created=job_time(job, "createTime"))]
     if job.count == 1:
         only = task(google, scope, job.name, 0)
-        return _of(only, None, found_at(job, "createTime")) if only else []
+        return _of(only, None, job_time(job, "createTime")) if only else []
     seen = sorted(list_tasks(google, scope, job.name, limit=TASKS_MAX), key=lambda each: each.index)
     return [attempt for each in seen for attempt in _of(each, each.index, queued)]
 

@@ -17,7 +17,7 @@ GCS, NFS = "gs://", "nfs://"
 
 
 @dataclass(frozen=True)
-class Mounted:
+class MountedVolume:
     """A volume of the task at `host` on the VM, seen at `path` by the job."""
 
     volume: dict[str, Any]
@@ -31,16 +31,16 @@ class Mounted:
         return f"{self.host}:{self.path}:{'ro' if self.read_only else 'rw'}"
 
 
-def mounted(job: Job, block: GoogleBatch, *, scripts: bool) -> list[Mounted]:
+def mounted_volumes(job: Job, block: GoogleBatch, *, scripts: bool) -> list[MountedVolume]:
     """The job's mounts and disks. Scripts see the VM itself, so that what they use is there under its own path."""
-    found: list[Mounted] = []
+    found: list[MountedVolume] = []
     for i, mount in enumerate(job.mounts):
         host = mount.path if scripts else f"{ROOT}/mount-{i}"
-        found.append(Mounted({**_of_mount(mount), "mountPath": host}, host, mount.path, mount.read_only))
+        found.append(MountedVolume({**_of_mount(mount), "mountPath": host}, host, mount.path, mount.read_only))
     for disk in block.disks:
         host = disk.path if scripts else f"{ROOT}/{disk.name}"
         volume = {"deviceName": disk.name, "mountPath": host, "mountOptions": ["rw", "async"]}
-        found.append(Mounted(volume, host, disk.path, read_only=False))
+        found.append(MountedVolume(volume, host, disk.path, read_only=False))
     return found
 
 
@@ -71,7 +71,7 @@ def disks(block: GoogleBatch) -> list[dict[str, Any]]:
     return [{"deviceName": disk.name, "newDisk": {"sizeGb": disk.gib, "type": disk.type}} for disk in block.disks]
 
 
-def logs(block: GoogleBatch, volumes: list[Mounted]) -> dict[str, Any]:
+def logs(block: GoogleBatch, volumes: list[MountedVolume]) -> dict[str, Any]:
     """The logs policy; a folder is the VM's, not the container's."""
     if block.logs_path is None:
         return {"destination": "CLOUD_LOGGING"}

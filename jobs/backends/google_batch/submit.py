@@ -15,8 +15,8 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import REACH, Garbled, entries, mapping
-from accel.clouds.timeouts import pause, tried
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping
+from accel.clouds.timeouts import pause, with_retries
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
 
 from ...model import sweep_tasks
@@ -26,7 +26,7 @@ from . import labels
 from . import labels as marks
 from .labels import Scope
 from .lookup import KEPT, BatchJob, is_job, look, path_of
-from .status import found_at, phase
+from .status import job_time, phase
 
 NEW = timedelta(minutes=2)
 """A job that was made longer ago was there before: clocks differ by less."""
@@ -91,7 +91,7 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
 def _old(job: BatchJob) -> bool:
     """Whether a create that was answered made no job: for an hour Batch knows the request's id, and answers with the
     job as it is."""
-    created = found_at(job, "createTime")
+    created = job_time(job, "createTime")
     return job.state != "QUEUED" or (created is not None and datetime.now(UTC) - created > NEW)
 
 
@@ -132,7 +132,7 @@ def resubmit_request(
     if tasks is not None:
         _narrow(job["taskGroups"][0], tasks, ref)
     return Request(
-        marks.KIND, target, new, key, {"parent": scope.parent, "job": marks.labelled(job, name, key, target)}
+        marks.KIND, target, new, key, {"parent": scope.parent, "job": marks.add_labels(job, name, key, target)}
     )
 
 
@@ -143,7 +143,7 @@ def _own(labels: Any) -> dict[str, Any]:
 def _narrow(group: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     spec: dict[str, Any] = mapping(group.get("taskSpec")) or {}
     environment: dict[str, Any] = mapping(spec.get("environment")) or {}
-    told = sweep_tasks.narrowed(mapping(environment.get("variables")) or {}, tasks, ref)
+    told = sweep_tasks.narrow_environment(mapping(environment.get("variables")) or {}, tasks, ref)
     group["taskSpec"] = {**spec, "environment": {**environment, "variables": dict(sorted(told.items()))}}
     most = {name: min(int(group[name]), len(tasks)) for name in ("parallelism", "taskCountPerNode") if group.get(name)}
     # Batch gives integers of 64 bits as text: https://protobuf.dev/programming-guides/json/
@@ -158,10 +158,10 @@ def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
 
     def once() -> None:
         if "name" not in google.post("batch", f"{path_of(scope, ref.id)}:cancel", request):
-            raise Garbled(f"batch: what was answered is not an operation that cancels {ref.id}", REACH)
+            raise GarbledAnswer(f"batch: what was answered is not an operation that cancels {ref.id}", REACH)
 
     try:
-        tried(google.timing, once)
+        with_retries(google.timing, once)
     except NotFound:
         raise NotFound(f"{ref}: Batch knows no such job", KEPT) from None
     except CloudRefused:

@@ -32,7 +32,7 @@ from . import tasks as local_tasks
 from .files import put_if_absent, read, read_if_there
 from .logs import lines
 from .process import presence
-from .records import Cancelled, RequestRecord, StatusRecord, Supervised
+from .records import CancelRecord, RequestRecord, StatusRecord, SupervisorRecord
 
 KIND = "local"
 GRACE_S = 30
@@ -172,7 +172,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         if self.status(ref).phase.ended:
             return
         put_if_absent(folder / "cancel.json", {"reason": reason})
-        running = read_if_there(folder / "supervisor.json", Supervised)
+        running = read_if_there(folder / "supervisor.json", SupervisorRecord)
         if running and presence(running) == "there":
             os.kill(running["pid"], 15)
 
@@ -261,9 +261,9 @@ def _supervise(folder: Path) -> None:
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    running = read_if_there(folder / "supervisor.json", Supervised)
+    running = read_if_there(folder / "supervisor.json", SupervisorRecord)
     if running is None:
-        if cancelled := read_if_there(folder / "cancel.json", Cancelled):
+        if cancelled := read_if_there(folder / "cancel.json", CancelRecord):
             return {"phase": "failed", "reason": f"cancelled before it started: {cancelled['reason']}"}
         return {
             "phase": "queued",

@@ -72,7 +72,7 @@ def _docker(facts: LocalFacts) -> Explanation | None:
 def _program(facts: LocalFacts) -> Explanation | None:
     body = facts.body
     gpus = int(body["accelerator"]["count"]) if body["accelerator"] else 0
-    ended = outcome.Ended(facts.status.exit_code, facts.output(), gpus, body["memory_mib"], body["shm_mib"])
+    ended = outcome.FailedAttempt(facts.status.exit_code, facts.output(), gpus, body["memory_mib"], body["shm_mib"])
     return outcome.program_failure(facts, ended)
 
 

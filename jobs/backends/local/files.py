@@ -14,7 +14,7 @@ from .records import Record
 
 def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
     """Whole or not at all, and only the first of several writers: link() is atomic and never replaces."""
-    draft = path.with_name(f".{path.name}.{keys.drawn()}")
+    draft = path.with_name(f".{path.name}.{keys.random_key()}")
     draft.write_text(json.dumps(value))
     try:
         os.link(draft, path)

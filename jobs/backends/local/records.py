@@ -68,7 +68,7 @@ class RequestRecord(Record):
     body: Body
 
 
-class Supervised(Record):
+class SupervisorRecord(Record):
     """supervisor.json: accel's process.identity."""
 
     pid: Count
@@ -78,7 +78,7 @@ class Supervised(Record):
     namespace: str | None
 
 
-class Cancelled(Record):
+class CancelRecord(Record):
     """cancel.json."""
 
     reason: str

@@ -21,7 +21,7 @@ _WORDS = {"exited": None, "terminated": "it was asked to stop", "timeout": "ran 
 
 def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
     """A request that runs the whole job of `ref` again, for these tasks alone."""
-    env = sweep_tasks.narrowed(request.body["env"], tasks, ref)
+    env = sweep_tasks.narrow_environment(request.body["env"], tasks, ref)
     most = request.body["parallelism"]
     parallelism = None if most is None else min(most, len(tasks))
     return replace(request, body=request.body | {"env": env, "tasks": len(tasks), "parallelism": parallelism})

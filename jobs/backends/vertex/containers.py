@@ -76,7 +76,7 @@ def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, 
         if command:
             command = nodes.command(command, node.port)
         else:
-            plain = nodes.expanded(node.port)
+            plain = nodes.rank_variables(node.port)
     env = _env(told, plain)
     if program.package:
         made: dict[str, Any] = {

@@ -19,8 +19,8 @@ from ..diagnosis.engine import LazyFacts, Rule, diagnose, newest, row, span
 from . import quota
 from .labels import Scope
 from .logs import SERVICE, query, since, text_of
-from .lookup import Job, listed, look
-from .status import STOCKOUT, TAKEN, taken
+from .lookup import Job, look, query_jobs
+from .status import STOCKOUT, TAKEN, loss_reason
 
 TAIL_LINES = 100
 SHOWN = 3
@@ -97,7 +97,7 @@ class VertexFacts(LazyFacts):
         states = " OR ".join(f'state="{state}"' for state in HOLDING)
 
         def read() -> Mapping[str, float]:
-            others = [each.spec for each in listed(self._google, self._scope, states) if each.state in HOLDING]
+            others = [each.spec for each in query_jobs(self._google, self._scope, states) if each.state in HOLDING]
             return quota.usage(others, self._scope.region)
 
         return self.read("the region's other jobs", read)
@@ -207,7 +207,7 @@ def _expired(facts: VertexFacts) -> Explanation:
 def _no_machines(facts: VertexFacts) -> Explanation | None:
     if not STOCKOUT.search(facts.job.error):
         return None
-    if taken(facts.job) == TAKEN:
+    if loss_reason(facts.job) == TAKEN:
         reason = f"its Spot machines ({facts.machines}) were taken away more often than Vertex makes up for"
         step = f"{RETRY}; spot: false asks for machines that stay"
         return facts.explanation("preempted", reason, (facts.job.error,), step)
@@ -223,7 +223,7 @@ def _program(facts: VertexFacts) -> Explanation | None:
     several = (f"replica {facts.replica}",) if len(facts.job.replicas) > 1 else ()
     retried = ("Vertex tried again up to three times, as it does for this code",) if code in TRANSIENT else ()
     gpus = int(facts.job.machine.get("acceleratorCount") or 0)
-    return outcome.program_failure(facts, outcome.Ended(code, facts.lines, gpus), (*several, *retried))
+    return outcome.program_failure(facts, outcome.FailedAttempt(code, facts.lines, gpus), (*several, *retried))
 
 
 ERRORS = (

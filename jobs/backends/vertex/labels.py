@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..google_regional import JOBS, KEY, LABEL_MAX, MAKER, NAME, SPEC, TARGET, Region, label_value, labelled
+from ..google_regional import JOBS, KEY, LABEL_MAX, MAKER, NAME, SPEC, TARGET, Region, add_labels, label_value
 
-__all__ = ["JOBS", "KEY", "LABEL_MAX", "MAKER", "NAME", "SPEC", "TARGET", "Scope", "label_value", "labelled"]
+__all__ = ["JOBS", "KEY", "LABEL_MAX", "MAKER", "NAME", "SPEC", "TARGET", "Scope", "add_labels", "label_value"]
 
 KIND = "vertex"
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, Garbled, entries, mapping, part
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, part
 from accel.diagnostics.errors import NotFound
 
 from ..base import Phase
@@ -146,11 +146,11 @@ def look(google: Google, scope: Scope, wanted: str) -> Job:
     except NotFound:
         raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     if job.number != wanted:
-        raise Garbled(f"{scope.api} {scope.jobs}/{wanted}: the answer is not the job", REACH)
+        raise GarbledAnswer(f"{scope.api} {scope.jobs}/{wanted}: the answer is not the job", REACH)
     return job
 
 
-def listed(google: Google, scope: Scope, query: str) -> Iterator[Job]:
+def query_jobs(google: Google, scope: Scope, query: str) -> Iterator[Job]:
     """The jobs of a filter, in no order that is promised. Source of filters:
     https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/list"""
     token: object = None
@@ -158,7 +158,9 @@ def listed(google: Google, scope: Scope, query: str) -> Iterator[Job]:
         page = google.get(scope.api, scope.jobs, filter=query, pageSize=PAGE, pageToken=token)
         # Without jobs it is empty; something else is not to be taken for that.
         if strange := page.keys() - {"customJobs", "nextPageToken"}:
-            raise Garbled(f"{scope.api} {scope.jobs}: the answer is no list of jobs: it has {min(strange)}", REACH)
+            raise GarbledAnswer(
+                f"{scope.api} {scope.jobs}: the answer is no list of jobs: it has {min(strange)}", REACH
+            )
         yield from (Job(mapping(each) or {}) for each in entries(page.get("customJobs")))
         token = page.get("nextPageToken") or None
         if token is None:

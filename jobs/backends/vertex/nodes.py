@@ -62,7 +62,7 @@ def environment(name: str, count: int, gpus: int) -> dict[str, str]:
     }
 
 
-def expanded(port: str) -> dict[str, str]:
+def rank_variables(port: str) -> dict[str, str]:
     """The variables of a node whose image has its own entry point, where no shell comes before it. Vertex AI puts in
     its own RANK and MASTER_ADDR, which it sets in jobs of several replicas without documenting them. Sources:
     https://github.com/Lightning-AI/pytorch-lightning/issues/13374,

@@ -159,5 +159,5 @@ def _pool(
     draft: Draft, field: str, replicas: int, choice: VertexChoice, runs: Program, disk_gib: int | None
 ) -> WorkerPool:
     disk_gb = DISK_GB + disk_gib if disk_gib else None
-    disk_type = draft.block.disk_type or vertex_machines.disk_needed(choice.machine)
+    disk_type = draft.block.disk_type or vertex_machines.boot_disk_type(choice.machine)
     return WorkerPool(field, replicas, choice, runs, disk_gb, disk_type)

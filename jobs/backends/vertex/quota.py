@@ -19,24 +19,24 @@ from accel.quota import GooglePool, google_needs
 
 from ..base import QuotaAnswer
 from ..vm import quota as project
-from ..vm.quota import Wanted
+from ..vm.quota import QuotaDemand
 
 PREEMPTIBLE = ("SPOT", "FLEX_START")
 
 
 def check(custom_job: Mapping[str, Any], where: str, region: str, timing: Timing | None = None) -> QuotaAnswer:
     """What the quotas of project `where` say of a CustomJob. One on machines that are kept for it takes none."""
-    return project.check(where, wanted(mapping(custom_job.get("jobSpec")) or {}, region), timing)
+    return project.check(where, quota_demands(mapping(custom_job.get("jobSpec")) or {}, region), timing)
 
 
-def wanted(spec: Mapping[str, Any], region: str) -> list[Wanted]:
+def quota_demands(spec: Mapping[str, Any], region: str) -> list[QuotaDemand]:
     """What a CustomJobSpec takes: accelerators, of all its pools together. CPUs are not looked at."""
     if spec.get("persistentResourceId"):
         return []
     strategy = (mapping(spec.get("scheduling")) or {}).get("strategy")
     pools = [found for each in spec.get("workerPoolSpecs", []) if (found := _pool(each, region, strategy))]
     what = " and ".join(dict.fromkeys(each.name for each in pools))
-    return [Wanted(region, what, tuple(google_needs(pools)))] if pools else []
+    return [QuotaDemand(region, what, tuple(google_needs(pools)))] if pools else []
 
 
 def _pool(pool: Mapping[str, Any], region: str, strategy: object) -> GooglePool | None:
@@ -53,7 +53,7 @@ def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
     """How much of each quota, by its key, these jobs take together."""
     found: dict[str, float] = {}
     for spec in specs:
-        for each in wanted(spec, region):
+        for each in quota_demands(spec, region):
             for need in each.needs:
                 found[need.label] = found.get(need.label, 0) + need.amount
     return found
@@ -62,7 +62,7 @@ def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
 def limits(google: Google, where: str, spec: Mapping[str, Any], region: str) -> dict[str, Limit]:
     """Those of the quotas that a job takes, by their keys, as they are now."""
     found: dict[str, Limit] = {}
-    for each in wanted(spec, region):
+    for each in quota_demands(spec, region):
         for need in each.needs:
             found[need.label] = _limit(google, where, need.quota, region)
     return found

@@ -47,12 +47,12 @@ def render(
         raise BadInputs(list(dict.fromkeys(diagnostics.errors)))
     custom_job = {
         "displayName": name,
-        "labels": {**target.labels, **gcp_labels.translated(job.labels)},
+        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
         "jobSpec": _spec(draft, plan, name),
     }
     body = {
         "parent": Scope(target.project, target.region).parent,
-        "customJob": labels.labelled(custom_job, job.name, key, target_name),
+        "customJob": labels.add_labels(custom_job, job.name, key, target_name),
     }
     return Request(KIND, target_name, name, key, body, tuple(dict.fromkeys(diagnostics.warnings)))
 

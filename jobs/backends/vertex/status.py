@@ -12,7 +12,7 @@ from ...model.owners import owner_of
 from ..base import JobRef, Phase, Status
 from . import labels
 from .labels import Scope
-from .lookup import LIVE, Job, listed, look
+from .lookup import LIVE, Job, look, query_jobs
 
 TAKEN, NO_ROOM = "its machine was taken away", "the region had no machine for it"
 STOCKOUT = re.compile(r"STOCKOUT|Resources are insufficient in region", re.IGNORECASE)
@@ -72,7 +72,7 @@ def _newest(google: Google, scope: Scope, query: str) -> Iterator[Job]:
     for span in [*SPANS, None]:
         since = "" if span is None else f"{now - span:%Y-%m-%dT%H:%M:%SZ}"
         times = [f'create_time>="{since}"'] * bool(since) + [f'create_time<"{until}"'] * bool(until)
-        found = [*listed(google, scope, " AND ".join([query, *times]))]
+        found = [*query_jobs(google, scope, " AND ".join([query, *times]))]
         yield from sorted(found, key=lambda job: job.created_ms, reverse=True)
         until = since
 
@@ -88,7 +88,7 @@ def status_of(ref: JobRef, job: Job) -> Status:
         exit_code=job.exit_code if job.phase.ended else None,
         attempts=0 if job.at("startTime") is None else None,
         lost=0 if job.at("startTime") is None else None,
-        taken=taken(job),
+        taken=loss_reason(job),
         created=job.at("createTime"),
         started=job.at("startTime"),
         stopped=job.at("endTime"),
@@ -110,7 +110,7 @@ def _reason(job: Job) -> str | None:
     return "its machines are being made ready" if job.phase is Phase.STARTING else None
 
 
-def taken(job: Job) -> str | None:
+def loss_reason(job: Job) -> str | None:
     """Of a job that failed for want of a machine: had it run on Spot machines, they were taken away. Vertex starts no
     job again by its exit code, so one that says that it lost its machine has failed."""
     if job.state == "JOB_STATE_FAILED" and job.exit_code in exit_codes.LOST:

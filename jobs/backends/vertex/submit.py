@@ -24,7 +24,7 @@ from ..claims.platform import ClaimedJob, Forgetting, Pace
 from ..google_budget_gate import refuse
 from . import labels
 from .labels import KIND, Scope
-from .lookup import ELSEWHERE, Job, listed, look, number, part
+from .lookup import ELSEWHERE, Job, look, number, part, query_jobs
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
 """Of a 429 that no waiting helps against. Sources: https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
@@ -84,7 +84,7 @@ class _Vertex:
         """By the label, and by the whole of it: the filter's language is Google's own."""
         label = self._job["labels"][labels.KEY]
         found: list[ClaimedJob] = []
-        for job in listed(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
+        for job in query_jobs(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
             if job.labels.get(labels.KEY) == label:
                 found.append(ClaimedJob(job.created_ms, job.number, str(job.labels.get(labels.SPEC, ""))))
         return found
@@ -110,7 +110,7 @@ def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Req
     sent: dict[str, Any] = {each: job.body[each] for each in SENT if each in job.body}
     sent = json.loads(json.dumps(sent).replace(job.name, name))
     own = {label: text for label, text in job.labels.items() if not label.startswith("accel-")}
-    labelled = labels.labelled({"displayName": name, **sent, "labels": own}, given, key, target)
+    labelled = labels.add_labels({"displayName": name, **sent, "labels": own}, given, key, target)
     return Request(labels.KIND, target, name, key, {"parent": scope.parent, "customJob": labelled})
 
 

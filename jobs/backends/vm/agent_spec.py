@@ -55,7 +55,7 @@ def _mount(field: str, mount: Mount, what: str) -> list[str]:
     return [f'{field}: "{shown}" has ..'] if ".." in mount.source.split("/") else []
 
 
-def unsupported(job: Job) -> list[str]:
+def unsupported_fields(job: Job) -> list[str]:
     """Fields that no machine of its own can honour."""
     faults = [*prefers(job), *sweep_tasks.together(job)]
     if job.tasks > 1:

@@ -22,7 +22,7 @@ from . import labels
 from .cloud_messages import ReportingMachines
 from .logs import logs
 from .reconciler import advance, ask, look, take_back
-from .record import MADE, PLANNED, Attempt, Record, Result, never_made
+from .record import MADE, PLANNED, Attempt, Record, Result, was_never_made
 from .records import Records
 from .shell import Shells, places
 from .state_machine import MachineState, NoCapacity
@@ -116,11 +116,11 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         timing = self._timing or Timing()
         now = self._advance(record.name)
         for turn in range(timing.attempts):
-            if now.ended or not never_made(now):
+            if now.ended or not was_never_made(now):
                 break
             pause(timing, turn)  # what a refused request leaves goes step by step
             now = self._advance(record.name)
-        return CloudRefused(now.last.reason) if never_made(now) else None
+        return CloudRefused(now.last.reason) if was_never_made(now) else None
 
     def status(self, ref: JobRef) -> Status:
         """From the record, the machines' states, and what they told. Raises NotFound."""

@@ -20,9 +20,9 @@ from .gpu.instances import Instances
 from .queues import Queues, leaves
 from .reconciler import advance
 from .record import Record
-from .records import Listed, Records
+from .records import ListedRecord, Records
 from .state_machine import Machines
-from .tpu.queued import QueuedResources
+from .tpu.queued_resources import QueuedResources
 
 PAUSE_S = 3.0
 _AT_ONCE = 8
@@ -35,7 +35,7 @@ class Reconciler:
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
-        self._ended: set[Listed] = set()
+        self._ended: set[ListedRecord] = set()
 
     def reconcile(self, google: Google, say: Say, patience_s: float) -> list[str]:
         """Do what is to be done now, and for `patience_s` what follows once machines are gone. What failed, a line

@@ -16,7 +16,7 @@ from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
-from ..google_logging import Entry, followed, listed, newest
+from ..google_logging import Entry, follow, list_entries, newest
 from . import labels as marks
 from .record import ENDED, GONE, Attempt, Record, Result
 
@@ -125,7 +125,7 @@ class _Reader:
         hosts = self.open()
         if not hosts:
             return
-        for entry in listed(self.google, str(self.record.body["project"]), self._query(hosts)):
+        for entry in list_entries(self.google, str(self.record.body["project"]), self._query(hosts)):
             if (numbered := self._numbered(entry)) is not None:
                 key, number = numbered
                 text = str(entry.get("textPayload", ""))
@@ -245,5 +245,5 @@ def _followed(
         reader.update(record, results)
         return False
 
-    yield from followed(reader.google.timing, read, over)
+    yield from follow(reader.google.timing, read, over)
     yield from reader.late(0)

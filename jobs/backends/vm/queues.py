@@ -24,7 +24,7 @@ from . import labels
 from .reconciler import advance
 from .record import ENDED, REFUSED, Attempt, Record, Result
 from .records import Records
-from .tpu.queued import QueuedResources
+from .tpu.queued_resources import QueuedResources
 
 KIND = "tpu-queue"
 UNWANTED = "the stack wants it no more"
@@ -44,26 +44,26 @@ class QueueRecords(Records):
         return {}
 
     def check(self, record: Record) -> None:
-        """Compares what the record asks for with what the stack declares. Raises NotPromised, and Replaced where the
+        """Compares what the record asks for with what the stack declares. Raises NotPromised, and StaleRecord where the
         stack has written another declaration since."""
         path = f"{buckets.QUEUES}/{record.job_name}.json"
         where, declaration = f"gs://{self.bucket}/{self._path(record.name)}", f"gs://{self.bucket}/{path}"
         try:
             data, generation = self._google.read("storage", object_path(self.bucket, path))
         except NotFound as gone:
-            raise Replaced(f"{declaration} is there no more") from gone
-        if Declared(self.bucket, record.job_name, generation).name != record.name:
-            raise Replaced(f"{declaration} was written anew")
+            raise StaleRecord(f"{declaration} is there no more") from gone
+        if DeclaredQueue(self.bucket, record.job_name, generation).name != record.name:
+            raise StaleRecord(f"{declaration} was written anew")
         if {**json.loads(data), "bucket": self.bucket} != record.body:
             raise NotPromised(f"{where}: is not what {declaration} declares; nothing is made")
 
 
-class Replaced(CloudSilent):
+class StaleRecord(CloudSilent):
     """What a record was made for is wanted no more: the next look retires it."""
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredQueue:
     """One writing of what is wanted."""
 
     bucket: str
@@ -138,13 +138,13 @@ class Queues:
             if record.job_name == key and record.ended:
                 self.records.forget(record.name)
 
-    def _declared(self, key: str = "*") -> Iterator[Declared]:
+    def _declared(self, key: str = "*") -> Iterator[DeclaredQueue]:
         glob, fields = f"{buckets.QUEUES}/{key}.json", "items(name,generation),nextPageToken"
         for item in self._google.pages("storage", f"b/{self.bucket}/o", "items", matchGlob=glob, fields=fields):
             name = str(item.get("name")).removeprefix(f"{buckets.QUEUES}/").removesuffix(".json")
-            yield Declared(self.bucket, name, str(item.get("generation")))
+            yield DeclaredQueue(self.bucket, name, str(item.get("generation")))
 
-    def _moved(self, declared: Declared, record: Record | None, say: Say) -> Record | None:
+    def _moved(self, declared: DeclaredQueue, record: Record | None, say: Say) -> Record | None:
         """The queue as far as it can be moved on now; None where it is declared no more."""
         if record is None:
             record = self._claimed(declared)
@@ -156,7 +156,7 @@ class Queues:
                 return self._retired(record, say)
         return self._advanced(record, say)
 
-    def _claimed(self, declared: Declared) -> Record | None:
+    def _claimed(self, declared: DeclaredQueue) -> Record | None:
         """The record of a writing; None where it has been replaced."""
         try:
             data, generation = self._google.read("storage", declared.path)
@@ -173,7 +173,7 @@ class Queues:
             ) from error
         return self.records.claim(record)[0]
 
-    def _generation(self, declared: Declared) -> str | None:
+    def _generation(self, declared: DeclaredQueue) -> str | None:
         try:
             return str(self._google.get("storage", declared.path).get("generation"))
         except NotFound:
@@ -208,7 +208,7 @@ class Queues:
                 for attempt in now.attempts[:-1]:
                     self._machines.remove(now, attempt)
             return now
-        except Replaced:
+        except StaleRecord:
             return record
         except NotFound:
             # Its record was forgotten meanwhile, so it had ended: nobody else removes what was made since.
@@ -221,7 +221,7 @@ def leaves(record: Record) -> bool:
     return not record.ended and record.last.state == ENDED
 
 
-def _record(declared: Declared, body: Mapping[str, Any]) -> Record:
+def _record(declared: DeclaredQueue, body: Mapping[str, Any]) -> Record:
     now, name = _now().isoformat(timespec="milliseconds"), declared.name
     return Record(
         kind=KIND,

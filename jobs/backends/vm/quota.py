@@ -13,7 +13,7 @@ from accel.catalog.quotas import Quota, standard_of
 from accel.clouds.google.api import Google
 from accel.clouds.google.quotas import infos_path, limit_of
 from accel.clouds.google.rest import part
-from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, remembered
+from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, cached_limits
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 from accel.quota import GooglePool, Need, google_needs, google_reading, google_readings
@@ -32,7 +32,7 @@ _IDENTITY = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class QuotaDemand:
     """What a job asks for in one place: a zone for TPUs, a region for GPUs."""
 
     place: str
@@ -40,29 +40,31 @@ class Wanted:
     needs: tuple[Need, ...]
 
 
-def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot: bool) -> list[Wanted]:
+def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot: bool) -> list[QuotaDemand]:
     """Slices of TPUs, in each zone."""
-    found: list[Wanted] = []
+    found: list[QuotaDemand] = []
     for zone in zones:
         pool = GooglePool(zone, zone, accelerator, chips, 1, spot, service="tpu")
-        found.append(Wanted(zone, kind, tuple(google_needs([pool]))))
+        found.append(QuotaDemand(zone, kind, tuple(google_needs([pool]))))
     return found
 
 
-def gpus(zones: Iterable[str], kind: str, attached: str | None, count: int, nodes: int, *, spot: bool) -> list[Wanted]:
+def gpus(
+    zones: Iterable[str], kind: str, attached: str | None, count: int, nodes: int, *, spot: bool
+) -> list[QuotaDemand]:
     """Machines with GPUs, in each region; none for machines without."""
     try:
         accelerator = attached or machine("gcp", kind).accelerator
     except UnknownName:
         return []
-    found: list[Wanted] = []
+    found: list[QuotaDemand] = []
     for region in dict.fromkeys(zone.rpartition("-")[0] for zone in zones) if count else ():
         pool = GooglePool(region, region, accelerator, count, nodes, spot)
-        found.append(Wanted(region, kind if nodes == 1 else f"{nodes} x {kind}", tuple(google_needs([pool]))))
+        found.append(QuotaDemand(region, kind if nodes == 1 else f"{nodes} x {kind}", tuple(google_needs([pool]))))
     return found
 
 
-def check(project: str, wanted: Iterable[Wanted], timing: Timing | None = None) -> QuotaAnswer:
+def check(project: str, wanted: Iterable[QuotaDemand], timing: Timing | None = None) -> QuotaAnswer:
     """What the quotas say of the job in each of its places. A limit that cannot be read is reported and is no error."""
     wanted = list(wanted)
     asked = _Asked(project, Google(timing or QUICK))
@@ -77,7 +79,7 @@ def check(project: str, wanted: Iterable[Wanted], timing: Timing | None = None) 
     return answer
 
 
-def _quotas(wanted: Iterable[Wanted]) -> dict[str, tuple[Quota, str]]:
+def _quotas(wanted: Iterable[QuotaDemand]) -> dict[str, tuple[Quota, str]]:
     """The quotas that are asked for, with their places; for Spot machines the standard one too, which may hold them."""
     found: dict[str, tuple[Quota, str]] = {}
     for each in wanted:
@@ -98,7 +100,7 @@ def _name(quota: Quota, place: str) -> str:
     return f"{quota.service} {quota.key} {place}"
 
 
-def _judged(wanted: Iterable[Wanted], known: Mapping[str, Limit]) -> QuotaAnswer:
+def _judged(wanted: Iterable[QuotaDemand], known: Mapping[str, Limit]) -> QuotaAnswer:
     over: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for each in wanted:
@@ -139,7 +141,7 @@ class _Asked:
         def ask(missing: list[str]) -> dict[str, Limit]:
             return {name: self._limit(*quotas[name]) for name in missing}
 
-        return remembered(identity, quotas, ask, max_age_s=max_age_s)
+        return cached_limits(identity, quotas, ask, max_age_s=max_age_s)
 
     def _limit(self, quota: Quota, place: str) -> Limit:
         try:

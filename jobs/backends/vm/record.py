@@ -92,7 +92,7 @@ class Result:
     """How many lines it has written to Cloud Logging: their numbers are below it."""
 
 
-def never_made(record: Record) -> bool:
+def was_never_made(record: Record) -> bool:
     """Whether all that ever came of the job is that it was refused when it was asked for."""
     return all(attempt.outcome == REFUSED and attempt.made is None for attempt in record.attempts)
 

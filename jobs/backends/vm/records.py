@@ -20,17 +20,17 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from accel.clouds.conditional_store import Changed
 from accel.clouds.conditional_store import Record as Stored
+from accel.clouds.conditional_store import WriteConflict
 from accel.clouds.conditional_store.objects import Objects
 from accel.clouds.google.api import Google, object_path
-from accel.clouds.google.bucket_targets import published
+from accel.clouds.google.bucket_targets import published_targets
 from accel.contract import buckets
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound, NotPromised
 
 from . import labels
 from .labels import PREFIX, attempt_name
-from .record import Attempt, Record, Result, as_json, never_made, of_json, result_of
+from .record import Attempt, Record, Result, as_json, of_json, result_of, was_never_made
 
 _AT_ONCE = 8
 NONE: Mapping[str, Mapping[str, Any]] = {}
@@ -55,9 +55,9 @@ class Records:
         """
         try:
             return record, self._objects.create(self._path(record.name), _bytes(record))
-        except Changed:
+        except WriteConflict:
             found, generation = self.read(record.name)
-        if found.ended and found.key == record.key and never_made(found):
+        if found.ended and found.key == record.key and was_never_made(found):
             number, prefix = found.last.number + 1, record.body.get(PREFIX, "")
             new = replace(record.last, number=number, name=attempt_name(record.name, number, prefix))
             anew = replace(record, attempts=(*found.attempts, new))
@@ -90,7 +90,7 @@ class Records:
     def check(self, record: Record) -> None:
         """Compares what the record asks for with the targets of the bucket. Raises NotPromised where none has it."""
         differences: dict[str, str] = {}
-        for name, target in chain(self._known.items(), published(self._google, self.bucket)):
+        for name, target in chain(self._known.items(), published_targets(self._google, self.bucket)):
             if (found := difference(record, target)) is None:
                 return
             differences.setdefault(name, found)
@@ -105,7 +105,7 @@ class Records:
         """The new generation; None where somebody else has replaced it since."""
         try:
             return self._objects.replace(self._path(record.name), Stored(b"", generation), _bytes(record))
-        except Changed:
+        except WriteConflict:
             return None
 
     def forget(self, name: str) -> None:
@@ -141,15 +141,15 @@ class Records:
             with suppress(NotFound):
                 yield self.read(name)[0]
 
-    def listed(self) -> Iterator["Listed"]:
+    def listed(self) -> Iterator["ListedRecord"]:
         """Every record's name, without what is in it."""
         glob, fields = f"{self._of}/*/{buckets.RECORD}", "items(name,timeCreated,generation),nextPageToken"
         for item in self._google.pages("storage", f"b/{self.bucket}/o", "items", matchGlob=glob, fields=fields):
             name = str(item.get("name")).split("/")[1]
-            yield Listed(name, str(item.get("timeCreated")), str(item.get("generation")))
+            yield ListedRecord(name, str(item.get("timeCreated")), str(item.get("generation")))
 
 
-class Listed(NamedTuple):
+class ListedRecord(NamedTuple):
     """A record as a list of objects has it."""
 
     name: str

@@ -203,7 +203,7 @@ def _next(record: Record, now: datetime) -> Record:
     if record.cancelled and last.outcome != SUCCEEDED:
         return replace(record, ended=_stamp(now), outcome=CANCELLED, reason=record.cancelled)
     if may_go_on(record):
-        return planned(record, zone_after(record), now)
+        return plan_attempt(record, zone_after(record), now)
     tried = ", ".join(dict.fromkeys(attempt.zone for attempt in record.attempts))
     reason = f"{last.reason} (tried {tried})" if last.outcome in (NO_CAPACITY, EXPIRED) else last.reason
     outcome = SUCCEEDED if last.outcome == SUCCEEDED else FAILED
@@ -245,7 +245,7 @@ def zone_after(record: Record) -> str:
     return zones[(zones.index(last.zone) + 1) % len(zones)]
 
 
-def planned(record: Record, zone: str, now: datetime) -> Record:
+def plan_attempt(record: Record, zone: str, now: datetime) -> Record:
     """The record with one more attempt, of which nothing was sent."""
     number = record.last.number + 1
     name = labels.attempt_name(record.name, number, record.body.get(labels.PREFIX, ""))

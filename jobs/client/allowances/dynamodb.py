@@ -15,7 +15,7 @@ from accel.clouds.conditional_store.dynamodb import Table, encode
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import Throttled
 
-from .reservation import Balance, Change, Hold, added, moved, parsed, written
+from .reservation import Balance, Change, Hold, balance_change, balance_of, parse_hold, serialize_hold
 
 Item = dict[str, Any]
 
@@ -82,7 +82,7 @@ class TableLedger:
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
         """Puts on the condition that the keys are new, and the balance on that of the limit."""
-        by = added(holds)
+        by = balance_of(holds)
         room = None if limit is None else limit - by.used
         if room is not None and room < 0:
             return
@@ -104,7 +104,7 @@ class TableLedger:
             actions.append(
                 {"Delete": {**same, "Key": key}} if new is None else {"Put": {**same, "Item": self._item(new)}}
             )
-        self._write([*self._moved(changes[0].seen, moved(changes), None), *actions])
+        self._write([*self._moved(changes[0].seen, balance_change(changes), None), *actions])
 
     def _moved(self, of: Hold, by: Balance, room: int | None) -> list[Item]:
         if by == Balance():
@@ -136,7 +136,7 @@ class TableLedger:
 
     def _item(self, hold: Hold) -> Item:
         item = _key(hold.team, f"{columns.HOLD}{hold.key}")
-        item |= encode({columns.TERMS: written(hold), columns.VERSION: uuid4().hex})
+        item |= encode({columns.TERMS: serialize_hold(hold), columns.VERSION: uuid4().hex})
         if not hold.open:
             item[columns.EXPIRES] = _number(int(self.now()) + columns.REMEMBERED_DAYS * 86_400)
         return item
@@ -155,4 +155,4 @@ def _names(**names: str) -> Item:
 
 
 def _hold(item: Mapping[str, Any]) -> Hold:
-    return parsed(item[columns.TERMS]["S"], item[columns.VERSION]["S"])
+    return parse_hold(item[columns.TERMS]["S"], item[columns.VERSION]["S"])

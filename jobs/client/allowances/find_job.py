@@ -31,7 +31,7 @@ where the stack says nothing else. Sources: https://docs.aws.amazon.com/batch/la
 jobs.backends.google_batch.lookup.KEPT"""
 
 
-def known_s(job: Job, kind: str) -> int | None:
+def retention_s(job: Job, kind: str) -> int | None:
     """For how long a platform surely knows a job that is made now; None: until somebody deletes it."""
     return (job.gke or Gke()).keep_s if kind == "gke" else _KNOWN_S.get(kind)
 
@@ -77,6 +77,6 @@ def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
 def _vertex(hold: Hold, target: VertexTarget) -> JobRef | None:
     labels = platform_module(target.kind, "labels")
     scope, label = labels.Scope(target.project, target.region), hold.key[: labels.LABEL_MAX]
-    jobs = platform_module(target.kind, "lookup").listed(Google(), scope, f'labels.{labels.KEY}="{label}"')
+    jobs = platform_module(target.kind, "lookup").query_jobs(Google(), scope, f'labels.{labels.KEY}="{label}"')
     found = [(job.created_ms, job.number) for job in jobs if job.labels.get(labels.KEY) == label]
     return scope.ref(min(found)[1]) if found else None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from accel.clouds.conditional_store import Changed
+from accel.clouds.conditional_store import WriteConflict
 from accel.clouds.conditional_store.firestore import encode, find, no_document, refusals, version
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, entries, mapping, part
@@ -18,7 +18,7 @@ from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import CloudSilent
 
-from .reservation import Balance, Change, Hold, added, moved, parsed, written
+from .reservation import Balance, Change, Hold, balance_change, balance_of, parse_hold, serialize_hold
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ class FirestoreLedger:
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
         """On the condition that the balance is as it was read here, and the keys are new."""
-        first, by = holds[0], added(holds)
+        first, by = holds[0], balance_of(holds)
         now, version = self._balance(first.team, first.period)
         after = Balance(now.used + by.used, now.settled + by.settled)
         if limit is not None and after.used > limit:
@@ -75,7 +75,7 @@ class FirestoreLedger:
     def change(self, changes: Sequence[Change]) -> None:
         """On the condition that the holds are as they were read; the balance is moved whatever it is."""
         writes: list[Json] = []
-        if (by := moved(changes)) != Balance():
+        if (by := balance_change(changes)) != Balance():
             steps = [
                 {"fieldPath": name, "increment": {"integerValue": str(value)}}
                 for name, value in ((columns.USED, by.used), (columns.SETTLED, by.settled))
@@ -104,7 +104,7 @@ class FirestoreLedger:
     def _commit(self, writes: list[Json]) -> None:
         """May be made twice: at least one of the documents is written on a condition that the first commit ends."""
         path = f"v1/{self._documents}:commit"
-        with suppress(Changed), refusals():
+        with suppress(WriteConflict), refusals():
             answer = self._google.post("firestore", path, {"writes": writes}, repeat=True)
             if len(entries(answer.get("writeResults"))) != len(writes):
                 raise CloudSilent("ledger: commit: the answer is not one of Firestore", REACH)
@@ -119,7 +119,7 @@ class FirestoreLedger:
         return f"{self._team(team)}/{columns.HOLDS}/{part(key)}"
 
     def _put(self, hold: Hold, condition: Json) -> Json:
-        fields: Json = {columns.TERMS: written(hold)}
+        fields: Json = {columns.TERMS: serialize_hold(hold)}
         if not hold.open:
             fields[columns.EXPIRES] = datetime.fromtimestamp(self.now() + columns.REMEMBERED_DAYS * 86_400, UTC)
         return {
@@ -136,4 +136,4 @@ def _hold(document: Mapping[str, Any]) -> Hold:
     terms = mapping((mapping(document.get("fields")) or {}).get(columns.TERMS)) or {}
     if "stringValue" not in terms:
         raise no_document(TITLE)
-    return parsed(str(terms["stringValue"]), version(document, TITLE))
+    return parse_hold(str(terms["stringValue"]), version(document, TITLE))

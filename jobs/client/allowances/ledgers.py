@@ -16,7 +16,7 @@ from accel import folders
 from accel.contract.allowances import REMEMBERED_DAYS, Allowances, DynamoDbLedger, FirestoreLedger
 from accel.diagnostics.errors import BadInput, JobsError
 
-from .reservation import Balance, Change, Hold, Ledger, added, moved, parsed, written
+from .reservation import Balance, Change, Hold, Ledger, balance_change, balance_of, parse_hold, serialize_hold
 
 
 def address(allowances: Allowances) -> str:
@@ -84,11 +84,11 @@ class FileLedger:
         """The rows of the team."""
         with self._opened() as book:
             rows = book.execute("SELECT terms, version FROM holds WHERE team = ?", (team,))
-            return [parsed(terms, version) for terms, version in rows]
+            return [parse_hold(terms, version) for terms, version in rows]
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
         """One transaction, begun with the lock for writing. Rows that have expired go."""
-        first, sum_of = holds[0], added(holds)
+        first, sum_of = holds[0], balance_of(holds)
         with self._opened(write=True) as book:
             book.execute("DELETE FROM holds WHERE expires < ?", (time.time(),))
             there = any(_read(book, hold.team, hold.key) for hold in holds)
@@ -104,7 +104,7 @@ class FileLedger:
         with self._opened(write=True) as book:
             if any(_read(book, seen.team, seen.key) != seen for seen, _ in changes):
                 return
-            _move(book, changes[0].seen, moved(changes))
+            _move(book, changes[0].seen, balance_change(changes))
             for seen, new in changes:
                 if new is None:
                     book.execute("DELETE FROM holds WHERE team = ? AND key = ?", (seen.team, seen.key))
@@ -135,7 +135,7 @@ def _balance(book: sqlite3.Connection, team: str, period: str) -> Balance:
 def _read(book: sqlite3.Connection, team: str, key: str) -> Hold | None:
     found: Any = book.execute("SELECT terms, version FROM holds WHERE team = ? AND key = ?", (team, key))
     row = found.fetchone()
-    return parsed(*row) if row else None
+    return parse_hold(*row) if row else None
 
 
 def _move(book: sqlite3.Connection, of: Hold, by: Balance) -> None:
@@ -150,5 +150,5 @@ def _move(book: sqlite3.Connection, of: Hold, by: Balance) -> None:
 
 def _put(book: sqlite3.Connection, hold: Hold) -> None:
     expires = None if hold.open else time.time() + REMEMBERED_DAYS * 86_400
-    row = (hold.team, hold.key, written(hold), uuid4().hex, expires)
+    row = (hold.team, hold.key, serialize_hold(hold), uuid4().hex, expires)
     book.execute("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?)", row)

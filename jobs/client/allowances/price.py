@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from accel.contract.allowances import LABEL, Allowance, Allowances
 from accel.diagnostics.errors import BadInput, OverLimit
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ...backends.base import Status
 from ...model.job import Job
@@ -40,7 +40,7 @@ def team_of(job: Job, allowances: Allowances) -> str:
             f"labels.{LABEL}: is missing: who pays for {job.name}? teams with an allowance: {', '.join(known)}"
         )
     if team not in allowances.teams:
-        raise BadInput(f"labels.{LABEL}: {name_shown(team)} has no allowance{did_you_mean(team, known)}")
+        raise BadInput(f"labels.{LABEL}: {printable_name(team)} has no allowance{did_you_mean(team, known)}")
     return team
 
 
@@ -91,10 +91,10 @@ def bill(hold: Hold, status: Status) -> tuple[int, str]:
     bounds = [(earlier - 1) * hold.timeout_s + last]
     if status.created is not None:
         bounds.append(max(last, (status.stopped - status.created).total_seconds()))
-    return min(hold.usd, spent(hold, min(bounds))), ""
+    return min(hold.usd, accrued_cost(hold, min(bounds))), ""
 
 
-def spent(hold: Hold, seconds: float) -> int:
+def accrued_cost(hold: Hold, seconds: float) -> int:
     """Of all machines for so long, at the price by which the job is settled."""
     return math.ceil(hold.usd_hour * hold.machines * seconds / 3600)
 

@@ -124,7 +124,7 @@ def together(holds: Iterable[Hold]) -> list[list[Hold]]:
     return [group[start : start + AT_ONCE] for group in groups.values() for start in range(0, len(group), AT_ONCE)]
 
 
-def added(holds: Iterable[Hold]) -> Balance:
+def balance_of(holds: Iterable[Hold]) -> Balance:
     """What holds are to their balance."""
     used = settled = 0
     for hold in holds:
@@ -133,18 +133,18 @@ def added(holds: Iterable[Hold]) -> Balance:
     return Balance(used, settled)
 
 
-def moved(changes: Iterable[Change]) -> Balance:
+def balance_change(changes: Iterable[Change]) -> Balance:
     """What changes are to their balance."""
-    before, after = added(each.seen for each in changes), added(each.new for each in changes if each.new)
+    before, after = balance_of(each.seen for each in changes), balance_of(each.new for each in changes if each.new)
     return Balance(after.used - before.used, after.settled - before.settled)
 
 
-def written(hold: Hold) -> str:
+def serialize_hold(hold: Hold) -> str:
     """The hold as text."""
     return json.dumps(asdict(replace(hold, version="")), sort_keys=True)
 
 
-def parsed(text: str, version: str) -> Hold:
+def parse_hold(text: str, version: str) -> Hold:
     """The hold of a text; what a newer client added is left out."""
     values: Mapping[str, object] = json.loads(text)
     known = {name: values[name] for name in Hold.__dataclass_fields__ if name in values}

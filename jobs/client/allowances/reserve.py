@@ -32,7 +32,7 @@ from accel.diagnostics.errors import BadInput, CloudSilent, JobsError, NotFound,
 from ...backends.base import Backend, JobRef, Request
 from ...backends.claims.submit import NOT_MADE
 from ..cost import of
-from .find_job import known_s
+from .find_job import retention_s
 from .ledgers import address, ledger_at
 from .price import Price, fitting, price, team_of, usd
 from .reservation import AT_ONCE, MICRO, Balance, Change, Hold, Ledger, together
@@ -58,7 +58,7 @@ log = logging.getLogger("accel.jobs.spend")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReservationRequest:
     """One job that is to be held for."""
 
     request: Request
@@ -79,7 +79,7 @@ class Holding:
         self,
         ledger: Ledger,
         allowances: Allowances,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[ReservationRequest],
         *,
         sweep: Callable[[str], None] = lambda team: None,
         say: Callable[[str], None] = lambda text: None,
@@ -135,7 +135,7 @@ class Holding:
             self._record(request.key, str(ref))
         return ref
 
-    def _hold(self, team: str, wanted: list[Wanted]) -> None:
+    def _hold(self, team: str, wanted: list[ReservationRequest]) -> None:
         """All of a team, or none."""
         found = self._known(team, wanted)
         limit = round(self._allowances.teams[team].usd * MICRO)
@@ -145,7 +145,7 @@ class Holding:
         for start in range(0, len(wanted), AT_ONCE):
             self._secure(team, wanted[start : start + AT_ONCE], found, limit)
 
-    def _secure(self, team: str, some: list[Wanted], found: Mapping[str, Hold], limit: int) -> None:
+    def _secure(self, team: str, some: list[ReservationRequest], found: Mapping[str, Hold], limit: int) -> None:
         """Until each of at most AT_ONCE jobs has a hold that is this command's, or that has a job."""
         unanswered = 0
         for turn in range(TURNS):
@@ -171,7 +171,7 @@ class Holding:
             found = self._known(team, some)
         raise Throttled(f"the ledger of team {team} is busy; nothing was submitted", "run the same command again")
 
-    def _room(self, team: str, missing: list[Wanted], limit: int) -> None:
+    def _room(self, team: str, missing: list[ReservationRequest], limit: int) -> None:
         """Looks for what can be settled where there is no room for all. Raises OverLimit where there still is none."""
         for last in (False, True):
             period = self._period()
@@ -187,7 +187,7 @@ class Holding:
                 raise self._refusal(team, period, missing, balance, limit)
             self._sweep(team)
 
-    def _known(self, team: str, wanted: Sequence[Wanted]) -> dict[str, Hold]:
+    def _known(self, team: str, wanted: Sequence[ReservationRequest]) -> dict[str, Hold]:
         """The holds that there are. Raises BadInput for a key that is held for another job."""
         found = self._ledger.read(team, [each.request.key for each in wanted])
         for key, hold in found.items():
@@ -225,7 +225,7 @@ class Holding:
         """At least a job a second is sent."""
         return LEASE_S + len(self._wanted)
 
-    def _made(self, each: Wanted) -> Hold:
+    def _made(self, each: ReservationRequest) -> Hold:
         price, request, now = each.price, each.request, self._ledger.now()
         return Hold(
             key=request.key,
@@ -245,7 +245,9 @@ class Holding:
             known_s=each.known_s,
         )
 
-    def _refusal(self, team: str, period: str, missing: list[Wanted], balance: Balance, limit: int) -> OverLimit:
+    def _refusal(
+        self, team: str, period: str, missing: list[ReservationRequest], balance: Balance, limit: int
+    ) -> OverLimit:
         need, free = sum(each.price.usd for each in missing), limit - balance.used
         what = missing[0].request.name if len(missing) == 1 else f"these {len(missing)} jobs"
         said = (
@@ -310,9 +312,9 @@ def _must_be_known(backend: Backend, hold: Hold) -> None:
 
 def needs(
     jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", reporter: "Reporter"
-) -> "dict[str, tuple[Allowances, list[Wanted]]]":
+) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
     """By ledger, what is to be held there."""
-    groups: dict[str, tuple[Allowances, list[Wanted]]] = {}
+    groups: dict[str, tuple[Allowances, list[ReservationRequest]]] = {}
     costs: dict[str, JobCost] = {}
     for job, (_, request) in jobs:
         if (allowances := named[request.target]) is None:
@@ -325,14 +327,14 @@ def needs(
         for warning in found.warnings:
             reporter.warn(warning)
         groups.setdefault(address(allowances), (allowances, []))[1].append(
-            Wanted(request, team, found, known_s(job, request.kind))
+            ReservationRequest(request, team, found, retention_s(job, request.kind))
         )
     return groups
 
 
 def need_of_retry(
     ref: JobRef, request: Request, allowances: Allowances, tasks: int | None
-) -> "dict[str, tuple[Allowances, list[Wanted]]]":
+) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
     """What is to be held for a job that is run once more, by the first one's first. Raises OverLimit without one."""
     where = address(allowances)
     first = _hold_of(ledger_at(where), sorted(allowances.teams), str(ref))
@@ -343,12 +345,12 @@ def need_of_retry(
     count = first.tasks if tasks is None else tasks
     usd, machines = (-(-whole * count // first.tasks) for whole in (first.usd, first.machines))
     again = Price(usd, first.usd_hour, machines, count, first.attempts, first.timeout_s)
-    return {where: (allowances, [Wanted(request, first.team, again, first.known_s)])}
+    return {where: (allowances, [ReservationRequest(request, first.team, again, first.known_s)])}
 
 
 @contextmanager
 def hold_needs(
-    groups: "Mapping[str, tuple[Allowances, list[Wanted]]]", known: "Targets", reporter: "Reporter"
+    groups: "Mapping[str, tuple[Allowances, list[ReservationRequest]]]", known: "Targets", reporter: "Reporter"
 ) -> Generator[Submitter]:
     """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room."""
     submitter = Submitter()

@@ -21,7 +21,7 @@ log = logging.getLogger("accel.jobs.spend")
 
 
 @dataclass
-class Settled:
+class SettlementReport:
     """What came of the holds of a team."""
 
     settled: list[Hold] = field(default_factory=list[Hold])
@@ -46,10 +46,10 @@ def settle_team(
     *,
     backend_of: Callable[[JobRef], Backend] = of_ref,
     find: Finding = find_job,
-) -> Settled:
+) -> SettlementReport:
     """Looks at every open hold of a team, and settles or releases what can be. Raises what the ledger raises; a cloud
     that cannot be seen just now leaves its holds as they are."""
-    found = Settled()
+    found = SettlementReport()
     holds = [hold for hold in ledger.holds(team) if hold.open]
     now = ledger.now()
     for hold in holds:
@@ -85,7 +85,9 @@ def _bill(hold: Hold, status: Status, backend_of: Callable[[JobRef], Backend]) -
     return min(hold.usd, sum(bill(one, each)[0] for each in tasks.values())), ""
 
 
-def _seen(ledger: Ledger, refs: Mapping[JobRef, Hold], backend_of: Callable[[JobRef], Backend], found: Settled) -> None:
+def _seen(
+    ledger: Ledger, refs: Mapping[JobRef, Hold], backend_of: Callable[[JobRef], Backend], found: SettlementReport
+) -> None:
     """Of jobs that one backend sees."""
     known: dict[JobRef, Status] = {}
     try:
@@ -117,7 +119,7 @@ def _orphan(
     now: float,
     targets: Mapping[str, AnyTarget],
     find: Finding,
-    found: Settled,
+    found: SettlementReport,
     backend_of: Callable[[JobRef], Backend],
 ) -> None:
     """A hold without a job: within its lease it is being submitted; after that it has a job or is let go."""
@@ -165,7 +167,7 @@ def _become(ledger: Ledger, hold: Hold, change: Callable[[Hold], Hold]) -> Hold 
     return seen
 
 
-def settle_noted(
+def settle_from_history(
     where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
 ) -> None:
     """Settles the holds that the history of this machine knows; says what went wrong, and raises nothing for it."""

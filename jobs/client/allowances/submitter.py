@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.job import Job
     from ..bulk import Item
     from ..targets import Targets
-    from .reserve import Holding, Wanted
+    from .reserve import Holding, ReservationRequest
 
 
 class Submitter:
@@ -42,7 +42,7 @@ class Submitter:
         """For the history of this machine: by what the job's hold is found."""
         return self._notes.get(request.key)
 
-    def add(self, holding: "Holding", where: str, wanted: "Iterable[Wanted]") -> None:
+    def add(self, holding: "Holding", where: str, wanted: "Iterable[ReservationRequest]") -> None:
         """Jobs that are held for."""
         for each in wanted:
             self._holdings[each.request.key] = holding
@@ -90,7 +90,7 @@ def reserve_retry(
         yield submitter
 
 
-def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
+def settle_ended_jobs(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
     """Settles the holds of jobs that were submitted from here and have ended. Says what went wrong, and raises nothing
     for it: somebody else settles them, or `spend settle` does."""
     ended = {str(status.ref): status for status in statuses if status.phase.ended}
@@ -99,9 +99,9 @@ def settle_ended(statuses: "Iterable[Status]", say: Callable[[str], None] = say)
     notes = {str(entry["ref"]): entry["spend"] for entry in history.recent() if entry.get("spend")}
     for where in {notes[ref]["ledger"]: None for ref in ended if ref in notes}:
         here = {ref: notes[ref] for ref in ended if ref in notes and notes[ref]["ledger"] == where}
-        from .settlement import settle_noted
+        from .settlement import settle_from_history
 
-        settle_noted(where, here, ended, say)
+        settle_from_history(where, here, ended, say)
 
 
 def _of_target(known: "Targets", name: str) -> "Allowances | None":

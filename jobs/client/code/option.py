@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .shipping import Shipping
 
 
-def packed(folder: str | None, everything: bool, reporter: "Reporter") -> "Shipping | None":
+def pack(folder: str | None, everything: bool, reporter: "Reporter") -> "Shipping | None":
     """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
     if folder is None:
         if everything:

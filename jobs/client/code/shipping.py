@@ -266,7 +266,7 @@ class Shipping:
         ]
 
 
-def unwrapped(words: Sequence[str]) -> tuple[str | None, list[str]]:
+def unwrap(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The digest of the code that a command fetches first, and the command itself."""
     if len(words) < _HEAD or not _DIGEST.fullmatch(words[_HEAD - 3]) or [*words[:2]] != PYTHON:
         return None, list(words)

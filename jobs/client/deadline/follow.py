@@ -43,7 +43,7 @@ EVIDENCE_STEPS = 3
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingWork:
     """`work_s`: seconds of work on one undisturbed machine. `told`: where that is from, in words."""
 
     work_s: float
@@ -84,7 +84,7 @@ class _Seen:
             self.saved = self.step
 
 
-def left(lines: Iterable[tuple[str, str]], work_s: float, *, measured_alone: bool = False) -> Left:
+def remaining_work(lines: Iterable[tuple[str, str]], work_s: float, *, measured_alone: bool = False) -> RemainingWork:
     """What is left of a job whose whole work takes `work_s`, by the lines of all its attempts in their order, each with
     its source (node and attempt).
 
@@ -97,14 +97,14 @@ def left(lines: Iterable[tuple[str, str]], work_s: float, *, measured_alone: boo
             seen.take(source, told)
     done = seen.saved if seen.saved is not None else seen.step
     if not seen.steps or done is None:
-        return Left(work_s, "it has told of no steps, so all of its work counts as left")
+        return RemainingWork(work_s, "it has told of no steps, so all of its work counts as left")
     missing = max(seen.steps - done, 0.0)
     said = f"{'saved' if seen.saved is not None else 'at'} step {done:g} of {seen.steps:g}"
     declared_s = work_s * missing / seen.steps
     if seen.gone_steps < EVIDENCE_STEPS or seen.gone_s <= 0:
-        return Left(declared_s, said)
+        return RemainingWork(declared_s, said)
     measured_s = missing * seen.gone_s / seen.gone_steps
-    return Left(measured_s if measured_alone else max(declared_s, measured_s), said)
+    return RemainingWork(measured_s if measured_alone else max(declared_s, measured_s), said)
 
 
 def _number(value: Any) -> float | None:
@@ -140,7 +140,7 @@ class Follower:
     """When it was last looked at."""
     _apart_s: float = field(default=0.0, init=False)
     """Between the last two looks; of a client that slept, no more than a changeover."""
-    _left: Left | None = field(default=None, init=False)
+    _left: RemainingWork | None = field(default=None, init=False)
     """When it was last read; None before that, and all of the work is left then."""
     _again: float = field(default=-math.inf, init=False)
     """When it is to be read again."""
@@ -194,7 +194,7 @@ class Follower:
             lines = [(line.source, line.text) for line in self.backend.logs(self.ref)]
         except NotFound:
             return False  # it has not printed anything yet
-        self._left = left(lines, self.plan.work_s, measured_alone=self.plan.job.work_s is None)
+        self._left = remaining_work(lines, self.plan.work_s, measured_alone=self.plan.job.work_s is None)
         return True
 
     def _moved(self, status: Status) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from accel.clouds.conditional_store import Changed
+from accel.clouds.conditional_store import WriteConflict
 from accel.clouds.conditional_store.objects import Objects
 from accel.clouds.google.api import Google
 from accel.contract import buckets
@@ -53,7 +53,7 @@ class Record:
         return self._objects.read(f"{self._folder}/{MOVED}") is not None
 
     def _write(self, name: str, why: str) -> None:
-        with suppress(Changed):  # somebody was here before
+        with suppress(WriteConflict):  # somebody was here before
             self._objects.create(f"{self._folder}/{name}", json.dumps({"why": why}).encode())
 
 

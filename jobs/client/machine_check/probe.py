@@ -53,7 +53,7 @@ def versions() -> Dict[str, str]:
     return found
 
 
-def loaded(library: str, function: str) -> Optional[int]:
+def library_version(library: str, function: str) -> Optional[int]:
     """The version that a C library tells by a function which takes the address of an int; 0 is success."""
     try:
         call = getattr(ctypes.CDLL(library), function)
@@ -84,7 +84,7 @@ def gpus() -> Dict[str, Any]:
 def cuda(known: Dict[str, str]) -> Dict[str, Any]:
     """Versions: the newest CUDA that the driver runs, the one that is installed, and NCCL."""
     # https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html: 1000 * major + 10 * minor
-    most = loaded("libcuda.so.1", "cuDriverGetVersion")
+    most = library_version("libcuda.so.1", "cuDriverGetVersion")
     kits = {name.rpartition("-cu")[0] or name: version for name, version in known.items()}
     runtime = kits.get("nvidia-cuda-runtime") or os.environ.get("CUDA_VERSION")
     if runtime is None:

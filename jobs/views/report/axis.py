@@ -55,10 +55,10 @@ def since(first: float, last: float) -> Axis:
     """Of times: seconds, told from the first one on."""
     length = max(last - first, 1.0)
     step = next((each for each in _TIMES if length / each <= TICKS + 1), 0.0) or _DAY * _round(length / TICKS / _DAY)
-    return Axis(0.0, length, step, passed)
+    return Axis(0.0, length, step, format_duration)
 
 
-def passed(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A round time in as few letters as it takes: 0, 45s, 1m30s, 2h."""
     left, found = round(seconds), ""
     for unit, length in _UNITS:

@@ -53,7 +53,7 @@ GpuKey = tuple[int | None, int, int]
 
 
 @dataclass
-class Gathered:
+class ReportData:
     """Of one job."""
 
     lines: int = 0
@@ -92,7 +92,7 @@ class Gathered:
         told = [at for curve in (*self.use.values(), *self.memory.values()) for at, _ in curve.drawn]
         return (min(told), max(told)) if told else None
 
-    def take(self, lines: Iterable[LogLine]) -> "Gathered":
+    def take(self, lines: Iterable[LogLine]) -> "ReportData":
         """Takes in lines; itself."""
         places = Places()
         for line in lines:

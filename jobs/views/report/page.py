@@ -12,12 +12,12 @@ from ...backends.base import Attempt, Explanation, Phase, Status
 from ...backends.tasks import TaskStatus
 from ...client.observation import Rate, ran_s
 from ...client.request_body import RequestSummary
-from ...runtime.sweep import written
+from ...runtime.sweep import format_spans
 from ..watch.draw import dollars
-from .gather import Gathered
+from .gather import ReportData
 from .sweep import Sweep, sweep
 from .text import NOT_KNOWN, bullets, facts, moment, span, table, tag, text
-from .timeline import events, gpus, metrics, timeline, times, tried
+from .timeline import events, gpus, known_attempts, metrics, timeline, times
 
 TASKS_SHOWN = 50
 _HEAD = """<!doctype html>
@@ -29,7 +29,7 @@ _HEAD = """<!doctype html>
 """
 
 
-class Priced(Protocol):
+class MachinePrice(Protocol):
     """What a machine of the job costs, as far as it is known."""
 
     @property
@@ -47,8 +47,8 @@ class Facts:
     """What is told of one job. None: the platform does not tell it, or nobody asked."""
 
     status: Status
-    gathered: Gathered | None
-    price: Priced
+    gathered: ReportData | None
+    price: MachinePrice
     made: datetime
     """When the page is made."""
     attempts: Sequence[Attempt] | None = None
@@ -66,7 +66,7 @@ def page(found: Facts) -> str:
     """The page."""
     status, gathered = found.status, found.gathered
     word = "task" if status.tasks else "node"
-    between = times(tried(status, found.attempts), found.made, gathered.times if gathered else None)
+    between = times(known_attempts(status, found.attempts), found.made, gathered.times if gathered else None)
     sections = [
         ("Sweep", sweep(found.sweep)),
         ("Timeline", timeline(status, found.attempts, found.made, between, word, _saved(gathered))),
@@ -89,7 +89,7 @@ def page(found: Facts) -> str:
 def _tiles(found: Facts) -> str:
     """What is looked for first."""
     status = found.status
-    tries, taken = status.attempts or _count(found), lost(found)
+    tries, taken = status.attempts or _count(found), lost_attempts(found)
     use = found.gathered.mean_use if found.gathered else None
     rows = [
         ("took" if status.phase.ended else "so far", _took(found), ""),
@@ -112,7 +112,7 @@ def _took(found: Facts) -> str:
     return span(status.created, status.stopped if status.phase.ended else found.made)
 
 
-def lost(found: Facts) -> int:
+def lost_attempts(found: Facts) -> int:
     """Attempts whose machine was taken away, as far as anybody tells."""
     return max(found.status.lost or 0, sum(each.lost for each in found.attempts or ()))
 
@@ -140,7 +140,7 @@ def _sent(sent: RequestSummary | None) -> list[tuple[str, object]]:
     return [("image", sent.image), ("command", shlex.join(sent.command)), ("code", code)]
 
 
-def _saved(gathered: Gathered | None) -> dict[int | None, list[float]]:
+def _saved(gathered: ReportData | None) -> dict[int | None, list[float]]:
     """When each task or node kept checkpoints, whatever its attempt."""
     found: dict[int | None, list[float]] = {}
     for (place, _), told in gathered.saved.items() if gathered else ():
@@ -174,7 +174,7 @@ def _tasks(found: Facts) -> str:
     order = {Phase.FAILED: 0, Phase.RUNNING: 1}
     groups = sorted(folded.items(), key=lambda each: (order.get(each[0][0], 2), each[1]))
     rows = [
-        (written(sorted(tasks)), f"{len(tasks):,}", phase, native, attempts or "", _code(code), reason)
+        (format_spans(sorted(tasks)), f"{len(tasks):,}", phase, native, attempts or "", _code(code), reason)
         for (phase, native, attempts, code, reason), tasks in groups[:TASKS_SHOWN]
     ]
     left = sum(len(tasks) for _, tasks in groups[TASKS_SHOWN:])
@@ -229,7 +229,7 @@ def warnings(found: Facts) -> list[str]:
     """What whoever reads the page should know."""
     status, gathered = found.status, found.gathered
     told = [*found.warnings]
-    if taken := lost(found):
+    if taken := lost_attempts(found):
         tries = max(status.attempts or 0, taken, len(found.attempts or ()))
         told.append(f"{taken} of {tries} attempts were lost: the platform took the machine away.")
     told += gathered.troubles if gathered else ()

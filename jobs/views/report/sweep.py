@@ -8,7 +8,7 @@ from accel.console.terminal_text import number
 
 from ...backends.base import JobRef
 from ...backends.tasks import TaskStatus
-from ...client.results import Row, ranked
+from ...client.results import Row, rank
 from ...model.sweep_tasks import SweepPart
 from .axis import Axis, around, between
 from .chart import beside, frame, lines, percent
@@ -37,7 +37,7 @@ class Sweep:
     @property
     def ranked(self) -> list[Row]:
         """The best first; by number where nothing says which is better."""
-        return ranked(self.rows, self.metric if self.best else None, self.best)
+        return rank(self.rows, self.metric if self.best else None, self.best)
 
     @property
     def first(self) -> Row | None:

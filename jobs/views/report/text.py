@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape as _escape
 
 from accel.console.terminal_text import lasting, plain
-from accel.diagnostics.redaction import redacted
+from accel.diagnostics.redaction import redact
 
 NOT_KNOWN = "not known"
 SHOWN_MAX = 2_000
@@ -16,7 +16,7 @@ _CODE = re.compile("`([^`]+)`")
 
 def text(value: object) -> str:
     """Escaped, in one line, as long as anybody reads, and without what is nobody else's."""
-    shown = redacted(plain(str(value)))
+    shown = redact(plain(str(value)))
     return _escape(shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…")
 
 

@@ -10,7 +10,7 @@ from accel.console.terminal_text import lasting
 from ...backends.base import Attempt, Status
 from .axis import Axis, around, since
 from .chart import Series, Times, chart, frame, lines, mark, percent
-from .gather import CHECKPOINT, EVENTS_MAX, Curve, Gathered, GpuKey, Key, Point
+from .gather import CHECKPOINT, EVENTS_MAX, Curve, GpuKey, Key, Point, ReportData
 from .text import NOT_KNOWN, attrs, clock, moment, span, table, tag, text
 
 ROW, BAR = 30, 18
@@ -26,7 +26,7 @@ _KEY = {"wait": "waiting", "start": "starting, pulling", "run": "running", "good
         "over": "ended, it is not known how", "lost": "machine taken away", "saved": "checkpoint"}  # fmt: skip
 
 
-def tried(status: Status, attempts: Sequence[Attempt] | None) -> Sequence[Attempt]:
+def known_attempts(status: Status, attempts: Sequence[Attempt] | None) -> Sequence[Attempt]:
     """Those that are known; where none are, what the status has of the last one."""
     return attempts or [
         Attempt(
@@ -70,7 +70,7 @@ def timeline(
 ) -> str:
     """The section's inside. `word`: what the job has several of; `saved`: when each of them kept a checkpoint."""
     note = "Attempts before the last are not known: this platform does not tell of them here."
-    shown = tried(status, attempts)
+    shown = known_attempts(status, attempts)
     bars = _bars(shown, between, until, word, saved) if between else ""
     return f"{tag('p', note) if attempts is None else ''}{bars}{_table(shown, word)}{_gaps(shown)}"
 
@@ -193,7 +193,7 @@ def _gaps(attempts: Sequence[Attempt]) -> str:
     return tag("p", text(found), {"class": "note"})
 
 
-def metrics(gathered: Gathered | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
+def metrics(gathered: ReportData | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
     """A chart for each metric; `word`: what the job has several of, `between`: the times of the timeline. `first`:
     tasks whose curves come before the others."""
     if gathered is None:
@@ -208,7 +208,7 @@ def metrics(gathered: Gathered | None, between: Times | None, word: str, first: 
     return tag("div", "".join(charts), {"class": "charts"})
 
 
-def gpus(gathered: Gathered | None, between: Times | None, word: str) -> str:
+def gpus(gathered: ReportData | None, between: Times | None, word: str) -> str:
     """What GPUs did, below each other and below the timeline."""
     if gathered is None or not (gathered.use or gathered.memory):
         return tag("p", f"{NOT_KNOWN.capitalize()}: the job's log tells nothing of GPUs.")
@@ -221,7 +221,7 @@ def gpus(gathered: Gathered | None, between: Times | None, word: str) -> str:
     return charts + chart("memory, GiB", memory, _times(between, memory), y=(0.0, around(0.0, most).high))
 
 
-def events(gathered: Gathered | None, word: str) -> str:
+def events(gathered: ReportData | None, word: str) -> str:
     """What happened, by the job's own words."""
     told = _happened(gathered) if gathered else []
     if not told:
@@ -237,7 +237,7 @@ def events(gathered: Gathered | None, word: str) -> str:
     return table(head, rows, numbers=("at",)) + tag("p", f"Since {text(moment(moments[0]))}.", {"class": "note"})
 
 
-def _happened(gathered: Gathered) -> list[tuple[float, Key, str]]:
+def _happened(gathered: ReportData) -> list[tuple[float, Key, str]]:
     """The events, and of each attempt's checkpoints the last, in the order in which they were told."""
     saved = [
         (at, key, f"{CHECKPOINT}: {said}" if count == 1 else f"{count} checkpoints, the last: {said}")

@@ -8,7 +8,7 @@ from accel.console.columns import line, widths
 from accel.console.terminal_text import Style, bar, clip, colour_of, lasting, number, plain
 
 from ...backends.base import JobRef, Phase
-from ...client.observation import Board, Task, Watched
+from ...client.observation import Board, Task, WatchedJob
 from ...client.progress import ago
 
 SHOWN_TASKS = 5
@@ -44,7 +44,7 @@ class Frame:
 @dataclass(frozen=True)
 class _Column:
     title: str
-    text: Callable[[Watched, Frame], str]
+    text: Callable[[WatchedJob, Frame], str]
     most: int
     keep: int
     """The lowest is left out first where there is no room."""
@@ -83,7 +83,7 @@ class Changes:
             new += self._progress(ref, job, now)
         return new
 
-    def _progress(self, ref: JobRef, job: Watched, now: float) -> list[str]:
+    def _progress(self, ref: JobRef, job: WatchedJob, now: float) -> list[str]:
         fraction = job.fraction
         if fraction is None or job.size or job.phase is not Phase.RUNNING:
             return []
@@ -99,7 +99,7 @@ class Changes:
         return [_change(ref, parts + ([f"{lasting(eta)} left"] if eta is not None else []))]
 
 
-def _rows(jobs: Sequence[Watched], frame: Frame) -> tuple[int, list[str]]:
+def _rows(jobs: Sequence[WatchedJob], frame: Frame) -> tuple[int, list[str]]:
     """How many jobs there was room for, and their lines under the header."""
     room = max(frame.rows - 3, 1)
     shown = jobs[:room]
@@ -116,7 +116,7 @@ def _rows(jobs: Sequence[Watched], frame: Frame) -> tuple[int, list[str]]:
     return len(shown), lines
 
 
-def _below(job: Watched, frame: Frame) -> list[str]:
+def _below(job: WatchedJob, frame: Frame) -> list[str]:
     """What is said of a job under its row."""
     lines: list[tuple[str, str]] = []
     if reason := reason_of(job):
@@ -132,7 +132,7 @@ def _below(job: Watched, frame: Frame) -> list[str]:
     return [style.paint(clip(f"  {clean(text)}", frame.columns, style), colour) for text, colour in lines]
 
 
-def reason_of(job: Watched) -> str:
+def reason_of(job: WatchedJob) -> str:
     """Why it does not run: the platform's own words, and what explains them."""
     status = job.status
     if status is None or status.phase is Phase.SUCCEEDED:
@@ -146,7 +146,7 @@ def _task(task: Task, word: str, frame: Frame) -> str:
     place = "" if task.number is None else f"{word} {task.number}  "
     again = f"attempt {task.attempt}  " if task.attempt > 1 else ""
     done = "" if task.fraction is None else f"{bar(task.fraction, BAR, frame.style)} {task.fraction:4.0%}  "
-    use = "" if task.use is None else f"gpu {used(task)}  "
+    use = "" if task.use is None else f"gpu {gpu_use(task)}  "
     quiet = frame.now - task.at
     silent = f"silent, last line {ago(quiet)}" if quiet > SILENT_S else ""
     return f"{place}{again}{done}{_metrics(task)}{'  ' if task.metrics else ''}{use}{silent}".rstrip()
@@ -161,12 +161,12 @@ def _summary(board: Board, frame: Frame) -> str:
     return f"{jobs}{f': {counts}' if counts else ''}{spent}  {clock}"
 
 
-def _progress(job: Watched, frame: Frame) -> str:
+def _progress(job: WatchedJob, frame: Frame) -> str:
     done = 1.0 if job.phase is Phase.SUCCEEDED else job.fraction
     return "" if done is None else f"{bar(done, BAR, frame.style)} {done:4.0%}"
 
 
-def _last(job: Watched, frame: Frame) -> str:
+def _last(job: WatchedJob, frame: Frame) -> str:
     """What the only task told last; of nodes, what the first of them did."""
     if job.size:
         return ""
@@ -182,17 +182,17 @@ def _first_metrics(task: Task) -> list[str]:
     return [f"{name} {number(value)}" for name, value in list(task.metrics.items())[:3]]
 
 
-def _use(job: Watched, frame: Frame) -> str:
-    return "" if job.use is None or (job.phase and job.phase.ended) else used(job)
+def _use(job: WatchedJob, frame: Frame) -> str:
+    return "" if job.use is None or (job.phase and job.phase.ended) else gpu_use(job)
 
 
-def used(whose: Task | Watched) -> str:
+def gpu_use(whose: Task | WatchedJob) -> str:
     """Use of GPUs, and after a stroke of their memory where that is told."""
     busy = "" if whose.memory_use is None else f"/{whose.memory_use:.0f}%"
     return f"{whose.use:.0f}%{busy}"
 
 
-def _cost(job: Watched, frame: Frame) -> str:
+def _cost(job: WatchedJob, frame: Frame) -> str:
     cost = job.cost(frame.now)
     return "" if cost is None or job.free else f"{'>' if job.missed else ''}{dollars(*cost)}"
 
@@ -203,12 +203,12 @@ def dollars(low: float, high: float) -> str:
     return first if first == f"${last}" else f"{first}..{last}"
 
 
-def _eta(job: Watched, frame: Frame) -> str:
+def _eta(job: WatchedJob, frame: Frame) -> str:
     eta = job.eta_s(frame.now)
     return "" if eta is None else lasting(eta)
 
 
-def _age(job: Watched, frame: Frame) -> str:
+def _age(job: WatchedJob, frame: Frame) -> str:
     """How long it runs or ran; before that, how long it waits."""
     status = job.status
     since = None if status is None else status.started or status.created
@@ -217,12 +217,12 @@ def _age(job: Watched, frame: Frame) -> str:
     return lasting((status.stopped.timestamp() if status.stopped else frame.now) - since.timestamp())
 
 
-def _task_counts(job: Watched) -> str:
+def _task_counts(job: WatchedJob) -> str:
     counts = job.status.tasks if job.status else {}
     return " ".join(f"{native}:{count}" for native, count in counts.items())
 
 
-def _outcome(job: Watched, now: float) -> list[str]:
+def _outcome(job: WatchedJob, now: float) -> list[str]:
     cost = job.cost(now) if job.phase and job.phase.ended and not job.free else None
     code = job.status.exit_code if job.status and job.phase is Phase.FAILED else None
     return [

@@ -19,7 +19,7 @@ from ...client.accrued_cost import JobPrice
 from ...client.observation import Board
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
-from ...client.waiting import FIRST_S, GROWTH, apart_s, interrupted, look_at
+from ...client.waiting import FIRST_S, GROWTH, apart_s, interruption, look_at
 from .draw import Changes, Frame, draw
 
 Jobs = list[tuple[JobRef, Backend]]
@@ -68,7 +68,7 @@ class Watching:
         try:
             self._until_the_end(looking)
         except KeyboardInterrupt:
-            raise interrupted(self._left()) from None
+            raise interruption(self._left()) from None
         finally:
             self._over.set()
         return [job.status for job in self._board.jobs.values() if job.status]

@@ -21,7 +21,7 @@ def needs(container: Document) -> Needs:
     return found
 
 
-def completed(container: Document) -> Document:
+def complete(container: Document) -> Document:
     """The container as Batch keeps it, refused where something is missing."""
     require("image" in container, "Container properties must contain image")
     needs(container)
@@ -29,7 +29,7 @@ def completed(container: Document) -> Document:
     return found | {"environment": [row for row in found["environment"] if row.get("value")]}
 
 
-def merged(container: Document, overrides: Document, parameters: dict[str, str]) -> Document:
+def merge_overrides(container: Document, overrides: Document, parameters: dict[str, str]) -> Document:
     """A definition's container with the job's overrides and parameters."""
     found = dict(container)
     for key, name in (("environment", "name"), ("resourceRequirements", "type")):

@@ -3,7 +3,7 @@
 import re
 
 from . import nodes
-from .containers import completed
+from .containers import complete
 from .state import NAME, Batch, BatchError, Document, page, require, short
 
 GLOBS = {
@@ -39,7 +39,7 @@ def register(batch: Batch, request: Document) -> Document:
             "containerProperties" in request,
             "containerProperties must be provided: the sandbox runs no other",
         )
-        document["containerProperties"] = completed(request["containerProperties"])
+        document["containerProperties"] = complete(request["containerProperties"])
     else:
         require("nodeProperties" in request, "nodeProperties must be provided for a multinode job definition")
         nodes.check(request["nodeProperties"])

@@ -35,7 +35,7 @@ def paralysis(batch: Batch, environment: Environment) -> str | None:
     return NOT_ASSUMED.format(environment.document["serviceRole"])
 
 
-def unpermitted(batch: Batch, environment: Environment) -> bool:
+def lacks_policies(batch: Batch, environment: Environment) -> bool:
     """Whether the service role has no policy at all. The sandbox reads none."""
     role = _service_role(batch, environment.document)
     return role is not None and not (role.managed_policies or role.policies)

@@ -48,7 +48,7 @@ def submit(batch: Batch, request: Document) -> Document:
     multinode = definition["type"] == "multinode"
     properties = nodes.overridden(definition, request) if multinode else {}
     first = properties["nodeRangeProperties"][0]["container"] if multinode else definition["containerProperties"]
-    container = first if multinode else containers.merged(first, overrides, parameters)
+    container = first if multinode else containers.merge_overrides(first, overrides, parameters)
     job_id = str(uuid.uuid4())
     document: Document = {
         "jobArn": batch.arn("job", job_id),

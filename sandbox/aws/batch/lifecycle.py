@@ -28,7 +28,7 @@ def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None
     if job.ended:
         job.document["stoppedAt"] = batch.world.ms()
         batch.just_ended.append(job)
-    events.job_changed(batch.account_id, batch.region_name, job.document)
+    events.send_job_change(batch.account_id, batch.region_name, job.document)
     batch.world.lock.notify_all()
 
 

@@ -31,7 +31,7 @@ def check(properties: Document) -> None:
         require(span and int(end or 0) < count, f"targetNodes {target} is outside of the {count} nodes")
         require(targets.count(target) == 1, f"targetNodes {target} is given twice")
         require("container" in group, f"nodeRangeProperties {target}: the sandbox runs nodes with a container only")
-        containers.completed(group["container"])
+        containers.complete(group["container"])
         require(len(group.get("instanceTypes", [])) <= 1, "nodeRangeProperties.instanceTypes takes one type")
     missing = set(range(count)) - {index for target in targets for index in _span(target, count)}
     require(not missing, f"nodeRangeProperties must account for all nodes, not for {sorted(missing)}")
@@ -62,7 +62,7 @@ def overridden(definition: Document, request: Document) -> Document:
     for group in groups:
         own = [row for row in rows if row["targetNodes"] == group["targetNodes"]]
         asked = own[-1].get("containerOverrides", {}) if own else {}
-        group["container"] = containers.merged(containers.completed(group["container"]), asked, parameters)
+        group["container"] = containers.merge_overrides(containers.complete(group["container"]), asked, parameters)
         if own and "instanceTypes" in own[-1]:
             group["instanceTypes"] = own[-1]["instanceTypes"]
     return {"numNodes": count, "mainNode": properties["mainNode"], "nodeRangeProperties": groups}

@@ -119,7 +119,7 @@ def _usage(batch: Batch, queue: Queue, policy: Document) -> dict[str, float]:
     return found
 
 
-def ordered(batch: Batch, queue: Queue) -> list[Job]:
+def turn_order(batch: Batch, queue: Queue) -> list[Job]:
     """The RUNNABLE jobs in the order of their turn: as submitted; with a policy by what their share has used so far,
     and within a share by priority."""
     policy = _policy(batch, queue)

@@ -119,7 +119,7 @@ def describe(batch: Batch, request: Document) -> Document:
 
 def snapshot(batch: Batch, request: Document) -> Document:
     """GetJobQueueSnapshot: the first hundred RUNNABLE jobs, in the order of their turn."""
-    waiting = policies.ordered(batch, find(batch, request["jobQueue"]))[:100]
+    waiting = policies.turn_order(batch, find(batch, request["jobQueue"]))[:100]
     jobs: list[dict[str, Any]] = [
         {"jobArn": job.document["jobArn"], "earliestTimeAtPosition": job.document["createdAt"]} for job in waiting
     ]

@@ -40,7 +40,7 @@ READ_BYTES = 1 << 20
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 
 
-class NotStarted(Exception):
+class StartFailure(Exception):
     """Why ECS would not have started the container: the attempt's `reason`."""
 
 
@@ -68,7 +68,7 @@ class Run:
         }
         try:
             self._start()
-        except NotStarted as fault:
+        except StartFailure as fault:
             self.container["reason"] = str(fault)
             self.outcome = Outcome("Task failed to start")
 
@@ -76,11 +76,11 @@ class Run:
         world, image = self.batch.world, self.job.container["image"]
         workdir = world.root / image.removeprefix("local/")
         if not image.startswith("local/"):
-            raise NotStarted(f"CannotPullContainerError: the sandbox runs only local/<folder> images, not {image}")
+            raise StartFailure(f"CannotPullContainerError: the sandbox runs only local/<folder> images, not {image}")
         if not workdir.resolve().is_relative_to(world.root.resolve()) or not workdir.is_dir():
-            raise NotStarted(f"CannotPullContainerError: {image}: there is no folder {workdir}")
+            raise StartFailure(f"CannotPullContainerError: {image}: there is no folder {workdir}")
         if not self.job.container["command"]:
-            raise NotStarted("CannotStartContainerError: Error response from daemon: no command specified")
+            raise StartFailure("CannotStartContainerError: Error response from daemon: no command specified")
         environment = self._environment()
         self._open_log()
         self.folder.mkdir(parents=True)
@@ -145,7 +145,7 @@ class Run:
                 name = source.partition(":parameter")[2] or source
                 found: Any = ssm_backends[account][region].get_parameter(name)
                 if found is None:
-                    raise NotStarted(f"{failed}unable to retrieve secrets from ssm: invalid parameters: {source}")
+                    raise StartFailure(f"{failed}unable to retrieve secrets from ssm: invalid parameters: {source}")
                 parameter = f"arn:{self.batch.partition}:ssm:{region}:{account}:parameter/{name.lstrip('/')}"
                 self._may("ssm:GetParameters", parameter, f"{failed}unable to retrieve secrets from ssm: ")
                 return found.response_object(decrypt=True, region=region)["Value"]
@@ -159,12 +159,12 @@ class Run:
             self._may("secretsmanager:GetSecretValue", value["ARN"], unable)
             return json.loads(value["SecretString"])[parts[7]] if parts[7] else value["SecretString"]
         except (SecretsManagerClientError, ServiceException, KeyError, ValueError) as error:
-            raise NotStarted(f"{failed}unable to retrieve secret from asm: {source}: {error}") from error
+            raise StartFailure(f"{failed}unable to retrieve secret from asm: {source}: {error}") from error
 
     def _may(self, action: str, resource: str, unable: str) -> None:
         role = str(self.job.container.get("executionRoleArn"))
-        if answer := permissions.denied(self.batch.iam_backend, role, action, resource):
-            raise NotStarted(unable + answer)
+        if answer := permissions.denial(self.batch.iam_backend, role, action, resource):
+            raise StartFailure(unable + answer)
 
     def _open_log(self) -> None:
         configuration = self.job.container.get("logConfiguration", {})
@@ -178,7 +178,7 @@ class Run:
         create = options.get("awslogs-create-group", "").lower() == "true" or self._group == DEFAULT_GROUP
         if self._group not in self._logs.groups:
             if not create:
-                raise NotStarted(NO_LOG_GROUP)
+                raise StartFailure(NO_LOG_GROUP)
             self._logs.create_log_group(self._group, {})
         self._logs.create_log_stream(self._group, self._stream)
         self.container["logStreamName"] = self._stream

@@ -11,7 +11,7 @@ from .. import events
 from . import policies
 from .capacity import launch, refusal, register, scale_in
 from .environments import instance_kinds
-from .health import look_again, unpermitted
+from .health import lacks_policies, look_again
 from .instances import Instance, Kind
 from .lifecycle import finish, move, settle
 from .run import Run
@@ -88,7 +88,7 @@ def _look_after(batch: Batch, job: Job) -> None:
 def _serve(batch: Batch, queue: Queue) -> None:
     """Place the jobs of a queue in their order; the first that can't be placed blocks the rest."""
     while queue.runnable and sum(len(other.running) for other in batch.world.batches) < _LOCAL_JOBS:
-        job = policies.ordered(batch, queue)[0]
+        job = policies.turn_order(batch, queue)[0]
         if fault := next(filter(None, map(_task_fault, job.nodes or [job])), None):
             move(batch, job, "FAILED", fault)
             continue
@@ -135,7 +135,7 @@ def _block(batch: Batch, queue: Queue, job: Job, reason: str) -> None:
         job.document.pop("statusReason", None)
         if reason:
             job.document["statusReason"] = reason
-            events.job_changed(batch.account_id, batch.region_name, job.document, "Batch Job Queue Blocked")
+            events.send_job_change(batch.account_id, batch.region_name, job.document, "Batch Job Queue Blocked")
     code = reason.partition(" ")[0]
     for action in queue.document["jobStateTimeLimitActions"]:
         if action["reason"] == code and now - job.blocked_since >= action["maxTimeSeconds"]:
@@ -211,7 +211,7 @@ def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> l
         return fitting[:1]
     if not all(each.arn for each in there):
         return _WAIT
-    if unpermitted(batch, environment):
+    if lacks_policies(batch, environment):
         return _UNPERMITTED
     short_of, full = _WAIT, False
     for at in range(max(map(len, choices))):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from accel.catalog.attached import n1
+from accel.catalog.gpu_attachments import n1
 
 from .. import PROJECT, PROJECT_NUMBER
 from ..capacity import metrics

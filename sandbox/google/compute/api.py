@@ -29,7 +29,7 @@ def zones() -> dict[str, str]:
 
 
 @cache
-def offered(zone: str) -> tuple[Any, ...]:
+def offered_machines(zone: str) -> tuple[Any, ...]:
     """Machines and accelerators that a zone is known to offer; where only the region is known, it counts."""
     region = zones().get(zone, zone.rpartition("-")[0])
     return tuple(
@@ -39,7 +39,7 @@ def offered(zone: str) -> tuple[Any, ...]:
     )
 
 
-def located(call: Call) -> None:
+def check_place(call: Call) -> None:
     """Refuses a zone or region that does not exist. Source of the wording:
     https://github.com/hashicorp/terraform-provider-google/issues/5860."""
     kind, _, name = "/".join(call.key.split("/")[2:4]).partition("/")
@@ -68,7 +68,7 @@ def linked(call: Call, item: Json) -> None:
 
 
 def _made(call: Call, key: str, item: Json) -> None:
-    located(call)
+    check_place(call)
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", item["name"]):
         said = f"Invalid value for field 'resource.name': '{item['name']}'."
         raise ApiError(400, f"{said} Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
@@ -168,7 +168,7 @@ _MORE = {
 }
 
 
-def used_by(call: Call, key: str) -> str:
+def find_user(call: Call, key: str) -> str:
     """What still refers to a resource, or ""."""
     wanted = re.compile(rf'"[^"]*{re.escape(key)}"')
     for name, item in sorted(call.world.items.items()):
@@ -181,7 +181,7 @@ def _used(call: Call, key: str) -> str:
     # Wording: https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167 and, where the
     # call itself is refused, https://github.com/genevieve/leftovers/issues/6.
     kind = key.split("/")[-2].removesuffix("s").replace("Policie", "Policy").replace("eTemp", "e_temp")
-    user = used_by(call, key)
+    user = find_user(call, key)
     return f"The {kind} resource '{key}' is already being used by '{user}'" if user else ""
 
 
@@ -190,13 +190,13 @@ def _network_gone(call: Call, key: str) -> str:
     return f"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE: {said}" if said else ""
 
 
-def refuse_used(call: Call, key: str) -> None:
+def refuse_if_in_use(call: Call, key: str) -> None:
     if said := _used(call, key):
         raise ApiError(400, said, "resourceInUseByAnotherResource")
 
 
 def _machine_types(call: Call) -> list[Json]:
-    located(call)
+    check_place(call)
     place = "/".join(call.key.split("/")[:4])
     return [
         {
@@ -207,7 +207,7 @@ def _machine_types(call: Call) -> list[Json]:
             "zone": call.path["zone"],
             "selfLink": f"{call.link}{place}/machineTypes/{machine.name}",
         }
-        for machine in offered(call.path["zone"])
+        for machine in offered_machines(call.path["zone"])
         if machine.kind not in ("n1-attach", "tpu-slice")
     ]
 
@@ -231,14 +231,14 @@ def compute_collection(name: str, schema: str, **more: Any) -> Collection:
 
 COLLECTIONS = (
     compute_collection("networks", "Network", gone=_network_gone),
-    compute_collection("subnetworks", "Subnetwork", leaving=refuse_used),
+    compute_collection("subnetworks", "Subnetwork", leaving=refuse_if_in_use),
     compute_collection("routers", "Router"),
     compute_collection("firewalls", "Firewall"),
-    compute_collection("addresses", "Address", leaving=refuse_used),
-    compute_collection("globalAddresses", "Address", leaving=refuse_used),
-    compute_collection("disks", "Disk", leaving=refuse_used),
-    compute_collection("reservations", "Reservation", leaving=refuse_used),
-    compute_collection("resourcePolicies", "ResourcePolicy", leaving=refuse_used),
+    compute_collection("addresses", "Address", leaving=refuse_if_in_use),
+    compute_collection("globalAddresses", "Address", leaving=refuse_if_in_use),
+    compute_collection("disks", "Disk", leaving=refuse_if_in_use),
+    compute_collection("reservations", "Reservation", leaving=refuse_if_in_use),
+    compute_collection("resourcePolicies", "ResourcePolicy", leaving=refuse_if_in_use),
     compute_collection("zones", "Zone", listed=_places),
     compute_collection("regions", "Region", listed=_places),
     compute_collection("machineTypes", "MachineType", listed=_machine_types),
@@ -256,7 +256,7 @@ def _grown(call: Call, item: Json) -> Json:
     return {"sizeGb": str(body["sizeGb"])}
 
 
-def labelled(call: Call, item: Json) -> Json:
+def set_labels(call: Call, item: Json) -> Json:
     if call.body.get("labelFingerprint") != item.get("labelFingerprint"):
         raise ApiError(412, "Labels fingerprint either invalid or resource labels have changed", "conditionNotMet")
     return {"labels": call.body.get("labels", {}), "labelFingerprint": secrets.token_urlsafe(9)}
@@ -264,9 +264,9 @@ def labelled(call: Call, item: Json) -> Json:
 
 CHANGES = {
     "compute.disks.resize": _grown,
-    "compute.disks.setLabels": labelled,
-    "compute.addresses.setLabels": labelled,
-    "compute.globalAddresses.setLabels": labelled,
+    "compute.disks.setLabels": set_labels,
+    "compute.addresses.setLabels": set_labels,
+    "compute.globalAddresses.setLabels": set_labels,
     "compute.reservations.resize": lambda call, item: {
         "specificReservation": {**item["specificReservation"], "count": str(call.body["specificSkuCount"])}
     },

@@ -18,7 +18,7 @@ from ..world import Call, Collection, Json, World
 from . import instance_body as body
 from . import instance_life as life
 from . import instances
-from .api import compute_collection, refuse_used, zones
+from .api import compute_collection, refuse_if_in_use, zones
 from .images import resolved
 from .instance_body import accelerator_types, check_machine_type, existing
 
@@ -154,7 +154,7 @@ def patch(call: Call, collection: Collection) -> Json:
         existing(call, asked, "global/instanceTemplates")
 
     def end() -> str:
-        group.update({**verbs.merged(group, call.body), "targetSize": group["targetSize"]})
+        group.update({**verbs.merge_patch(group, call.body), "targetSize": group["targetSize"]})
         if asked and template:
             group["versions"] = versions or [{"instanceTemplate": asked}]
             _new_template(call, group)
@@ -403,8 +403,8 @@ def _template_made(call: Call, key: str, item: Json) -> None:
 
 _LIFE: Any = {"made": _made, "leaving": _leaving, "ending": _emptied}
 COLLECTIONS = (
-    compute_collection("instanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_used),
-    compute_collection("regionInstanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_used),
+    compute_collection("instanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_if_in_use),
+    compute_collection("regionInstanceTemplates", "InstanceTemplate", made=_template_made, leaving=refuse_if_in_use),
     compute_collection("instanceGroupManagers", "InstanceGroupManager", **_LIFE),
     compute_collection("regionInstanceGroupManagers", "InstanceGroupManager", **_LIFE),
 )

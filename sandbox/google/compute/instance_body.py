@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import Any
 
-from accel.catalog.attached import attached, n1
+from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, machines
 from accel.catalog.places import where
 from accel.rules.gcp import machines as gcp_machines
@@ -14,7 +14,7 @@ from accel.rules.gcp import machines as gcp_machines
 from .. import PROJECT_NUMBER
 from ..errors import ApiError
 from ..world import Call, Json
-from .api import offered, zones
+from .api import offered_machines, zones
 
 _CPUS = re.compile(
     r"(?:e2|n1|n2d?|n4|t2[ad]|c2d?|c3d?|c4[ad]?|m1|m2|m3)-(?:micro|small|medium|(?:standard|high[a-z]+|custom)-[\w-]+)"
@@ -45,7 +45,7 @@ def machine_of(name: str) -> Machine | None:
 def check_machine_type(given: str, zone: str, at: str) -> str:
     """The bare name. Source of the wording: https://github.com/GoogleCloudPlatform/bank-of-anthos/issues/1234."""
     name = given.rpartition("/")[2]
-    known = {machine.name for machine in offered(zone) if machine.kind not in ("n1-attach", "tpu-slice")}
+    known = {machine.name for machine in offered_machines(zone) if machine.kind not in ("n1-attach", "tpu-slice")}
     if name in known or n1(name) or (machine_of(name) is None and _CPUS.fullmatch(name)):
         return name
     said = f"Invalid value for field '{at}.machineType': '{given}'. Machine type with name '{name}' does not exist in"
@@ -55,10 +55,10 @@ def check_machine_type(given: str, zone: str, at: str) -> str:
 def accelerator_types(zone: str) -> dict[str, int]:
     """The most of each accelerator that a machine has in a zone."""
     found: dict[str, int] = {}
-    for machine in offered(zone):
+    for machine in offered_machines(zone):
         if machine.kind == "accelerator":
             found[machine.accelerator] = max(found.get(machine.accelerator, 1), machine.whole_accelerators)
-    for name, numbers in attached().items():
+    for name, numbers in gpu_attachments().items():
         for count in numbers:
             places = where("gcp", f"n1+{name}x{count}")
             if zone in places.get(zones().get(zone, ""), ()):

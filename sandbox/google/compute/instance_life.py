@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from .. import verbs
-from ..capacity import consumed, quota_failure, stockout_failure, taken
+from ..capacity import count_consumption, count_instances, quota_failure, stockout_failure
 from ..discovery import document
 from ..errors import ApiError, Failure
 from ..guests.machine import Machine
@@ -29,7 +29,7 @@ NOTICE_S = float(os.environ.get("SANDBOX_PREEMPT_S", "30"))
 
 
 def tell(call: Call, key: str, what: str, why: Failure | None = None) -> None:
-    consumed(call)
+    count_consumption(call)
     for listener in LISTENERS:
         listener(call, key, what, why)
 
@@ -214,4 +214,6 @@ def check_reservation(call: Call, item: Json) -> None:
 def _fits(call: Call, reservation: Json, item: Json) -> bool:
     sku = reservation.get("specificReservation", {})
     kind = sku.get("instanceProperties", {}).get("machineType", "").rpartition("/")[2]
-    return kind == item["machineType"].rpartition("/")[2] and int(sku.get("count", 0)) > taken(call, reservation)
+    return kind == item["machineType"].rpartition("/")[2] and int(sku.get("count", 0)) > count_instances(
+        call, reservation
+    )

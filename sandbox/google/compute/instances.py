@@ -11,7 +11,7 @@ from ..operations import begin
 from ..world import Call, Collection, Json
 from . import instance_body as body
 from . import instance_life as life
-from .api import compute_collection, labelled, located, zones
+from .api import check_place, compute_collection, set_labels, zones
 from .disks import attach, attached, free, leave
 
 _new: Any = compute_collection("instances", "Instance").made
@@ -34,7 +34,7 @@ def _from_template(call: Call, item: Json) -> None:
 
 
 def _made(call: Call, key: str, item: Json) -> None:
-    located(call)
+    check_place(call)
     zone, project = call.path["zone"], call.path["project"]
     region = zones().get(zone, zone.rpartition("-")[0])
     _from_template(call, item)
@@ -339,7 +339,7 @@ def _policies(add: bool) -> Callable[[Call, Json], Json]:
 
 _AT = "compute.instances"
 CHANGES: dict[str, Callable[[Call, Json], Json]] = {
-    f"{_AT}.setLabels": labelled,
+    f"{_AT}.setLabels": set_labels,
     f"{_AT}.setMetadata": _fingerprinted("metadata"),
     f"{_AT}.setTags": _fingerprinted("tags"),
     f"{_AT}.setMachineType": _stopped(_machine_type),

@@ -46,7 +46,7 @@ _ALL_SWITCHES = frozenset([*_SWITCHES.split(), "--password-stdin"])
 _OWN_SWITCHES = {"run": {"-t"}, "exec": {"-t"}, "rm": {"-f", "-v"}, "logs": {"-f"}}
 
 
-class Failed(Exception):
+class DockerError(Exception):
     """What docker says, and its exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
@@ -82,9 +82,9 @@ def parse(verb: str, arguments: list[str]) -> CommandLine:
         elif name in _OWN_SWITCHES.get(verb, ()) or name in _ALL_SWITCHES:
             asked.options.setdefault(name, []).append(value or "true")
         elif name not in _OPTIONS_WITH_VALUE:
-            raise Failed(f"unknown flag: {name}\n\nUsage:  docker {verb}", 125)
+            raise DockerError(f"unknown flag: {name}\n\nUsage:  docker {verb}", 125)
         elif not equals and not words:
-            raise Failed(f"flag needs an argument: {name}", 125)
+            raise DockerError(f"flag needs an argument: {name}", 125)
         else:
             asked.options.setdefault(name, []).append(value if equals else words.pop(0))
     return asked
@@ -170,7 +170,7 @@ class Docker:
         for found in self.all():
             if found.name == name or (len(name) >= 4 and found.read("id").startswith(name)):
                 return found
-        raise Failed(f"Error response from daemon: No such container: {name}")
+        raise DockerError(f"Error response from daemon: No such container: {name}")
 
     def all(self) -> list[Container]:
         """Those that are kept; what was to be removed at its end is."""
@@ -184,20 +184,20 @@ class Docker:
 
     def run(self, asked: CommandLine) -> int:
         if not asked.rest:
-            raise Failed('"docker run" requires at least 1 argument.', 125)
+            raise DockerError('"docker run" requires at least 1 argument.', 125)
         image, *command = asked.rest
         workdir = folder_of(image)
         if workdir is None:
             sys.stderr.write(f"Unable to find image '{image}' locally\n")
-            raise Failed(f"docker: {_denied(image)}", 125)
+            raise DockerError(f"docker: {_denied(image)}", 125)
         if entry := asked.last("--entrypoint"):
             command = [entry, *command]
         if not command:
-            raise Failed("docker: Error response from daemon: no command specified", 125)
+            raise DockerError("docker: Error response from daemon: no command specified", 125)
         known = json.loads((self.folder / "gpus.json").read_text())
         if asked.has("--gpus") and not (known["gpus"] and known["driver"]):
             said = 'could not select device driver "" with capabilities: [[gpu]]'
-            raise Failed(f"docker: Error response from daemon: {said}", 125)
+            raise DockerError(f"docker: Error response from daemon: {said}", 125)
         container = self._made(asked)
         # The metadata server and storage have names that a container knows, too; here they are in variables.
         given = {"HOSTNAME": container.read("id")[:12]}
@@ -231,7 +231,7 @@ class Docker:
             container.folder.mkdir(parents=True)
         except FileExistsError:
             said = f'The container name "/{container.name}" is already in use by container "{container.read("id")}".'
-            raise Failed(f"docker: Error response from daemon: Conflict. {said}", 125) from None
+            raise DockerError(f"docker: Error response from daemon: Conflict. {said}", 125) from None
         (container.folder / "id").write_text(number)
         (container.folder / "stop").write_text(asked.last("--stop-timeout") or str(STOP_S))
         if asked.has("--rm"):
@@ -257,7 +257,7 @@ class Docker:
     def exec(self, asked: CommandLine) -> int:
         container, command = self.container(asked.rest[0]), asked.rest[1:]
         if container.runner() is None:
-            raise Failed(f"Error response from daemon: container {container.name} is not running")
+            raise DockerError(f"Error response from daemon: container {container.name} is not running")
         spec = json.loads(container.read("spec.json"))
         path = os.pathsep.join([str(Path(sys.executable).parent), _PATH])
         made = {"PATH": path, "HOME": str(container.folder)} | spec["env"] | variables(asked)
@@ -267,7 +267,7 @@ class Docker:
             os.execvpe(command[0], command, made)  # noqa: S606, it takes the place of this client
         except OSError as error:
             said = f'exec failed: unable to start container process: exec: "{command[0]}": {error.strerror}'
-            raise Failed(f"OCI runtime exec failed: {said}", 127) from None
+            raise DockerError(f"OCI runtime exec failed: {said}", 127) from None
 
     def logs(self, asked: CommandLine) -> int:
         container = self.container(asked.rest[0])
@@ -289,7 +289,7 @@ class Docker:
         for name in asked.rest:
             container = self.container(name)
             if container.runner() is None:
-                raise Failed(f"Error response from daemon: cannot kill container: {name}: is not running")
+                raise DockerError(f"Error response from daemon: cannot kill container: {name}: is not running")
             if (asked.last("-s", "--signal") or "KILL").removeprefix("SIG") == "KILL":
                 container.kill()
                 container.over(STOP_S)
@@ -304,7 +304,7 @@ class Docker:
             if container.runner() is not None:
                 if not asked.has("-f", "--force"):
                     said = f"cannot remove container {name}: container is running: stop the container before removing"
-                    raise Failed(f"Error response from daemon: {said} or force remove")
+                    raise DockerError(f"Error response from daemon: {said} or force remove")
                 container.kill()
                 container.over(STOP_S)
             shutil.rmtree(container.folder, ignore_errors=True)
@@ -324,7 +324,7 @@ class Docker:
     def pull(self, asked: CommandLine) -> int:
         for image in asked.rest:
             if folder_of(image) is None:
-                raise Failed(_denied(image))
+                raise DockerError(_denied(image))
             _say(image)
         return 0
 
@@ -332,7 +332,7 @@ class Docker:
         given = asked.last("-p", "--password") or (sys.stdin.read().strip() if asked.has("--password-stdin") else "")
         if given != json.loads((self.folder / "machine.json").read_text())["token"]:
             where = asked.rest[0] if asked.rest else "https://index.docker.io/v1/"
-            raise Failed(f'Error response from daemon: Get "{where}": unauthorized: authentication failed')
+            raise DockerError(f'Error response from daemon: Get "{where}": unauthorized: authentication failed')
         return _say("Login Succeeded")
 
     def info(self, asked: CommandLine) -> int:
@@ -365,8 +365,8 @@ def main(folder: str, arguments: list[str]) -> int:
     verbs = {each.__name__: each for each in (*known, docker.pull, docker.login, docker.info)}
     try:
         if verb not in verbs:
-            raise Failed(f"docker: '{verb}' is not a docker command that the sandbox knows.")
+            raise DockerError(f"docker: '{verb}' is not a docker command that the sandbox knows.")
         return verbs[verb](parse(verb, arguments[1:]))
-    except Failed as failed:
+    except DockerError as failed:
         sys.stderr.write(f"{failed}\n")
         return failed.code

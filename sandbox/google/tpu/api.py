@@ -226,7 +226,7 @@ def preempt(world: World, name: str) -> None:
     return None
 
 
-def node_gone(call: Call, key: str) -> str:
+def remove_node(call: Call, key: str) -> str:
     """Deleting the last node of an active request suspends it, for the user."""
     node = call.world.items.pop(f"tpu/{key}", {})
     queued = node.get("queuedResource", "")
@@ -374,7 +374,7 @@ COLLECTIONS = (
         id=f"{_LOCATIONS}.nodes", schema="Node", name="?nodeId", style="longrunning", kind="NODE", full_name=True,
         state=("state", "CREATING", "READY", "DELETING"), made=tpu_nodes.create_node, settled=tpu_nodes.settled,
         failed=tpu_nodes.dropped, changed=tpu_nodes.changed, leaving=tpu_nodes.leaving, ending=tpu_nodes.off,
-        gone=node_gone,
+        gone=remove_node,
     ),
     Collection(
         id=f"{_LOCATIONS}.queuedResources", schema="QueuedResource", name="?queuedResourceId", style="longrunning",

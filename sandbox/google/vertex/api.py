@@ -319,10 +319,10 @@ _OPERATORS = {"displayName": "= != :", "state": "= !=", "createTime": "= != < <=
 _PAGE = 100
 
 
-def listed(call: Call, collection: Collection) -> Json:
+def list_page(call: Call, collection: Collection) -> Json:
     """A page, under the name that the collection has in its answer."""
     member = collection.id.rpartition(".")[2]
-    test = parsed(call.query.get("filter", ""))
+    test = parse_filter(call.query.get("filter", ""))
     found = [item for item in (_seen(call, key) for key in _below(call)) if item is not None and test(item)]
     found.sort(key=lambda item: (item["createTime"], item["name"]), reverse=True)
     size, start = int(call.query.get("pageSize") or 0), int(call.query.get("pageToken") or 0)
@@ -357,7 +357,7 @@ def _camel(path: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), path).split(".")[0]
 
 
-def parsed(text: str) -> Test:
+def parse_filter(text: str) -> Test:
     """Raises ApiError."""
     tokens: list[re.Match[str]] = []
     at = 0
@@ -459,7 +459,7 @@ COLLECTIONS = (
 OWN: dict[str, Callable[[Call, Collection], Any]] = {
     f"{_JOBS}.create": create_job,
     f"{_TUNING}.create": create_tuning,
-    **{f"{name}.list": listed for name in (_JOBS, _TUNING)},
+    **{f"{name}.list": list_page for name in (_JOBS, _TUNING)},
     **{f"{name}.cancel": cancel for name in (_JOBS, _TUNING)},
     **{f"{name}.delete": delete for name in (_JOBS, _TUNING)},
 }

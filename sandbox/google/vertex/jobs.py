@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...kubernetes.environment import expanded
+from ...kubernetes.environment import expand
 from .. import PROJECT, PROJECT_NUMBER
 from ..errors import ApiError
 from ..faults import Plan
-from ..local_runs import NotStarted, Run, credentials, is_local, log_lines, start
+from ..local_runs import Run, StartFailure, credentials, is_local, log_lines, start
 from ..world import Json, Pending, World, stamp
 from .checks import seconds
 from .limits import over, quota_in_use
@@ -115,7 +115,7 @@ class Replicas:
                 folder = self.folder / f"{replica.name}-{self.world.number()}"
                 try:
                     replica.run = start(folder, replica.image, replica.command, self.environment(replica))
-                except NotStarted as fault:
+                except StartFailure as fault:
                     replica.code, replica.why = _START_ERROR, str(fault)
 
     def look(self, moment: bool) -> None:
@@ -148,7 +148,7 @@ class Replicas:
         found = {**credentials(self.world, self.spec.get("serviceAccount", "")), **dict(self._service(replica))}
         task = replica.spec.get("pythonPackageSpec") or replica.spec["containerSpec"]
         for row in task.get("env", []):
-            found[row["name"]] = expanded(row["value"], found)  # its words are those of Kubernetes' EnvVar
+            found[row["name"]] = expand(row["value"], found)  # its words are those of Kubernetes' EnvVar
         return found
 
     def _service(self, replica: Replica) -> Iterator[tuple[str, str]]:

@@ -20,17 +20,25 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from accel.catalog.aws_partitions import partition_of
 
-from ..mapping import UNKNOWN, Unmapped, adopted, filled, has_unknown, observed
-from ..planning import OURS, changed, completed, difference, kept_outputs, preview_create, preview_update
+from ..mapping import UNKNOWN, UnmappedName, fill, has_unknown, observe, to_pulumi
+from ..planning import (
+    OURS,
+    changed_names,
+    complete_inputs,
+    difference,
+    preview_create,
+    preview_update,
+    retained_outputs,
+)
 from ..resource import Kind, State, Step, load
-from ..server import PartlyMade, ProviderError
+from ..server import PartialCreation, ProviderError
 from .cloud import Account, Cloud, is_missing
 
 _POLL_S = 0.05
 _ENDED = {"DELETED", "deleted"}
 
 
-class InitFailed(Exception):
+class InitFailure(Exception):
     """The resource exists, but a step after its creation failed."""
 
     def __init__(self, id: str, outputs: State) -> None:
@@ -60,13 +68,13 @@ def _run(step: Step, cloud: Cloud, kind: Kind, state: State, old: State, found: 
             if cloud.spelling(step.op, name):
                 sent[name] = state[name]
             elif not old:
-                raise Unmapped(f"property {name} is not mapped to {step.op}")
+                raise UnmappedName(f"property {name} is not mapped to {step.op}")
         if step is kind.create and state.get("tagsAll") and cloud.spelling(step.op, "tags"):
             sent["tags"] = state["tagsAll"]
     if step is kind.create and kind.tagged and state.get("tagsAll"):
         pairs = [{"key": key, "value": value} for key, value in state["tagsAll"].items()]
         sent["tagSpecifications"] = [{"resourceType": kind.tagged, "tags": pairs}]
-    return cloud.call(step.op, **{**sent, **(filled(dict(step.params), state, found) or {})})
+    return cloud.call(step.op, **{**sent, **(fill(dict(step.params), state, found) or {})})
 
 
 def _describe(cloud: Cloud, kind: Kind, state: State) -> State | None:
@@ -140,7 +148,7 @@ def create_resource(account: Account, kind: Kind, inputs: State) -> tuple[str, S
         if kind.sets:
             found = _settled(cloud, kind, state, "update") or {}
     except (ClientError, UnexpectedState) as error:
-        raise InitFailed(state["id"], state) from error
+        raise InitFailure(state["id"], state) from error
     return state["id"], _outputs(cloud, kind, state, found)
 
 
@@ -154,7 +162,7 @@ def read_resource(account: Account, kind: Kind, id: str, inputs: State, outputs:
     if not outputs:
         inputs = _imported(cloud, kind, found, inputs)
     known = {name: value for name, value in inputs.items() if name not in kind.own | OURS}
-    seen = {**inputs, **observed(known, found, kind.names)}
+    seen = {**inputs, **observe(known, found, kind.names)}
     if kind.taggable:
         now, own = _tags(found), inputs.get("tags", {})
         of_provider = {key: value for key, value in inputs.get("tagsAll", {}).items() if key not in own}
@@ -177,7 +185,7 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
     for api in cloud.inputs(kind.create.op).members if kind.create.op else ():
         name = back.get(api, api[:1].lower() + api[1:])
         if found.get(api) not in (None, "", [], {}) and name not in OURS | kind.unknown:
-            value = adopted(found[api], kind.names)
+            value = to_pulumi(found[api], kind.names)
             inputs[name] = json.dumps(value) if name in kind.texts else value
     return {**inputs, **given}
 
@@ -185,8 +193,8 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
 def update_resource(account: Account, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
     """`outputs` as they were, and the inputs as they were and are to be; the new outputs."""
     cloud, named = _cloud(account, kind, news), {"id": outputs.get("id", id)}
-    before, state = ({**kept_outputs(kind, outputs), **side, **named} for side in (olds, news))
-    moved = changed(olds, news) - kind.own
+    before, state = ({**retained_outputs(kind, outputs), **side, **named} for side in (olds, news))
+    moved = changed_names(olds, news) - kind.own
     found = _describe(cloud, kind, state) or {}
     for step in (*kind.sets, *kind.updates):
         if moved & set(step.on) if step.on else moved - OURS:
@@ -220,7 +228,7 @@ def delete_resource(account: Account, kind: Kind, id: str, outputs: State) -> No
 
 def _completed_inputs(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> State:
     """The inputs completed as pulumi-aws does: defaults, an automatic name, the region, all tags."""
-    inputs, defaulted = completed(kind, name, olds, news, seed)
+    inputs, defaulted = complete_inputs(kind, name, olds, news, seed)
     if kind.regional:
         inputs.setdefault("region", config.get("region"))
     if kind.taggable:
@@ -314,7 +322,7 @@ def _one(cloud: Cloud, args: State, op: str, listed: str, ids: str, **direct: st
     if len(found) != 1:
         raise NotOne(f"{len(found)} {listed} match, exactly one has to")
     tags = {tag["Key"]: tag["Value"] for tag in found[0].pop("Tags", [])}
-    return {**adopted(found[0], {}), "tags": tags}
+    return {**to_pulumi(found[0], {}), "tags": tags}
 
 
 def _subnet(cloud: Cloud, args: State) -> State:
@@ -369,7 +377,7 @@ _TABLES = sorted(Path(__file__).with_name("tables").glob("*.yaml"))
 KINDS: dict[str, Kind] = {token: kind for path in _TABLES for token, kind in load(path, __package__ or "").items()}
 _SETTINGS = {"region", "defaultTags", "version", "allowedAccountIds"}
 # allowedAccountIds is taken and not held against the sandbox's own account: any environment can be previewed here.
-_ERRORS = (ClientError, BotoCoreError, Unmapped, UnexpectedState, NotOne)
+_ERRORS = (ClientError, BotoCoreError, UnmappedName, UnexpectedState, NotOne)
 
 
 class AwsPlugin:
@@ -401,8 +409,8 @@ class AwsPlugin:
             return "", preview_create(kind, inputs)
         try:
             return create_resource(self.account, kind, inputs)
-        except InitFailed as error:
-            raise PartlyMade(error.id, error.outputs, inputs, _said(error.__cause__)) from error
+        except InitFailure as error:
+            raise PartialCreation(error.id, error.outputs, inputs, _said(error.__cause__)) from error
         except _ERRORS as error:
             raise ProviderError(f"creating {kind.title} ({_label(kind, inputs)}): {_said(error)}") from error
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox.google.discovery import Document
 
-from ..mapping import Unmapped, member
+from ..mapping import UnmappedName, member
 
 Json = dict[str, Any]
 Names = Mapping[str, str]
@@ -15,7 +15,7 @@ further down in the body; one that ends in [key] is a map there, by that propert
 
 
 def to_body(document: Document, schema: str, properties: Json, names: Names) -> Json:
-    """The body of `schema` for these properties. Raises Unmapped for one that has no place in it."""
+    """The body of `schema` for these properties. Raises UnmappedName for one that has no place in it."""
     return _object(document, {"$ref": schema}, properties, names, "")
 
 
@@ -38,14 +38,14 @@ def _object(document: Document, schema: Json, value: Json, names: Names, at: str
     for name, item in value.items():
         place = _target(names, at, name, schema.get("properties", {}))
         if place is None:
-            raise Unmapped(f"property {at}{name} is not mapped to {schema.get('id', 'the API')}")
+            raise UnmappedName(f"property {at}{name} is not mapped to {schema.get('id', 'the API')}")
         into, below = made, schema
         place, _, by = place.rstrip("]").partition("[")
         *outer, last = place.split(".")
         for part in outer:
             into, below = into.setdefault(part, {}), _resolved(document, below["properties"][part])
         if last not in below["properties"]:
-            raise Unmapped(f"property {at}{name} is not mapped: {below.get('id')} has no {last}")
+            raise UnmappedName(f"property {at}{name} is not mapped: {below.get('id')} has no {last}")
         wanted = below["properties"][last]
         if by:
             each, inside = wanted["additionalProperties"], f"{at}{name}."

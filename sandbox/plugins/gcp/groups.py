@@ -6,12 +6,12 @@ resource_container_node_pool.go."""
 import time
 from typing import Any
 
-from ..mapping import Unmapped
+from ..mapping import UnmappedName
 from ..resource import State
 from .body import to_body
-from .life import InitFailed, Kind, address, body, finished, formatted, observed_state, outputs
+from .life import InitFailure, Kind, address, body, finish, format_template, observed_state, outputs
 from .machines import disk_params, machine_body
-from .rest import Google, GoogleError, Json, OperationFailed
+from .rest import Google, GoogleError, Json, OperationError
 
 _WAIT_S = 120
 
@@ -24,7 +24,7 @@ def create_template(google: Google, kind: Kind, inputs: State) -> tuple[str, Sta
     properties["disks"] = [_template_disk(google, index, disk) for index, disk in enumerate(inputs["disks"])]
     sent = {"name": inputs["name"], "properties": properties}
     sent |= {"description": inputs["description"]} if "description" in inputs else {}
-    google.done("compute", "POST", formatted(kind.path, inputs), sent, doing="Creating Instance Template")
+    google.done("compute", "POST", format_template(kind.path, inputs), sent, doing="Creating Instance Template")
     return finish_template(google, kind, inputs)
 
 
@@ -42,7 +42,7 @@ def _template_disk(google: Google, index: int, disk: Json) -> Json:
 
 def finish_template(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     found = google.get("compute", address(kind, state)) or {}
-    id, labels = formatted(kind.id, state), found.get("properties", {}).get("labels", {})
+    id, labels = format_template(kind.id, state), found.get("properties", {}).get("labels", {})
     return id, outputs(kind, {**state, "id": id}, {**found, "labels": labels})
 
 
@@ -68,7 +68,7 @@ def _group_body(kind: Kind, state: State) -> Json:
 
 def create_group(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     sent = {"targetSize": 0, **_group_body(kind, inputs)}
-    google.done("compute", "POST", formatted(kind.path, inputs), sent, doing="Creating InstanceGroupManager")
+    google.done("compute", "POST", format_template(kind.path, inputs), sent, doing="Creating InstanceGroupManager")
     return _stable(google, kind, inputs)
 
 
@@ -80,9 +80,9 @@ def _stable(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     until = time.monotonic() + _WAIT_S
     while inputs.get("waitForInstances") and not _is_stable(google, kind, inputs):
         if time.monotonic() > until:
-            raise OperationFailed("timeout while waiting for state to become 'created'")
+            raise OperationError("timeout while waiting for state to become 'created'")
         time.sleep(0.05)
-    return finished(google, kind, inputs)
+    return finish(google, kind, inputs)
 
 
 def update_group(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
@@ -111,24 +111,24 @@ def _disk_on(google: Google, state: State) -> tuple[str, Json | None]:
     return at, next(here, None)
 
 
-def create_attached(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+def create_attached_disk(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     at, _ = _disk_on(google, inputs)
     sent = {n: inputs[n] for n in ("deviceName", "mode", "interface") if n in inputs} | {"source": inputs["disk"]}
     google.done("compute", "POST", f"{at}/attachDisk", sent, doing="disk to attach")
-    return finish_attached(google, kind, inputs)
+    return finish_attached_disk(google, kind, inputs)
 
 
-def finish_attached(google: Google, kind: Kind, state: State) -> tuple[str, State]:
+def finish_attached_disk(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     at, disk = _disk_on(google, state)
     id = f"{at}/{str(state['disk']).rpartition('/')[2]}"
     return id, outputs(kind, {**state, "id": id}, disk or {})
 
 
-def read_attached(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+def read_attached_disk(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
     return (inputs, {**outs, **inputs}) if _disk_on(google, {**outs, **inputs})[1] else None
 
 
-def delete_attached(google: Google, kind: Kind, id: str, outs: State) -> None:
+def delete_attached_disk(google: Google, kind: Kind, id: str, outs: State) -> None:
     at, disk = _disk_on(google, outs)
     if disk is not None:
         google.done("compute", "POST", f"{at}/detachDisk", doing="disk to detach", deviceName=disk["deviceName"])
@@ -142,19 +142,19 @@ def _cluster_body(kind: Kind, inputs: State) -> Json:
 
 
 def create_cluster(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    path, sent = formatted(kind.path, inputs), {"cluster": _cluster_body(kind, inputs)}
+    path, sent = format_template(kind.path, inputs), {"cluster": _cluster_body(kind, inputs)}
     try:
         google.done("container", "POST", path, sent, doing="creating GKE cluster")
         if inputs.get("removeDefaultNodePool"):
             pool = f"{address(kind, inputs)}/nodePools/default-pool"
             google.done("container", "DELETE", pool, doing="removing default node pool")
-    except (GoogleError, OperationFailed) as error:
+    except (GoogleError, OperationError) as error:
         if isinstance(error, GoogleError) and google.get("container", address(kind, inputs)) is None:
             raise
         # The cluster is there, so it is in the state (resource_container_cluster.go sets the id before it waits).
-        id, outs = finished(google, kind, inputs)
-        raise InitFailed(id, outs, str(error)) from error
-    return finished(google, kind, inputs)
+        id, outs = finish(google, kind, inputs)
+        raise InitFailure(id, outs, str(error)) from error
+    return finish(google, kind, inputs)
 
 
 _SETTERS = {"maintenancePolicy": "setMaintenancePolicy", "networkPolicy": "setNetworkPolicy"}
@@ -186,7 +186,7 @@ def update_cluster(google: Google, kind: Kind, state: State, olds: State, change
             continue
         wanted = _DESIRED.get(name) or f"desired{name[:1].upper()}{name[1:]}"
         if wanted not in fields:
-            raise Unmapped(f"a change of {name} is not mapped to ClusterUpdate")
+            raise UnmappedName(f"a change of {name} is not mapped to ClusterUpdate")
         (inner,) = value.values()
         if "$ref" not in fields[wanted] or wanted in ("desiredDnsConfig", "desiredGatewayApiConfig"):
             while isinstance(inner, dict) and list(value) == ["networkConfig"]:
@@ -201,7 +201,7 @@ def delete_cluster(google: Google, kind: Kind, id: str, outs: State) -> None:
     if outs.get("deletionProtection", True):
         # As the provider's resource_container_cluster.go refuses it; https://github.com/pulumi/pulumi-gcp/issues/1394.
         text = "Cannot destroy cluster because deletion_protection is set to true."
-        raise Unmapped(f"{text} Set it to false to proceed with cluster deletion.")
+        raise UnmappedName(f"{text} Set it to false to proceed with cluster deletion.")
     if google.get("container", address(kind, outs)) is not None:
         google.done("container", "DELETE", address(kind, outs), doing="deleting GKE cluster")
 
@@ -209,21 +209,21 @@ def delete_cluster(google: Google, kind: Kind, id: str, outs: State) -> None:
 def create_pool(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     if "initialNodeCount" in inputs and "nodeCount" in inputs:
         text = "Cannot set both initial_node_count and node_count on node pool"
-        raise Unmapped(f"{text} {inputs['name']}")
+        raise UnmappedName(f"{text} {inputs['name']}")
     sent = body(kind, inputs)
     sent["initialNodeCount"] = inputs.get("initialNodeCount", inputs.get("nodeCount", 0))
-    path = formatted(kind.path, inputs)
+    path = format_template(kind.path, inputs)
     try:
         google.done("container", "POST", path, {"nodePool": sent}, doing="creating GKE NodePool")
-    except OperationFailed as error:
+    except OperationError as error:
         # The pool stays, in an error; so it is in the state, tainted (resource_container_node_pool.go).
         id, outs = finish_pool(google, kind, inputs)
-        raise InitFailed(id, outs, str(error)) from error
+        raise InitFailure(id, outs, str(error)) from error
     return finish_pool(google, kind, inputs)
 
 
 def finish_pool(google: Google, kind: Kind, state: State) -> tuple[str, State]:
-    id = formatted(kind.id, state)
+    id = format_template(kind.id, state)
     found = google.get("container", id) or {}
     return id, {**outputs(kind, {**state, "id": id}, found), **_size(google, found)}
 
@@ -285,5 +285,5 @@ def _pool_change(kind: Kind, place: str, whole: Json) -> Json:
     inner = {"labels": "labels", "resourceLabels": "labels", "taints": "taints", "tags": "tags"}.get(name)
     field = {"version": "nodeVersion", "networkConfig": "nodeNetworkConfig"}.get(name, name)
     if field not in kind.document.schema("UpdateNodePoolRequest")["properties"]:
-        raise Unmapped(f"a change of {place} is not mapped to UpdateNodePoolRequest")
+        raise UnmappedName(f"a change of {place} is not mapped to UpdateNodePoolRequest")
     return {field: {inner: value or ({} if "abels" in name else [])} if inner else value}

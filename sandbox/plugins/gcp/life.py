@@ -9,8 +9,8 @@ import jmespath
 
 from sandbox.google.discovery import document
 
-from ..mapping import UNKNOWN, Unmapped, changes, has_unknown, observed
-from ..planning import completed
+from ..mapping import UNKNOWN, UnmappedName, changes, has_unknown, observe
+from ..planning import complete_inputs
 from ..resource import Autoname, State
 from .body import to_body, to_names
 from .rest import Google, Json
@@ -18,7 +18,7 @@ from .rest import Google, Json
 _OURS = {"pulumiLabels", "__defaults", "timeouts", "id"}
 
 
-class InitFailed(Exception):
+class InitFailure(Exception):
     """The resource exists, but did not become what was asked."""
 
     def __init__(self, id: str, outputs: State, reason: str) -> None:
@@ -79,7 +79,7 @@ class Kind:
 _CLUSTER = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/clusters/(?P<cluster>[^/]+)")
 
 
-def formatted(template: str, state: Mapping[str, Any]) -> str:
+def format_template(template: str, state: Mapping[str, Any]) -> str:
     """A template with the state's values. A cluster's id brings its own project and location."""
     if "{cluster}" in template and (found := _CLUSTER.search(str(state["cluster"]))):
         state = {**state, **found.groupdict()}
@@ -103,7 +103,7 @@ def body(kind: Kind, state: State) -> Json:
 
 def address(kind: Kind, state: State) -> str:
     """The resource's own path below the API. A name that the service made up is the whole path already."""
-    at = formatted(kind.path, state)
+    at = format_template(kind.path, state)
     collection = at.rpartition("/")[2]
     return f"{at}/{str(state[kind.name]).rpartition(f'/{collection}/')[2]}"
 
@@ -112,18 +112,18 @@ def create(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     if kind.acts.create:
         return kind.acts.create(google, kind, inputs)
     sent = body(kind, inputs)
-    query = {name: formatted(value, inputs) for name, value in kind.query.items()}
+    query = {name: format_template(value, inputs) for name, value in kind.query.items()}
     sent = {kind.wrap: sent} if kind.wrap else sent
-    google.done(kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}", **query)
-    return finished(google, kind, inputs)
+    google.done(kind.api, "POST", format_template(kind.path, inputs), sent, doing=f"to create {kind.title}", **query)
+    return finish(google, kind, inputs)
 
 
-def finished(google: Google, kind: Kind, state: State) -> tuple[str, State]:
+def finish(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     """Id and outputs of what is there."""
     if kind.acts.finish:
         return kind.acts.finish(google, kind, state)
     found = google.get(kind.api, address(kind, state)) or {}
-    id = formatted(kind.id, {**state, **{k: v for k, v in found.items() if k not in state}})
+    id = format_template(kind.id, {**state, **{k: v for k, v in found.items() if k not in state}})
     return id, outputs(kind, {**state, "id": id}, found)
 
 
@@ -131,7 +131,7 @@ def outputs(kind: Kind, state: State, found: Json) -> State:
     made = {name: value for name, value in state.items() if name not in ("__defaults",)}
     for name, expression in kind.outputs.items():
         if re.search(r"\{\w+\}", expression):
-            made[name] = formatted(expression, {**found, **made})
+            made[name] = format_template(expression, {**found, **made})
         elif expression:
             made[name] = jmespath.search(expression, found)
     if kind.labels:
@@ -157,7 +157,7 @@ def observed_state(kind: Kind, state: State, inputs: State, found: Json) -> tupl
         for n, v in inputs.items()
         if n not in kind.own | kind.apart | kind.unread | _OURS | {*kind.places, kind.labels}
     }
-    now = {**inputs, **observed(known, to_names(known, found, names), {})}
+    now = {**inputs, **observe(known, to_names(known, found, names), {})}
     if kind.labels:
         every, of_provider = found.get(kind.labels, {}), inputs.get("pulumiLabels", {})
         mine = inputs.get(kind.labels, {})
@@ -175,20 +175,20 @@ def _of_id(kind: Kind, id: str) -> State:
     return dict(found.groupdict()) if found else {}
 
 
-def changed_of(kind: Kind, olds: State, news: State) -> set[str]:
+def changed_names(kind: Kind, olds: State, news: State) -> set[str]:
     changed = {path.partition(".")[0].partition("[")[0] for path, _ in changes(olds, news)}
     return {kind.labels if name == "pulumiLabels" else name for name in changed} - kind.own - {"__defaults", "timeouts"}
 
 
 def update(google: Google, kind: Kind, id: str, outs: State, olds: State, news: State) -> State:
-    state, changed = {**news, "id": id}, changed_of(kind, olds, news)
+    state, changed = {**news, "id": id}, changed_names(kind, olds, news)
     if kind.name not in state:
         state[kind.name] = outs[kind.name]
     if kind.acts.update:
         kind.acts.update(google, kind, state, olds, changed)
     elif changed:
         _patch(google, kind, state, body(kind, news), body(kind, olds))
-    return finished(google, kind, state)[1]
+    return finish(google, kind, state)[1]
 
 
 def _patch(google: Google, kind: Kind, state: State, whole: Json, before: Json) -> None:
@@ -220,17 +220,17 @@ def delete(google: Google, kind: Kind, id: str, outs: State) -> None:
     if outs.get("deletionPolicy") == "ABANDON":
         return
     if outs.get("deletionPolicy") == "PREVENT":
-        raise Unmapped(f"cannot destroy {kind.title} {id} while deletion_policy is set to PREVENT")
+        raise UnmappedName(f"cannot destroy {kind.title} {id} while deletion_policy is set to PREVENT")
     if kind.acts.delete:
         kind.acts.delete(google, kind, id, outs)
     elif google.get(kind.api, address(kind, outs)) is not None:
         google.done(kind.api, "DELETE", address(kind, outs), doing=f"Deleting {kind.title}")
 
 
-def checked(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> tuple[State, str]:
+def check_inputs(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> tuple[State, str]:
     """The inputs completed as the provider does it: defaults, an automatic name, project and place, all labels; and
     what is wrong with them."""
-    inputs, defaulted = completed(kind, name, olds, news, seed)
+    inputs, defaulted = complete_inputs(kind, name, olds, news, seed)
     for place in kind.places:
         given = config.get(place)
         if place == "location":

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from ..mapping import Unmapped
+from ..mapping import UnmappedName
 from ..resource import State
 from .body import to_body
-from .life import Kind, address, body, finished, formatted, observed_state, outputs
+from .life import Kind, address, body, finish, format_template, observed_state, outputs
 from .rest import Google, Json
 
 _STOPPED = {
@@ -32,7 +32,7 @@ def _affinity(given: Json) -> Json:
     return {"consumeReservationType": given["type"], **given.get("specificReservation", {})}
 
 
-def relabelled(google: Google, kind: Kind, state: State) -> None:
+def relabel(google: Google, kind: Kind, state: State) -> None:
     at = address(kind, state)
     found = google.call("GET", "compute", at)
     sent = {"labels": state["pulumiLabels"], "labelFingerprint": found.get("labelFingerprint")}
@@ -63,7 +63,7 @@ def machine_body(kind: Kind, inputs: State) -> Json:
 
 def create_instance(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     if inputs.get("desiredStatus", "RUNNING") != "RUNNING":
-        raise Unmapped("When creating an instance, desired_status can only accept RUNNING value")
+        raise UnmappedName("When creating an instance, desired_status can only accept RUNNING value")
     zone = f"projects/{inputs['project']}/zones/{inputs['zone']}"
     sent = machine_body(kind, inputs)
     sent["machineType"] = f"{zone}/machineTypes/{inputs['machineType'].rpartition('/')[2]}"
@@ -79,8 +79,8 @@ def create_instance(google: Google, kind: Kind, inputs: State) -> tuple[str, Sta
         *scratch,
         *map(_attached, inputs.get("attachedDisks", [])),
     ]
-    google.done("compute", "POST", formatted(kind.path, inputs), sent, doing="instance to create")
-    return finished(google, kind, inputs)
+    google.done("compute", "POST", format_template(kind.path, inputs), sent, doing="instance to create")
+    return finish(google, kind, inputs)
 
 
 def _boot(google: Google, disk: Json, zone: str) -> Json:
@@ -113,7 +113,7 @@ def _attached(disk: Json) -> Json:
 
 def finish_instance(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     found = google.get("compute", address(kind, state)) or {}
-    id = formatted(kind.id, state)
+    id = format_template(kind.id, state)
     return id, {**outputs(kind, {**state, "id": id}, found), **_told(state, found)}
 
 
@@ -160,7 +160,7 @@ def update_instance(google: Google, kind: Kind, state: State, olds: State, chang
     at, doing = address(kind, state), "updating instance"
     found = google.call("GET", "compute", at)
     if kind.labels in changed:
-        relabelled(google, kind, state)
+        relabel(google, kind, state)
     if changed & {"metadata", "metadataStartupScript"}:
         sent = {**_metadata(state), "fingerprint": found["metadata"]["fingerprint"]}
         google.done("compute", "POST", f"{at}/setMetadata", sent, doing=doing)
@@ -181,7 +181,7 @@ def update_instance(google: Google, kind: Kind, state: State, olds: State, chang
     _restarting(google, kind, at, state, olds, changed, found["status"])
     mapped = {"metadata", "metadataStartupScript", "tags", "deletionProtection", "resourcePolicies", "attachedDisks"}
     if rest := changed - mapped - {*_STOPPED, kind.labels, "scheduling", "desiredStatus"}:
-        raise Unmapped(f"a change of {', '.join(sorted(rest))} is not mapped for an instance")
+        raise UnmappedName(f"a change of {', '.join(sorted(rest))} is not mapped for an instance")
 
 
 def _limit_changed(state: State, olds: State) -> bool:
@@ -211,7 +211,7 @@ def _restarting(google: Google, kind: Kind, at: str, state: State, olds: State, 
     limit = "scheduling" in changed and _limit_changed(state, olds)
     if names or limit:
         if status == "RUNNING" and desired != "TERMINATED" and not state.get("allowStoppingForUpdate"):
-            raise Unmapped(
+            raise UnmappedName(
                 "Changing the machine_type, min_cpu_platform, service_account, enable_display,"
                 " shielded_instance_config, scheduling.node_affinities, scheduling.max_run_duration or"
                 " network_interface.[#d].(network/subnetwork/subnetwork_project) or advanced_machine_features on a"
@@ -249,6 +249,8 @@ def delete_instance(google: Google, kind: Kind, id: str, outs: State) -> None:
         said = (
             f"Cannot delete instance {outs['name']}: instance Deletion Protection is enabled. Set deletion_protection"
         )
-        raise Unmapped(f'{said} to false for this resource and run "terraform apply" before attempting to delete it.')
+        raise UnmappedName(
+            f'{said} to false for this resource and run "terraform apply" before attempting to delete it.'
+        )
     if google.get("compute", id) is not None:
         google.done("compute", "DELETE", id, doing="instance to delete")

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from ..mapping import Unmapped, has_unknown
+from ..mapping import UnmappedName, has_unknown
 from ..planning import difference, preview_create, preview_update
 from ..resource import Autoname, State
-from ..server import PartlyMade, ProviderError
+from ..server import PartialCreation, ProviderError
 from . import life
-from .life import InitFailed, Kind
-from .rest import Google, GoogleError, OperationFailed
+from .life import InitFailure, Kind
+from .rest import Google, GoogleError, OperationError
 from .special import ACTS
 
 
@@ -153,7 +153,7 @@ _SETTINGS = {
     *("project", "region", "zone", "defaultLabels", "addPulumiAttributionLabel", "userProjectOverride"),
     *("billingProject", "pulumiAttributionLabelAdditionStrategy", "version", "disableGooglePartnerName"),
 }
-_ERRORS = (GoogleError, OperationFailed, Unmapped)
+_ERRORS = (GoogleError, OperationError, UnmappedName)
 
 
 class GcpPlugin:
@@ -171,7 +171,7 @@ class GcpPlugin:
         return [(key, f"the sandbox's gcp provider does not know the setting {key}") for key in unknown]
 
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
-        made, wrong = life.checked(_kind(type), name, olds, news, config, seed)
+        made, wrong = life.check_inputs(_kind(type), name, olds, news, config, seed)
         if wrong:
             raise ProviderError(wrong)
         return made
@@ -185,8 +185,8 @@ class GcpPlugin:
             return "", preview_create(kind, inputs)
         try:
             return life.create(self.google, kind, inputs)
-        except InitFailed as error:
-            raise PartlyMade(error.id, error.outputs, inputs, _said(error)) from error
+        except InitFailure as error:
+            raise PartialCreation(error.id, error.outputs, inputs, _said(error)) from error
         except _ERRORS as error:
             raise ProviderError(f"Error creating {kind.title}: {_said(error)}") from error
 

@@ -44,7 +44,7 @@ class GoogleError(Exception):
         self.code = code
 
 
-class OperationFailed(Exception):
+class OperationError(Exception):
     """An operation ended in an error."""
 
 
@@ -87,7 +87,7 @@ class Google:
             raise
 
     def done(self, api: str, http: str, path: str, body: Any = None, *, doing: str, **query: Any) -> Json:
-        """A call that may start an operation, and its end. Raises OperationFailed."""
+        """A call that may start an operation, and its end. Raises OperationError."""
         answer = self.call(http, api, path, body, **query)
         if not _is_operation(answer):
             return answer
@@ -95,11 +95,11 @@ class Google:
         give_up = time.monotonic() + _WAIT_S
         while not (answer.get("done") or answer.get("status") == "DONE"):
             if time.monotonic() > give_up:
-                raise OperationFailed(f"Error waiting for {doing}: timeout while waiting for state to become 'DONE'")
+                raise OperationError(f"Error waiting for {doing}: timeout while waiting for state to become 'DONE'")
             time.sleep(_POLL_S)
             answer = self.call("GET", api, at)
         if why := _failure(answer):
-            raise OperationFailed(f"Error waiting for {doing}: {why}")
+            raise OperationError(f"Error waiting for {doing}: {why}")
         return answer
 
 

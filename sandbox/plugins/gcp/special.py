@@ -10,34 +10,34 @@ import zipfile
 from typing import Any
 from urllib.parse import quote
 
-from ..mapping import Unmapped
+from ..mapping import UnmappedName
 from ..resource import State
 from . import groups, machines
-from .life import Kind, Own, address, body, finished, formatted, observed_state, outputs
+from .life import Kind, Own, address, body, finish, format_template, observed_state, outputs
 from .rest import Google, GoogleError, Json
 
 
-def create_named(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
+def create_named_resource(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """What gets its name from the service."""
-    made = google.call("POST", kind.api, formatted(kind.path, inputs), _body(kind, inputs))
-    return finished(google, kind, {**inputs, "name": made["name"]})
+    made = google.call("POST", kind.api, format_template(kind.path, inputs), _body(kind, inputs))
+    return finish(google, kind, {**inputs, "name": made["name"]})
 
 
-def finish_named(google: Google, kind: Kind, state: State) -> tuple[str, State]:
+def finish_named_resource(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     found = google.get(kind.api, state["name"]) or {}
     return found.get("name", state["name"]), observed_state(
         kind, {**state, "id": state["name"]}, state, _pulumis(found)
     )[1]
 
 
-def read_named(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
+def read_named_resource(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
     found = google.get(kind.api, id)
     return (
         None if found is None else observed_state(kind, {**outs, **inputs, "id": id}, inputs or outs, _pulumis(found))
     )
 
 
-def update_named(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
+def update_named_resource(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
     whole, before = _body(kind, state), _body(kind, olds)
     keys = sorted(key for key in whole.keys() | before.keys() if whole.get(key) != before.get(key))
     if keys:
@@ -45,7 +45,7 @@ def update_named(google: Google, kind: Kind, state: State, olds: State, changed:
         google.call("PATCH", kind.api, state["name"], sent, updateMask=",".join(keys))
 
 
-def delete_named(google: Google, kind: Kind, id: str, outs: State) -> None:
+def delete_named_resource(google: Google, kind: Kind, id: str, outs: State) -> None:
     if google.get(kind.api, id) is not None:
         google.call("DELETE", kind.api, id)
 
@@ -69,18 +69,23 @@ def _pulumis(found: Json) -> Json:
 
 def create_schedule(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """The whole name is in the body."""
-    sent = {**body(kind, inputs), "name": formatted(kind.id, inputs)}
-    google.done(kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}")
-    return finished(google, kind, inputs)
+    sent = {**body(kind, inputs), "name": format_template(kind.id, inputs)}
+    google.done(kind.api, "POST", format_template(kind.path, inputs), sent, doing=f"to create {kind.title}")
+    return finish(google, kind, inputs)
 
 
 def create_function(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """The name is in the body too, whole."""
     sent = {**body(kind, inputs), "name": address(kind, inputs)}
     google.done(
-        kind.api, "POST", formatted(kind.path, inputs), sent, doing=f"to create {kind.title}", functionId=inputs["name"]
+        kind.api,
+        "POST",
+        format_template(kind.path, inputs),
+        sent,
+        doing=f"to create {kind.title}",
+        functionId=inputs["name"],
     )
-    return finished(google, kind, inputs)
+    return finish(google, kind, inputs)
 
 
 _RETRIES = 8
@@ -88,7 +93,7 @@ _RETRIES = 8
 
 def _policy_of(kind: Kind, state: State) -> tuple[str, str, str]:
     """API, and the paths of reading and writing a policy."""
-    at = formatted(kind.path, state)
+    at = format_template(kind.path, state)
     return (kind.api, f"{at}/iam", f"{at}/iam") if kind.api == "storage" else (
         kind.api, f"{at}:getIamPolicy", f"{at}:setIamPolicy",
     )  # fmt: skip
@@ -136,7 +141,7 @@ def create_member(google: Google, kind: Kind, inputs: State) -> tuple[str, State
     with google.editing:
         policy = _edit(google, kind, inputs, True)
     titled = f"/{inputs['condition']['title']}" if inputs.get("condition") else ""
-    return formatted(kind.id, inputs) + titled, {**inputs, "etag": policy["etag"]}
+    return format_template(kind.id, inputs) + titled, {**inputs, "etag": policy["etag"]}
 
 
 def read_member(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
@@ -162,13 +167,13 @@ def delete_member(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 def create_topic(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     google.call("PUT", kind.api, address(kind, inputs), body(kind, inputs))
-    return finished(google, kind, inputs)
+    return finish(google, kind, inputs)
 
 
 def create_field(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """Every field is there already: what is made is its own settings."""
     google.done(kind.api, "PATCH", address(kind, inputs), body(kind, inputs), doing=f"to create {kind.title}")
-    return finished(google, kind, inputs)
+    return finish(google, kind, inputs)
 
 
 def read_field(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
@@ -188,9 +193,9 @@ def delete_field(google: Google, kind: Kind, id: str, outs: State) -> None:
 def create_tensorboard(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     """Its name is a number that the service makes up."""
     ended = google.done(
-        kind.api, "POST", formatted(kind.path, inputs), body(kind, inputs), doing=f"to create {kind.title}"
+        kind.api, "POST", format_template(kind.path, inputs), body(kind, inputs), doing=f"to create {kind.title}"
     )
-    return finished(google, kind, {**inputs, "name": ended["response"]["name"]})
+    return finish(google, kind, {**inputs, "name": ended["response"]["name"]})
 
 
 def _router(google: Google, state: State) -> tuple[str, Json | None]:
@@ -219,7 +224,7 @@ def create_nat(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
 
 
 def finish_nat(google: Google, kind: Kind, state: State) -> tuple[str, State]:
-    id = formatted(kind.id, {**state, "router": str(state["router"]).rpartition("/")[2]})
+    id = format_template(kind.id, {**state, "router": str(state["router"]).rpartition("/")[2]})
     return id, outputs(kind, {**state, "id": id}, {})
 
 
@@ -251,7 +256,7 @@ def _read_project(google: Google, state: State) -> None:
 
 
 def finish_service(google: Google, kind: Kind, state: State) -> tuple[str, State]:
-    return formatted(kind.id, state), outputs(kind, {**state, "id": formatted(kind.id, state)}, {})
+    return format_template(kind.id, state), outputs(kind, {**state, "id": format_template(kind.id, state)}, {})
 
 
 def read_service(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
@@ -274,8 +279,8 @@ def delete_service(google: Google, kind: Kind, id: str, outs: State) -> None:
 def create_account(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
     rest = {name: inputs[name] for name in ("displayName", "description") if name in inputs}
     sent = {"accountId": inputs["accountId"], "serviceAccount": rest}
-    google.call("POST", "iam", formatted(kind.path, inputs), sent)
-    return finished(google, kind, _emailed(inputs))
+    google.call("POST", "iam", format_template(kind.path, inputs), sent)
+    return finish(google, kind, _emailed(inputs))
 
 
 def _emailed(inputs: State) -> State:
@@ -291,8 +296,10 @@ def read_account(google: Google, kind: Kind, id: str, inputs: State, outs: State
 
 
 def create_role(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    google.call("POST", "iam", formatted(kind.path, inputs), {"roleId": inputs["roleId"], "role": body(kind, inputs)})
-    return finished(google, kind, inputs)
+    google.call(
+        "POST", "iam", format_template(kind.path, inputs), {"roleId": inputs["roleId"], "role": body(kind, inputs)}
+    )
+    return finish(google, kind, inputs)
 
 
 def update_disk(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
@@ -302,17 +309,17 @@ def update_disk(google: Google, kind: Kind, state: State, olds: State, changed: 
     if kind.labels in changed:
         relabel(google, kind, state, olds, changed)
     if rest := changed - {"size", kind.labels}:
-        raise Unmapped(f"a change of {', '.join(sorted(rest))} is not mapped for a disk")
+        raise UnmappedName(f"a change of {', '.join(sorted(rest))} is not mapped for a disk")
 
 
 def relabel(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
     """Labels of a resource whose other properties do not change."""
-    machines.relabelled(google, kind, state)
+    machines.relabel(google, kind, state)
 
 
 def resize_reservation(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
     if rest := changed - {"specificReservation"}:
-        raise Unmapped(f"a change of {', '.join(sorted(rest))} is not mapped for a reservation")
+        raise UnmappedName(f"a change of {', '.join(sorted(rest))} is not mapped for a reservation")
     sent = {"specificSkuCount": str(state["specificReservation"]["count"])}
     google.done("compute", "POST", f"{address(kind, state)}/resize", sent, doing="Updating Reservation")
 
@@ -322,7 +329,7 @@ def delete_bucket(google: Google, kind: Kind, id: str, outs: State) -> None:
     found = (google.get("storage", f"{at}/o") or {}).get("items", [])
     if found and not outs.get("forceDestroy"):
         # The provider's resource_storage_bucket.go.
-        raise Unmapped(
+        raise UnmappedName(
             f"Error trying to delete bucket {outs['name']} containing objects without `force_destroy` set to true"
         )
     for item in found:
@@ -346,7 +353,7 @@ def create_object(google: Google, kind: Kind, inputs: State) -> tuple[str, State
 def _packed(source: Json) -> bytes:
     """An archive of text assets, as the engine hands it on."""
     if "assets" not in source:
-        raise Unmapped("property source is not mapped: the sandbox takes content, and archives of text assets")
+        raise UnmappedName("property source is not mapped: the sandbox takes content, and archives of text assets")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, asset in sorted(source["assets"].items()):
@@ -356,7 +363,7 @@ def _packed(source: Json) -> bytes:
 
 def finish_object(google: Google, kind: Kind, state: State) -> tuple[str, State]:
     found = google.get("storage", f"b/{state['bucket']}/o/{_quoted(state['name'])}") or {}
-    id = formatted(kind.id, state)
+    id = format_template(kind.id, state)
     return id, outputs(kind, {**state, "id": id}, found)
 
 
@@ -382,11 +389,11 @@ def delete_object(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 
 _NAMED = Own(
-    create=create_named,
-    read=read_named,
-    update=update_named,
-    delete=delete_named,
-    finish=finish_named,
+    create=create_named_resource,
+    read=read_named_resource,
+    update=update_named_resource,
+    delete=delete_named_resource,
+    finish=finish_named_resource,
 )
 ACTS = {
     "cluster": Own(create=groups.create_cluster, update=groups.update_cluster, delete=groups.delete_cluster),
@@ -410,10 +417,10 @@ ACTS = {
     "group": Own(create=groups.create_group, update=groups.update_group),
     "commitment": Own(delete=groups.keep_commitment),
     "attached": Own(
-        create=groups.create_attached,
-        read=groups.read_attached,
-        delete=groups.delete_attached,
-        finish=groups.finish_attached,
+        create=groups.create_attached_disk,
+        read=groups.read_attached_disk,
+        delete=groups.delete_attached_disk,
+        finish=groups.finish_attached_disk,
     ),
     "labels": Own(update=relabel),
     "topic": Own(create=create_topic),

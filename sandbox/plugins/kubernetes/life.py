@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from sandbox.kubernetes.client import Cluster, Refusal
 
-from ..server import PartlyMade, ProviderError
-from .objects import State, about, annotation, from_api, hidden, id_of, to_api
+from ..server import PartialCreation, ProviderError
+from .objects import State, about, annotation, from_api, hide_secret, id_of, to_api
 
 
 class Broken(Exception):
@@ -144,7 +144,7 @@ RULES: dict[tuple[str, str], Rule] = {
 }
 
 
-def said_by_pods(cluster: Cluster, live: State) -> list[str]:
+def pod_messages(cluster: Cluster, live: State) -> list[str]:
     """What keeps the pods of a workload, or the pod itself, from being ready; each message once."""
     if live["kind"] == "Pod":
         pods = [live]
@@ -259,8 +259,8 @@ def _of_creation(entry: State, manager: str) -> bool:
     return entry["manager"] == manager and entry["operation"] == "Update" and not entry.get("subresource")
 
 
-def settled(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
-    """Outputs of the object once it is ready. Raises PartlyMade where it does not become so."""
+def settle(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
+    """Outputs of the object once it is ready. Raises PartialCreation where it does not become so."""
     rule = RULES.get((live["apiVersion"], live["kind"]))
     if rule and annotation(inputs, "skipAwait") != "true":
         path = path_of(cluster, live["apiVersion"], live["kind"], id_of(live))
@@ -275,7 +275,9 @@ def settled(cluster: Cluster, inputs: State, live: State, manager: str) -> State
         except (Broken, Refusal) as error:
             reasons = [f"{live['kind']} ({id_of(live)}) was made, but is not ready: {error}", *_heard(cluster, live)]
             outputs = {**from_api(live), MANAGER: manager}
-            raise PartlyMade(id_of(live), outputs, hidden(inputs), "; ".join(map(one_line, reasons))) from error
+            raise PartialCreation(
+                id_of(live), outputs, hide_secret(inputs), "; ".join(map(one_line, reasons))
+            ) from error
     return {**from_api(live), MANAGER: manager}
 
 
@@ -306,7 +308,7 @@ def _timeout_s(state: State, default_s: float) -> float:
 
 def _heard(cluster: Cluster, live: State) -> list[str]:
     try:
-        return said_by_pods(cluster, live)
+        return pod_messages(cluster, live)
     except Refusal as error:
         return [f"its pods cannot be asked: {error}"]
 

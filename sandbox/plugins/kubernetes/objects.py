@@ -91,10 +91,10 @@ def to_api(value: Any) -> Any:
 def from_api(live: State) -> State:
     """Outputs of a live object; what a Secret holds is secret in the state, too."""
     found = _renamed(live, {dashed: name for name, dashed in _DASHED.items()})
-    return hidden({key: value for key, value in found.items() if key != "managedFields"})
+    return hide_secret({key: value for key, value in found.items() if key != "managedFields"})
 
 
-def hidden(state: State) -> State:
+def hide_secret(state: State) -> State:
     if state.get("kind") != "Secret" or state.get("apiVersion") != "v1":
         return state
     return {
@@ -112,13 +112,13 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
             return value
 
 
-def imported(live: State) -> State:
+def import_inputs(live: State) -> State:
     """The inputs of an object that Pulumi did not make: all but what only the server writes."""
     metadata = {key: value for key, value in about(live).items() if key not in READ_ONLY}
     return {**{key: value for key, value in live.items() if key != "status"}, "metadata": metadata}
 
 
-def observed(known: Any, live: Any, path: str = "") -> Any:
+def observe(known: Any, live: Any, path: str = "") -> Any:
     """What the server now has of the fields in `known`, which stand as written where they mean the same."""
     match known, live:
         case dict(), dict():
@@ -126,10 +126,10 @@ def observed(known: Any, live: Any, path: str = "") -> Any:
                 live = {**live, "stringData": _decoded(live.get("data") or {})}
             kept = {key: item for key, item in known.items() if key in live or item in ({}, [], "", 0)}
             return {
-                key: observed(item, live[key], f"{path}.{key}") if key in live else item for key, item in kept.items()
+                key: observe(item, live[key], f"{path}.{key}") if key in live else item for key, item in kept.items()
             }
         case list(), list():
-            return [observed(a, b, path) for a, b in zip(known, live, strict=False)]
+            return [observe(a, b, path) for a, b in zip(known, live, strict=False)]
         case _:
             return known if alike(known, live, path) else live
 

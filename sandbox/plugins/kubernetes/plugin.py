@@ -30,9 +30,9 @@ from .objects import (
     difference,
     from_api,
     id_of,
-    imported,
+    import_inputs,
     kind_of,
-    observed,
+    observe,
     to_api,
     with_generated_name,
 )
@@ -211,7 +211,7 @@ _LOOSE = ("reading", "deleting")
 _CONFLICT = "to take the fields over, set enable_patch_force of the provider or the annotation pulumi.com/patchForce"
 
 
-def moved(olds: State, news: State) -> set[str]:
+def moved_settings(olds: State, news: State) -> set[str]:
     """The settings whose change replaces all objects: those that lead to another cluster, or may do so."""
     if "clusterIdentifier" in olds or "clusterIdentifier" in news:
         same = olds.get("clusterIdentifier") == news.get("clusterIdentifier")
@@ -283,7 +283,7 @@ class KubernetesPlugin:
                 raise
             if preview:
                 return "", from_api({key: value for key, value in live.items() if key != "status"})
-            return id_of(live), life.settled(cluster, inputs, live, manager)
+            return id_of(live), life.settle(cluster, inputs, live, manager)
 
     def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any:
         api, kind = _supported(type)
@@ -293,7 +293,7 @@ class KubernetesPlugin:
             live = life.live_object(cluster, inputs.get("apiVersion", api), inputs.get("kind", kind), id)
         if live is None:
             return None
-        known = observed(to_api(inputs), live) if inputs else imported(live)
+        known = observe(to_api(inputs), live) if inputs else import_inputs(live)
         return from_api(known), {**from_api(live), **{key: outputs[key] for key in (MANAGER,) if key in outputs}}
 
     def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
@@ -302,7 +302,7 @@ class KubernetesPlugin:
         manager = annotation(news, "patchFieldManager") or outputs.get(MANAGER) or "pulumi-kubernetes"
         with self._asked("updating", f"{news['kind']} ({id})", manager) as cluster:
             live = life.update(cluster, id, news, manager, force=self._forced(news), preview=preview)
-            return from_api(live) if preview else life.settled(cluster, news, live, manager)
+            return from_api(live) if preview else life.settle(cluster, news, live, manager)
 
     def delete(self, type: str, id: str, outputs: State) -> None:
         api, kind = kind_of(type)

@@ -25,13 +25,13 @@ from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue, JobQueueArgs
 from components.aws.monitoring import Monitoring, MonitoringArgs
 from components.aws.network import Network, NetworkArgs
-from components.aws.stop_hooks import joined_hooks, tag_of
+from components.aws.stop_hooks import join_hooks, tag_of
 from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitPolicySpec
 
 from .. import outputs
 from ..allowances import Spending
 from ..config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
-from ..export_model import promised
+from ..export_model import promise_output
 from ..images_lock import pinned_images
 from ..names import stack_prefix, targets_path
 from ..providers import aws_provider, tags
@@ -100,7 +100,7 @@ def deploy(
                 spec=spec,
                 image_id=images.get(name),
                 region=section.region,
-                hooks=joined_hooks(stop.hooks, hooks),
+                hooks=join_hooks(stop.hooks, hooks),
                 stop_tags=stop.tags,
                 vpc_id=place.vpc_id,
                 subnet_ids=_subnets(section, spec.zone, place),
@@ -269,7 +269,7 @@ def _deploy_monitoring(
         topic_arn=made.topic_arn, event_log=made.event_log, dashboard=made.dashboard, namespace=_metric_namespace()
     )
     pulumi.export(
-        "monitoring", promised(known, lambda names: AwsMonitoring(**names).model_dump(mode="json", by_alias=True))
+        "monitoring", promise_output(known, lambda names: AwsMonitoring(**names).model_dump(mode="json", by_alias=True))
     )
 
 
@@ -305,7 +305,7 @@ def _deploy_budgets(
     )
     pulumi.export(
         "budgets",
-        promised(
+        promise_output(
             known,
             lambda found: _budget_promises(section, found["names"], found["function"]),
             optional=() if acting else ("function",),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from accel.contract.published import without_definitions
+from accel.contract.target_layout import without_definitions
 from accel.contract.targets import AwsBatchDefinition, AwsBatchEnvironment, AwsBatchTarget, write
 from accel.diagnostics.findings import Finding
 from accel.rules.aws import targets as rules

@@ -17,7 +17,7 @@ from components.gcp.budget_plan import BudgetPlan, BudgetPlanArgs, BudgetPlanSpe
 from components.gcp.budget_stop import GcpBudgetStop, GcpBudgetStopArgs
 from components.sdk import gcp
 
-from ..export_model import promised
+from ..export_model import promise_output
 from .providers import gcp_provider, labels
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def deploy(
     }
     function = _plan(environment, section, made, stop, cluster, pools, on_budgets) if stop else None
     known = pulumi.Output.all(ids={key: each.id for key, each in made.items()}, function=function)
-    exported = promised(
+    exported = promise_output(
         known,
         lambda found: _promises(section, found["ids"], found["function"]),
         optional=() if stop else ("function",),
@@ -130,7 +130,7 @@ def _plan(
         tpu_queues=list(stop.tpu_queues),
         buckets=list(stop.buckets.values()),
     )
-    text = promised(
+    text = promise_output(
         wired,
         lambda known: to_json(_planned(section, known, queues, own)),
         optional=() if cluster is not None else ("cluster",),

@@ -68,4 +68,4 @@ class Capacity(Spec):
             return
         yield from capacity.placement_name(name, list(self.placements), field)
         if policy := self.placements.get(name):
-            yield from capacity.placed(policy.kind, policy.region, zones, machine, name, field, group=group)
+            yield from capacity.placement(policy.kind, policy.region, zones, machine, name, field, group=group)

@@ -23,7 +23,7 @@ from components.gcp.service_accounts import (
 from components.gcp.tpu_pool import TpuPool, TpuPoolArgs, TpuPoolSpec
 
 from ..config import Environment
-from ..export_model import promised
+from ..export_model import promise_output
 from . import outputs
 from .config import AnyPool, Cluster, CreatedCluster, ExistingCluster, ExistingNodeAccount, Gcp, StackCluster
 from .network import Place, network_of
@@ -81,7 +81,7 @@ def deploy(
         name = _pool(key, spec, replace(common, zones=section.node_zones(spec)), on_gcp)
         pools[key] = MadePool(section.pool_facts(key, key), name)
     names = pulumi.Output.all(**{key: pool.name for key, pool in pools.items()})
-    whole = promised(pulumi.Output.all(bare.whole, names), lambda known: _with_pools(section, known[0], known[1]))
+    whole = promise_output(pulumi.Output.all(bare.whole, names), lambda known: _with_pools(section, known[0], known[1]))
     return ClusterContext(whole, pools, emails, place)
 
 
@@ -149,7 +149,7 @@ def _cluster(
                 ca_certificate=made.ca_certificate,
                 workload_pool=made.workload_pool,
             )
-            whole = promised(known, lambda one: contract.GkeCluster(project=section.project, pools={}, **one))
+            whole = promise_output(known, lambda one: contract.GkeCluster(project=section.project, pools={}, **one))
             return _Bare(whole, made.name, spec.location, made.workload_pool)
         case ExistingCluster() as given:
             whole = pulumi.Output.from_input(given.name).apply(lambda name: _existing(section, given, name))

@@ -95,7 +95,7 @@ class ExistingCluster(Spec):
 
     def findings(self) -> list[Finding]:
         places = [one for one in cluster_rules.location(self.location, []) if one.rule == cluster_rules.LOCATION.id]
-        return places + access_rules.reached(self.endpoint, self.ca_certificate)
+        return places + access_rules.cluster_access(self.endpoint, self.ca_certificate)
 
 
 class StackCluster(Spec):
@@ -223,7 +223,7 @@ class Gcp(Spec):
             found += under("cluster", cluster_rules.in_region(self.cluster.location, self.region))
         if isinstance(self.cluster, CreatedCluster) and any(spec.stop for spec in self.budgets.values()):
             closed, few = self.cluster.private_endpoint, self.cluster.authorized_networks is not None
-            found += budget_rules.unreached(private_endpoint=closed, authorized=few)
+            found += budget_rules.cluster_reach(private_endpoint=closed, authorized=few)
         # Pools in no cluster are told of above.
         for key, pool in self.pools.items() if self.cluster else ():
             found += under(f"pools.{key}", self._zones(pool)) + labels.pool_name(key, f"pools.{key}")
@@ -248,7 +248,7 @@ class Gcp(Spec):
         if self.workloads and self.knows_pools and (self.workloads.queueing or self.workloads.targets):
             used = self.workloads.used_pools(self.pools)
             for key, pool in self.pools.items():
-                found += [] if isinstance(pool, CpuPoolSpec) else gke_nodes.unused(key, used, f"pools.{key}")
+                found += [] if isinstance(pool, CpuPoolSpec) else gke_nodes.unused_pool(key, used, f"pools.{key}")
         return found
 
     def _zones(self, pool: AnyPool) -> list[Finding]:

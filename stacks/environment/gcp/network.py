@@ -9,7 +9,7 @@ from accel.contract.network import GcpNetwork, GcpSubnet
 from accel.contract.stack import read
 from components.gcp import network as made_network
 
-from ..export_model import promised
+from ..export_model import promise_output
 from .config import CreatedNetwork, ExistingNetwork, Gcp, StackNetwork
 
 
@@ -36,7 +36,7 @@ def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
         case CreatedNetwork() as spec:
             made = made_network.GcpNetwork("network", spec, on_gcp)
             known = pulumi.Output.all(network=made.network, subnetworks=made.subnetworks)
-            whole = promised(known, lambda ids: _described(section, spec, ids["network"], ids["subnetworks"]))
+            whole = promise_output(known, lambda ids: _described(section, spec, ids["network"], ids["subnetworks"]))
             here = section.region if section.region in spec.subnets else min(spec.subnets)
             return Place(
                 whole,

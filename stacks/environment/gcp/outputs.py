@@ -11,7 +11,7 @@ from accel.contract.gke import GkeCluster, GkeTarget, GkeVolume, PodSecurity
 from accel.contract.network import GcpNetwork
 from accel.contract.targets import write
 
-from ..export_model import promised
+from ..export_model import promise_output
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class GkeQueue:
 
 def export_network(network: pulumi.Output[GcpNetwork]) -> None:
     """Exports `gcp_network`."""
-    pulumi.export("gcp_network", promised(network, lambda one: one.model_dump(mode="json", by_alias=True)))
+    pulumi.export("gcp_network", promise_output(network, lambda one: one.model_dump(mode="json", by_alias=True)))
 
 
 def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
@@ -39,7 +39,7 @@ def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
     pulumi.export(
         "clusters",
         {
-            key: promised(cluster, lambda one: one.model_dump(mode="json", by_alias=True, exclude_none=True))
+            key: promise_output(cluster, lambda one: one.model_dump(mode="json", by_alias=True, exclude_none=True))
             for key, cluster in clusters.items()
         },
     )
@@ -65,7 +65,7 @@ def _target(
     known = pulumi.Output.all(
         cluster=cluster, namespace=queue.namespace, queue=queue.queue, service_account=queue.service_account, **more
     )
-    return promised(
+    return promise_output(
         known, lambda wired: write({name: _gke(queue, wired)})[name], optional=() if queue.queue else ("queue",)
     )
 

@@ -8,7 +8,7 @@ import pulumi
 
 from accel.contract import google_jobs as contract
 from accel.contract.targets import write
-from components.aws.stop_hooks import joined_hooks
+from components.aws.stop_hooks import join_hooks
 from components.gcp.batch_jobs import TAG, BatchJobs, BatchJobsArgs
 from components.gcp.batch_template import BatchTemplate, BatchTemplateArgs
 from components.gcp.claim_database import ClaimDatabase, ClaimDatabaseArgs
@@ -22,7 +22,7 @@ from components.gcp.vm_jobs import BucketTargets, BucketTargetsArgs, BucketTarge
 
 from ..allowances import Spending
 from ..config import Environment
-from ..export_model import promised
+from ..export_model import promise_output
 from ..gke import workloads
 from . import budgets, cluster, outputs, services, vms
 from .config import Gcp
@@ -57,7 +57,7 @@ def deploy(
     stop = budgets.stopping(section, stop_hooks, on_gcp)
     if stop:
         stop_hooks.where = stop.stop
-        hooks, *queue_hooks = (joined_hooks(stop_hooks.binding, each) for each in (hooks, *queue_hooks))
+        hooks, *queue_hooks = (join_hooks(stop_hooks.binding, each) for each in (hooks, *queue_hooks))
     context = cluster.deploy(environment, section, hooks, on_gcp)
     outputs.export_accounts(context.emails)
     wired = {**budgets.stop_of(stop), **pay.on_gcp(section, on_gcp)}
@@ -219,7 +219,7 @@ def _target(
     wired: _Wired,
 ) -> pulumi.Output[dict[str, Any]]:
     """Known once everything that it names exists."""
-    return promised(pulumi.Output.all(**wired), lambda known: write({name: kind(**said, **known)})[name])
+    return promise_output(pulumi.Output.all(**wired), lambda known: write({name: kind(**said, **known)})[name])
 
 
 def _published(part: str, bucket: pulumi.Output[str], targets: _Targets, on_gcp: pulumi.ResourceOptions) -> _Targets:

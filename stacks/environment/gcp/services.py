@@ -75,7 +75,7 @@ _PARTS: tuple[tuple[str, Needs, tuple[str, ...]], ...] = (
 """Which part of the section needs which APIs, by the first part of their names."""
 
 
-def needed(environment: Environment) -> dict[str, list[str]]:
+def needed_services(environment: Environment) -> dict[str, list[str]]:
     """The APIs of the environment, by the first part of their names (`compute` of compute.googleapis.com), each with
     the parts that need it; none without a Google section."""
     found: dict[str, list[str]] = {}
@@ -98,6 +98,6 @@ def _needs(environment: Environment) -> Iterator[tuple[str, str]]:
 def deploy(environment: Environment, section: Gcp) -> Services:
     """Enables them, by a provider of their own: that of all others waits for them."""
     first = gcp_provider(environment, section, f"gcp-{section.region}-services")
-    spec = ServicesSpec(services=list(needed(environment)))
+    spec = ServicesSpec(services=list(needed_services(environment)))
     args = ServicesArgs(spec=spec, project=section.project)
     return Services("services", args, pulumi.ResourceOptions(providers=[first]))

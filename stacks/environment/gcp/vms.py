@@ -10,7 +10,7 @@ import pulumi
 
 from accel.contract import google_vms as contract
 from accel.contract.targets import write
-from components.base import joined
+from components.base import join
 from components.gcp.commitment import Commitment, CommitmentArgs
 from components.gcp.future_reservation import FutureReservation, FutureReservationArgs
 from components.gcp.gpu_vm import GpuVm, GpuVmArgs
@@ -26,7 +26,7 @@ from components.gcp.vm_account import VmAccount, VmAccountArgs
 from components.gcp.vm_jobs import TAG, BucketTargets, BucketTargetsArgs, BucketTargetsSpec, VmJobs, VmJobsArgs
 
 from ..allowances import Wired
-from ..export_model import promised
+from ..export_model import promise_output
 from .budgets import Stopping
 from .capacity_config import Capacity
 from .config import Gcp
@@ -180,7 +180,7 @@ def _machines(
     for key, spec in vms.tpu_queues.items():
         queue = TpuQueue(key, TpuQueueArgs(spec=spec, hooks=hooks, **common(spec.zone)), on_gcp)
         place_of = f"projects/{section.project}/locations/{spec.zone}/queuedResources/"
-        queued.append(joined(place_of, queue.name))
+        queued.append(join(place_of, queue.name))
         told.setdefault("tpu_queues", {})[key] = {"name": queue.name, "zone": queue.zone, "node": queue.node}
     for key, spec in vms.gpus.items():
         placement = capacity.placement(spec.placement)
@@ -295,7 +295,7 @@ def _target(
         **({"machine_prefix": ground.machine_prefix} if isinstance(spec, GceTarget) else {}),
         **own,
     )
-    return promised(known, lambda wired: write({name: _contract(section, spec, labels, wired)})[name])
+    return promise_output(known, lambda wired: write({name: _contract(section, spec, labels, wired)})[name])
 
 
 def _contract(

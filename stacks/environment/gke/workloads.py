@@ -18,7 +18,6 @@ from components.kubernetes.namespace import JobNamespace, JobNamespaceArgs
 from components.kubernetes.pools import Pool
 from components.kubernetes.probe import DriverProbe, DriverProbeArgs
 from components.kubernetes.provisioning_watchdog import ProvisioningWatchdog, ProvisioningWatchdogArgs
-from components.kubernetes.published import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 from components.kubernetes.queueing import (
     LocalQueues,
     LocalQueuesSpec,
@@ -36,9 +35,10 @@ from components.kubernetes.storage import (
     JobVolume,
     JobVolumeArgs,
 )
+from components.kubernetes.target_map import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 
 from ..allowances import Wired
-from ..export_model import promised
+from ..export_model import promise_output
 from ..gcp import outputs
 from ..gcp.budgets import Stopping
 from ..gcp.cluster import ClusterContext, pools_of_stack
@@ -102,7 +102,7 @@ def kubernetes_provider(
         name,
         kubeconfig=_kubeconfig(cluster),
         # Left to itself the provider takes each change of the kubeconfig for another cluster.
-        cluster_identifier=promised(cluster, lambda one: f"{one.project}/{one.location}/{one.name}"),
+        cluster_identifier=promise_output(cluster, lambda one: f"{one.project}/{one.location}/{one.name}"),
         enable_server_side_apply=True,
         # Else a change deletes a ConfigMap and makes it anew, and whoever reads targets finds none for a moment.
         enable_config_map_mutable=True,
@@ -125,8 +125,8 @@ def _kubeconfig(cluster: pulumi.Output[GkeCluster]) -> pulumi.Output[str]:
         }
     }
     server = {
-        "server": promised(cluster, lambda one: f"https://{one.endpoint}"),
-        "certificate-authority-data": promised(cluster, lambda one: one.ca_certificate),
+        "server": promise_output(cluster, lambda one: f"https://{one.endpoint}"),
+        "certificate-authority-data": promise_output(cluster, lambda one: one.ca_certificate),
     }
     return pulumi.Output.json_dumps(
         {

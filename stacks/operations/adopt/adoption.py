@@ -18,7 +18,7 @@ import yaml
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-from accel.diagnostics.faults import Fault, find, parsed, replaced
+from accel.diagnostics.faults import Fault, find, parse_path, replace_value
 from accel.diagnostics.findings import Finding
 from components.aws.compute_environment import ComputeEnvironment, OnDemandSpec, SpotSpec
 from components.aws.job_definition import ExitRule, JobDefinition, JobDefinitionSpec
@@ -46,7 +46,7 @@ _STACK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 @dataclass
-class Adopted:
+class AdoptedEnvironment:
     """The environment as plain values, what exists of it (section and key to what was found), and the notes."""
 
     values: Json
@@ -57,7 +57,7 @@ class Adopted:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenConfig:
     """What was written, what is wrong with it, and the commands that come next."""
 
     config: Path
@@ -66,10 +66,10 @@ class Written:
     commands: list[str]
 
 
-def write(files: list[str], stack: str, region: str | None, out: Path) -> Written:
+def write(files: list[str], stack: str, region: str | None, out: Path) -> WrittenConfig:
     """Write Pulumi.<stack>.yaml and, where something exists, import-<stack>.json; overwrites no environment."""
     if not _STACK.fullmatch(stack):
-        raise BadInput(f"--stack: must be letters, digits, - _ and ., is {messages.name_shown(stack)}")
+        raise BadInput(f"--stack: must be letters, digits, - _ and ., is {messages.printable_name(stack)}")
     if not out.is_dir():
         raise NotFound(f"--out: {out}: no such folder")
     config = out / f"Pulumi.{stack}.yaml"
@@ -90,10 +90,10 @@ def write(files: list[str], stack: str, region: str | None, out: Path) -> Writte
         lines.append(f"{imports}: {len(found.existing)} that exist")
         commands.append(f"pulumi import --stack {stack} --file {imports} --generate-code=false")
     commands.append(f"pulumi up --stack {stack}")
-    return Written(config, lines + _said(found), [f"environment.{fault}" for fault in found.faults], commands)
+    return WrittenConfig(config, lines + _said(found), [f"environment.{fault}" for fault in found.faults], commands)
 
 
-def adopt(found: list[AwsResource], owner: str, region: str | None) -> Adopted:
+def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEnvironment:
     """Put what was found into one environment. Raises BadInput where the region is not to be told."""
     parts, refused = _parts(found)
     kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in _SECTIONS}
@@ -123,7 +123,7 @@ def adopt(found: list[AwsResource], owner: str, region: str | None) -> Adopted:
         if not one.exists and one.kind in _SECTIONS and one.name not in refused[one.kind]:
             text = "is a request and no answer of AWS, so `up` makes a new one"
             notes.append(Note("warning", f"{one.kind} {one.name}", text))
-    return _judged(Adopted(values, existing, notes))
+    return _judged(AdoptedEnvironment(values, existing, notes))
 
 
 def import_document(
@@ -184,7 +184,7 @@ def _counted(section: dict[str, Any]) -> str:
     return ", ".join(f"{count} {name[:-1] if count == 1 else name}" for name, count in counts.items())
 
 
-def _said(found: Adopted) -> list[str]:
+def _said(found: AdoptedEnvironment) -> list[str]:
     return [str(note) for word in _WORDS for note in found.notes if note.word == word]
 
 
@@ -271,15 +271,15 @@ def _repositories(parts: Mapping[str, Part]) -> list[str]:
     return sorted({arn for image in images if (arn := batch.repository(image))})
 
 
-def _judged(adopted: Adopted) -> Adopted:
+def _judged(adopted: AdoptedEnvironment) -> AdoptedEnvironment:
     """With outdated values translated, and with what our rules say of the rest."""
     said: list[Note] = []
     for place, spec in _specs(adopted.values["aws"]):
         for finding in _findings(spec):
             path = (*place, finding.field)
             if finding.severity == "translate":
-                at = ("aws", *place, *parsed(finding.field))
-                adopted.values = replaced(adopted.values, at, finding.replacement)
+                at = ("aws", *place, *parse_path(finding.field))
+                adopted.values = replace_value(adopted.values, at, finding.replacement)
                 said.append(_note("translated", path, finding))
             elif finding.severity == "warn":
                 said.append(_note("warning", path, finding))

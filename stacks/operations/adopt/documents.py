@@ -67,7 +67,7 @@ def read(paths: list[str]) -> list[AwsResource]:
 
 
 def _parsed(path: str) -> Any:
-    shown = "stdin" if path == "-" else messages.name_shown(path)
+    shown = "stdin" if path == "-" else messages.printable_name(path)
     try:
         data = sys.stdin.buffer.read(BYTES_MAX + 1) if path == "-" else Path(path).read_bytes()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _documents(value: Any, place: str) -> Iterator[AwsResource]:
             return
     keys = ", ".join(list(document)[:5])
     known = ", ".join([*ANSWERS, *(name for name, _ in NAMES.values())])
-    what = f"holds {messages.name_shown(keys)}" if keys else f"is {messages.display(value)}"
+    what = f"holds {messages.printable_name(keys)}" if keys else f"is {messages.display(value)}"
     raise BadInput(f"{place}: {what}, and none of {known}")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from accel.budget.acting import Busy, Outcome
 from accel.budget.acting import resume as resume_levers
-from accel.budget.levers import Lever, LeverFailed
+from accel.budget.levers import Lever, LeverError
 from accel.budget.spending import Limit, Reading
-from accel.budget.state import Moved, State, Store
+from accel.budget.state import State, StateConflict, Store
 from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, NotFound
 
@@ -43,7 +43,7 @@ class CloudBudgets:
         """Raise what the cloud refuses as an error of accel.diagnostics.errors."""
         try:
             yield
-        except LeverFailed as failed:
+        except LeverError as failed:
             if failed.__cause__:
                 with self.asking(f"budgets of {self.cloud}"):
                     raise failed.__cause__ from None
@@ -87,7 +87,7 @@ class CloudBudgets:
         for left in reversed(range(TRIES)):
             try:
                 return resume_levers(self.levers(), self.store, time.time())
-            except (Busy, Moved) as error:
+            except (Busy, StateConflict) as error:
                 if not left:
                     raise CloudRefused(
                         str(error), "the function that stops the stack is at work; run it again"

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from accel.budget.spending import Reading
-from accel.clouds.google.rest import signed
+from accel.clouds.google.rest import auth_headers
 from accel.contract.budgets import Budget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from components.gcp.budget_function import notices
-from components.gcp.budget_function.cloud import CallRefused, Cloud, NotThere
+from components.gcp.budget_function.cloud import CallError, Cloud, NotThere
 from components.gcp.budget_function.handler import BUCKET
 from components.gcp.budget_function.levers import levers
 from components.gcp.budget_function.store import BucketStore
@@ -21,14 +21,14 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
     name = next((each.function for each in promises.values() if each.function and each.stops_at is not None), None)
     if name is None:
         return None
-    cloud = Cloud(sign=lambda: signed()["Authorization"].removeprefix("Bearer "))
+    cloud = Cloud(sign=lambda: auth_headers()["Authorization"].removeprefix("Bearer "))
     try:
         function = cloud.call("GET", "cloudfunctions", f"v2/{name}")
         store = BucketStore(cloud, function["serviceConfig"]["environmentVariables"][BUCKET])
         plan = store.plan()
     except NotThere as gone:
         raise NotFound(f"{gone}", "it is made with the budget: pulumi up") from None
-    except CallRefused as refused:
+    except CallError as refused:
         raise (CloudRefused if refused.status else CloudSilent)(f"{refused}") from None
 
     def readings() -> Sequence[Reading]:

@@ -18,7 +18,7 @@ from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 from ...environment.config import Aws, CreatedNetwork, Environment
 from ..stack_files import read_stacks
 from . import google
-from .lines import Line, unlisted
+from .lines import Line, unlisted_types
 
 ComputeSpec = OnDemandSpec | SpotSpec
 
@@ -64,8 +64,8 @@ def estimate(stack: str, environment: Environment, utilisation: float, beside: I
         not_included += _not_included(section)
     if gcp := environment.gcp:
         lines += google.lines(gcp, utilisation)
-        not_included += google.not_included(gcp)
-    strange = unlisted(beside)
+        not_included += google.excluded_costs(gcp)
+    strange = unlisted_types(beside)
     not_included += [f"{each}: it has no price here" for each in strange]
     return Estimate(
         stack,
@@ -159,7 +159,7 @@ def _volumes(region: str, path: str, spec: ComputeSpec, machines: list[Machine],
         return Line(path, what, Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=unknown)
     each = sum(amounts[item] * part.usd for item, part in found.items()) / cost.HOURS_A_MONTH
     options = [cost.Option(machine.name, machine.vcpus, None) for machine in machines]
-    envelope = cost.counted(options, utilisation=utilisation, each=each, **_scale(spec))
+    envelope = cost.cost_per_instance(options, utilisation=utilisation, each=each, **_scale(spec))
     return _sourced(path, what, envelope, found)
 
 
@@ -196,7 +196,7 @@ def _network(section: Aws) -> Iterator[Line]:
             continue
         found, unknown = _parts(section.region, [item], "network")
         none = Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN)
-        line = _sourced("network", what, cost.fixed(count * found[item].usd) if found else none, found)
+        line = _sourced("network", what, cost.fixed_cost(count * found[item].usd) if found else none, found)
         yield replace(line, unknown=unknown)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from accel import cost
 from accel.catalog import UnknownName, accelerator
 from accel.catalog.disk_prices import disk_price
-from accel.catalog.gcp_commitments import committed
+from accel.catalog.gcp_commitments import commitment_price
 from accel.catalog.gke_machines import node_machine
 from accel.catalog.node_prices import find_price, slice_host, with_gpus
 from accel.catalog.prices import Price
@@ -67,7 +67,7 @@ def _control_plane(section: Gcp) -> Iterator[Line]:
     """The fee of a cluster that is made here."""
     if section.cluster is not None and section.cluster.kind == "create":
         what = "control plane; one zonal cluster of a billing account is free"
-        yield Line("gcp.cluster", what, cost.fixed(CLUSTER_USD_HOUR), (CLUSTER_READ,), "medium")
+        yield Line("gcp.cluster", what, cost.fixed_cost(CLUSTER_USD_HOUR), (CLUSTER_READ,), "medium")
 
 
 def _node_price(region: str, spec: AnyPool) -> Price:
@@ -88,7 +88,7 @@ def _reconciled(spec: ReconcileSpec) -> str:
     )
 
 
-def not_included(section: Gcp) -> Iterator[str]:
+def excluded_costs(section: Gcp) -> Iterator[str]:
     """What costs money besides."""
     if section.vms is not None and section.vms.reconcile is not None:
         yield _reconciled(section.vms.reconcile)
@@ -144,13 +144,13 @@ def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 
 @dataclass
-class Committed:
+class CommittedMachines:
     """Machines that commitments pay for, by region and machine type, and that no line has used yet."""
 
     left: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     @classmethod
-    def of(cls, vms: Vms) -> "Committed":
+    def of(cls, vms: Vms) -> "CommittedMachines":
         found = cls()
         for spec in vms.commitments.values():
             if spec.machine_type is not None:
@@ -169,7 +169,7 @@ class Committed:
 def _of_vms(vms: Vms) -> Iterator[Standing]:
     """Reservations and the machines beside them. A reservation is paid whether it is used or not, so that the stack's
     own machines in it cost nothing more; commitments pay for on-demand machines of their type and region."""
-    paid = Committed.of(vms)
+    paid = CommittedMachines.of(vms)
     for key, spec in vms.reservations.items():
         yield _paid(_reserved(f"gcp.vms.reservations.{key}", spec), spec, paid)
     for key, spec in vms.future_reservations.items():
@@ -192,7 +192,7 @@ def _reserved(path: str, spec: ReservedSpec, count: int | None = None, notes: tu
     return Standing(path, f"reserved {_name(spec)}, {spec.count} machines", _price(spec), number, number, notes=notes)
 
 
-def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid: Committed) -> Standing:
+def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid: CommittedMachines) -> Standing:
     machines = f"{count} machines" if isinstance(spec, GpuVmGroupSpec) else "1 machine"
     what, own = f"{spec.capacity} {_name(spec)}, {machines}", spec.reservation
     if own is not None and own.project is None and own.name in vms.reservations:
@@ -202,7 +202,7 @@ def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid:
     return made if made.spot else _paid(made, spec, paid)
 
 
-def _paid(made: Standing, spec: GpuMachineSpec, paid: Committed) -> Standing:
+def _paid(made: Standing, spec: GpuMachineSpec, paid: CommittedMachines) -> Standing:
     """With what commitments pay for."""
     taken = 0 if spec.attached else paid.take(spec.region, spec.machine, made.most)
     if not taken:
@@ -259,7 +259,7 @@ def _line(each: Standing, utilisation: float) -> Line:
     dates = [each.price.on_demand_date, each.price.spot_date if each.spot else None]
     notes = list(each.notes)
     if not most:
-        return Line(each.path, each.what, cost.fixed(0), _dates(dates), each.price.confidence, tuple(notes))
+        return Line(each.path, each.what, cost.fixed_cost(0), _dates(dates), each.price.confidence, tuple(notes))
     unknown = (f"{each.path}: {each.price.why_unknown}",) if each.price.on_demand is None else ()
     if each.spot and each.price.spot is None:
         notes.append("no Spot price is known: on demand is counted")
@@ -280,13 +280,13 @@ def _commitment(path: str, spec: CommitmentSpec) -> Line:
     name = f"{spec.count or 1} {spec.machine_type}" if spec.machine_type else "resources"
     what = f"commitment of {years}: {name}"
     try:
-        price = committed(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
+        price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
     except UnknownName:
         price = None
     if price is None:
         unknown = f"{path}: no price of this commitment in {spec.region} was in the lists that were read"
         return Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
-    return Line(path, what, cost.fixed(price.committed * (spec.count or 1)), (price.date,), "medium")
+    return Line(path, what, cost.fixed_cost(price.committed * (spec.count or 1)), (price.date,), "medium")
 
 
 NODE_DISK = "pd-balanced"
@@ -317,7 +317,7 @@ def _disks(section: Gcp, utilisation: float) -> Iterator[Line]:
             yield Line(path, what, cost.Envelope(cost.UNKNOWN, cost.UNKNOWN, cost.UNKNOWN), unknown=(unknown,))
             continue
         option = cost.Option(each.kind, 1, None)
-        envelope = cost.counted(
+        envelope = cost.cost_per_instance(
             [option],
             min_vcpus=each.least,
             max_vcpus=each.most,

@@ -83,7 +83,7 @@ FREE: Mapping[str, str] = {
 """Cost nothing, or cents, with the reason."""
 
 
-def unlisted(types: Iterable[str]) -> list[str]:
+def unlisted_types(types: Iterable[str]) -> list[str]:
     """Types of resources that stand on their own, and are neither priced nor known to be free."""
     known = (PRICED, BY_USE, FREE)
     return sorted({each for each in types if not any(each in listed for listed in known)})

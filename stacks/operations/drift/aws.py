@@ -12,7 +12,7 @@ from accel.clouds.aws.responses import part, parts
 
 from ...environment.images_lock import ImageLock, LockedImage
 from ..aws_region import AwsRegion
-from ..images import recommended
+from ..images import recommendation
 from .differences import Drift, attempt_check, ending
 from .state import Resource, State
 
@@ -186,8 +186,8 @@ def _images(
 
 def _newest(image_type: str, region: Region, into: dict[str, LockedImage]) -> tuple[Drift, ...]:
     """Reads what AWS recommends now, where it recommends anything of the type."""
-    if image_type in recommended.PARAMETERS:
-        into[image_type] = recommended.recommended(image_type, region.name)
+    if image_type in recommendation.PARAMETERS:
+        into[image_type] = recommendation.recommended_image(image_type, region.name)
     return ()
 
 

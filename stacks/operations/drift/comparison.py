@@ -9,7 +9,7 @@ from accel.clouds.aws.responses import part
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
-from accel.contract.published import SOURCE
+from accel.contract.target_layout import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.gke.clusters import Clusters
 from jobs.backends.gke.labels import Scope

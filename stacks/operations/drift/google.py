@@ -12,7 +12,7 @@ from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.vm import state_machine
 from jobs.backends.vm.queues import Queues
-from jobs.backends.vm.tpu.queued import QueuedResources
+from jobs.backends.vm.tpu.queued_resources import QueuedResources
 
 from .differences import Drift, ending
 from .state import Resource, State

@@ -6,7 +6,7 @@ from shlex import quote
 
 from accel.catalog import cuda
 from accel.catalog.accelerators import Accelerator, accelerators
-from accel.catalog.cuda import Base, dotted, releases, version_text
+from accel.catalog.cuda import Base, format_driver, releases, version_text
 from accel.catalog.machines import machines
 from accel.clouds import image_registry
 from accel.diagnostics.errors import BadInput
@@ -37,14 +37,14 @@ def build_commands(stack: ReadStack, wanted_at: Iterable[Place], tag: str, pin: 
 def _base(kind: Accelerator, place: Place) -> Base:
     base = cuda.base(kind, place.driver)
     if base is None:
-        driver = f" and driver {cuda.dotted(place.driver)}" if place.driver else ""
+        driver = f" and driver {cuda.format_driver(place.driver)}" if place.driver else ""
         raise BadInput(f"{place.name}: there is no base image for {kind.name}{driver}", "pin a newer machine image")
     return base
 
 
 def _about(base: Base) -> Iterator[str]:
     release = releases()[base.cuda]
-    yield f"# CUDA {version_text(base.cuda)}: driver {dotted(release.driver)} or later runs all of it"
+    yield f"# CUDA {version_text(base.cuda)}: driver {format_driver(release.driver)} or later runs all of it"
     ends = "has ended" if base.branch_ends == "ended" else f"ends {base.branch_ends}"
     yield f"# driver branch {base.driver_branch} {ends}, and six months later NVIDIA deletes the base: keep a copy"
 
@@ -67,7 +67,7 @@ def _output(name: str, key: str, stack: str) -> str:
 
 
 def _build(repository: str, login: str, base: Base, platform: str, tag: str, pin: bool) -> Iterator[str]:
-    image = image_registry.pinned(base.image) if pin else base.image
+    image = image_registry.pin_digest(base.image) if pin else base.image
     whole = f'"$REPOSITORY:{tag}-cuda{version_text(base.cuda)}"'
     yield f"REPOSITORY={repository}"
     yield login

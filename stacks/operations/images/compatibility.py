@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from accel.catalog.cuda import Version, dotted, version, version_text
+from accel.catalog.cuda import Version, format_driver, version, version_text
 from accel.clouds import image_registry
 from accel.diagnostics.errors import CloudRefused
 from accel.rules.jobs import image_cuda
@@ -28,7 +28,7 @@ def compatibility(
         about = {
             "place": place.name,
             "accelerators": ", ".join(place.accelerators),
-            "driver": dotted(place.driver) if place.driver else "unknown",
+            "driver": format_driver(place.driver) if place.driver else "unknown",
             "cuda": version_text(known) if known else "unknown",
         }
         rows += [about | _row(each) for each in findings] or [about | {"rule": "", "says": _verdict(known, place)}]

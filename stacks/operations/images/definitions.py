@@ -55,7 +55,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
         own = {each.arn.rpartition("/")[2] for target in members for each in target.definitions.values()}
         families: dict[str, list[dict[str, Any]]] = {}
         for one in _active(batch):
-            if one["jobDefinitionName"] in own or registered_by_jobs(one, prefixes):
+            if one["jobDefinitionName"] in own or is_registered_by_jobs(one, prefixes):
                 families.setdefault(one["jobDefinitionName"], []).append(one)
         # Asked after the definitions: a job that was submitted meanwhile is seen.
         live = _live(batch, {target.queue_arn for target in members})
@@ -67,7 +67,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
                 yield Revision(name, one["revision"], arn, region, goes, why)
 
 
-def registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
+def is_registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
     name, tags = definition["jobDefinitionName"], part(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)

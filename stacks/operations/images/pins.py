@@ -8,7 +8,7 @@ from typing import Any
 from ...environment import images_lock
 from ...environment.images_lock import ImageLock, LockedImage, uses
 from ..stack_files import ReadStack
-from .recommended import recommended, release_notes
+from .recommendation import recommended_image, release_notes
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def image_changes(stacks: list[ReadStack], lock: ImageLock, versions: Mapping[st
     NVIDIA images, where somebody read them in the release notes."""
     changes: list[Change] = []
     for (image_type, region), by in sorted(_used(stacks).items()):
-        old, new = lock.find(image_type, region), recommended(image_type, region)
+        old, new = lock.find(image_type, region), recommended_image(image_type, region)
         if old and old.image_id == new.image_id:
             new = old  # what was filled in by hand stays
         if image_type == "ECS_AL2023_NVIDIA":

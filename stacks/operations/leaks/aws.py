@@ -18,7 +18,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 
 from ..aws_region import AwsRegion
 from ..images.definitions import LATEST, revisions
-from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
+from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or its disk, is there. Source:
@@ -68,16 +68,16 @@ class Region(AwsRegion):
 
         return act
 
-    def lost(self, what: str, name: str, tags: Mapping[str, str], why: str, **more: Any) -> Lost:
+    def lost(self, what: str, name: str, tags: Mapping[str, str], why: str, **more: Any) -> Orphan:
         who = f" ({tags['accel:owner']})" if "accel:owner" in tags else ""
         given: dict[str, Any] = {"zone": self.name, "state": "", "created": None, "usd_a_day": 0.0} | more
-        return Lost("aws", self.name, what, name, owner=f"stack {tags.get('accel:stack')}{who}", why=why, **given)
+        return Orphan("aws", self.name, what, name, owner=f"stack {tags.get('accel:stack')}{who}", why=why, **given)
 
 
-def look(region: Region, unread: Unread) -> Iterator[Lost]:
+def look(region: Region, unread: Unread) -> Iterator[Orphan]:
     """Everything of the stacks that serves nobody. Raises as accel.clouds.aws.errors does, but for refusals,
     which `unread` is told."""
-    checks: dict[str, Callable[[Region], Iterator[Lost]]] = {
+    checks: dict[str, Callable[[Region], Iterator[Orphan]]] = {
         "environments": _environments,
         "queues": _queues,
         "instances": _instances,
@@ -92,7 +92,7 @@ def look(region: Region, unread: Unread) -> Iterator[Lost]:
     )
 
 
-def _environments(region: Region) -> Iterator[Lost]:
+def _environments(region: Region) -> Iterator[Orphan]:
     """Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
     for each in region.environments:
         tags, name, status = part(each, "tags"), each["computeEnvironmentName"], each["status"]
@@ -116,7 +116,7 @@ def _all_a_day(region: Region, environment: Mapping[str, Any]) -> float | None:
     return None if None in own else sum(filter(None, own))
 
 
-def _queues(region: Region) -> Iterator[Lost]:
+def _queues(region: Region) -> Iterator[Orphan]:
     for each in region.pages(region.batch, "describe_job_queues", "jobQueues"):
         tags, arn = part(each, "tags"), each["jobQueueArn"]
         if not region.stacks.own(tags):
@@ -128,7 +128,7 @@ def _queues(region: Region) -> Iterator[Lost]:
             yield region.lost("queue", each["jobQueueName"], tags, why, state=each["status"], fix=fix)
 
 
-def _instances(region: Region) -> Iterator[Lost]:
+def _instances(region: Region) -> Iterator[Orphan]:
     """Instances of an environment that is gone: those of Batch carry its tags, the stack and its key as `Name`."""
     keys = {
         _whose(tags)
@@ -170,7 +170,7 @@ def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
     return None if hour is None else hour * 24
 
 
-def _volumes(region: Region) -> Iterator[Lost]:
+def _volumes(region: Region) -> Iterator[Orphan]:
     unattached = [{"Name": "status", "Values": ["available"]}]
     for each in region.tagged("describe_volumes", "Volumes", Filters=unattached):
         tags, id_ = _tags(each), each["VolumeId"]
@@ -201,7 +201,7 @@ def volume_a_day(region: str, volume: Mapping[str, Any]) -> float | None:
     return sum(amounts[item] * price.usd for item, price in prices.items() if price) * 24 / HOURS_A_MONTH
 
 
-def _addresses(region: Region) -> Iterator[Lost]:
+def _addresses(region: Region) -> Iterator[Orphan]:
     price = part_price(region.name, "public-ipv4")
     for each in region.tagged("describe_addresses", "Addresses"):
         tags, id_ = _tags(each), each["AllocationId"]
@@ -217,7 +217,7 @@ def _addresses(region: Region) -> Iterator[Lost]:
             )
 
 
-def _interfaces(region: Region) -> Iterator[Lost]:
+def _interfaces(region: Region) -> Iterator[Orphan]:
     unattached = [{"Name": "status", "Values": ["available"]}]
     for each in region.tagged("describe_network_interfaces", "NetworkInterfaces", Filters=unattached):
         tags, id_ = {tag["Key"]: tag["Value"] for tag in parts(each, "TagSet")}, each["NetworkInterfaceId"]
@@ -228,7 +228,7 @@ def _interfaces(region: Region) -> Iterator[Lost]:
             yield region.lost("interface", id_, tags, why, zone=zone, state=each["Status"], delete=delete)
 
 
-def _templates(region: Region) -> Iterator[Lost]:
+def _templates(region: Region) -> Iterator[Orphan]:
     used = {
         part(part(each, "computeResources"), "launchTemplate").get("launchTemplateId") for each in region.environments
     }
@@ -240,7 +240,7 @@ def _templates(region: Region) -> Iterator[Lost]:
             yield region.lost("launch template", id_, tags, why, created=_moment(created), delete=delete)
 
 
-def _revisions(region: Region) -> Iterator[Lost]:
+def _revisions(region: Region) -> Iterator[Orphan]:
     """Of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
     targets = [
         AwsBatchTarget.model_validate(each, extra="ignore")

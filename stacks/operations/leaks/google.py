@@ -18,10 +18,10 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, part
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
-from accel.rules.gcp.labels import translated
+from accel.rules.gcp.labels import gcp_labels
 from jobs.backends.vm import labels as vm_labels
 
-from .orphans import NOT_HELD, Lost, Stacks, Unread, search_parts
+from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 _DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
@@ -79,20 +79,20 @@ class Leak:
 
 def of_project(
     google: Google, project: str, stacks: Stacks, regions: frozenset[str], now: datetime, unread: Unread
-) -> Iterator[Lost]:
+) -> Iterator[Orphan]:
     """Everything in a project; Vertex AI's machines in `regions`. Where no stack is named, also what is another's, but
     for deletion. Raises what google_api raises, but for refusals, which `unread` is told."""
     ours = _spelt(stacks)
     found = list(_look(google, project, unread))
 
-    def of_jobs() -> Iterator[Lost]:
+    def of_jobs() -> Iterator[Orphan]:
         for leak in leaks(iter(found), _ended_by_record(google), now):
             lost = _lost_resource(google, project, leak.found, leak.why, leak.dollars_a_day)
             settled = replace(lost, settled=leak.found.used)
             yield settled if leak.found.of_jobs else replace(settled, delete=None, fix=_fix(leak.found, ours))
 
     orphans = [each for each in found if orphan(each, ours)]
-    parts: dict[str, Callable[[], Iterable[Lost]]] = {
+    parts: dict[str, Callable[[], Iterable[Orphan]]] = {
         "records of jobs": of_jobs,
         "resources": lambda: [_lost_resource(google, project, each, NOT_HELD, dollars_a_day(each)) for each in orphans],
         "addresses": lambda: _addresses(google, project, ours),
@@ -196,8 +196,8 @@ def owner(each: GoogleResource) -> str:
 
 def _spelt(stacks: Stacks) -> Stacks:
     """With its names as labels have them: Google Cloud spells them its own way."""
-    names = frozenset(translated({"stack": name})["stack"] for name in stacks.names)
-    return replace(stacks, project=translated({"project": stacks.project or ""})["project"], names=names)
+    names = frozenset(gcp_labels({"stack": name})["stack"] for name in stacks.names)
+    return replace(stacks, project=gcp_labels({"project": stacks.project or ""})["project"], names=names)
 
 
 def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
@@ -213,8 +213,8 @@ def _fix(request: GoogleResource, stacks: Stacks) -> str:
     return f"gcloud compute tpus queued-resources delete {at}, unless another stack has it"
 
 
-def _lost_resource(google: Google, project: str, each: GoogleResource, why: str, dollars: float | None) -> Lost:
-    return Lost(
+def _lost_resource(google: Google, project: str, each: GoogleResource, why: str, dollars: float | None) -> Orphan:
+    return Orphan(
         cloud="gcp",
         place=project,
         what=each.kind,
@@ -229,7 +229,7 @@ def _lost_resource(google: Google, project: str, each: GoogleResource, why: str,
     )
 
 
-def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
     for place, item in _aggregated(google, project, "addresses"):
         name, labels = str(item.get("name")), _labels_of(item)
@@ -237,7 +237,7 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
         free = item.get("status") == "RESERVED" and not item.get("users")
         if not free or not stacks.own(labels, "-") or stacks.holds(path):
             continue
-        yield Lost(
+        yield Orphan(
             cloud="gcp",
             place=project,
             what="address",
@@ -252,7 +252,7 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
         )
 
 
-def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Lost]:
+def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """A pool in ERROR keeps what nodes it has, which are paid."""
     answer = google.get("container", f"v1/projects/{part(project)}/locations/-/clusters")
     for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
@@ -262,7 +262,7 @@ def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Lost
                 continue
             conditions = [mapping(each) or {} for each in entries(pool.get("conditions"))]
             told = "; ".join(str(each.get("message") or "") for each in conditions) or pool.get("statusMessage")
-            yield Lost(
+            yield Orphan(
                 cloud="gcp",
                 place=project,
                 what="pool",
@@ -277,7 +277,7 @@ def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Lost
             )
 
 
-def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Lost]:
+def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Orphan]:
     """Persistent resources on which no job runs: they are paid all the same. Source:
     https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
     api, place = f"{region}-aiplatform", f"v1/projects/{part(project)}/locations/{part(region)}"
@@ -293,7 +293,7 @@ def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) ->
         used = any(int(pool.get("usedReplicaCount") or 0) for pool in pools)
         if each.get("state") != "RUNNING" or used or name in busy:
             continue
-        yield Lost(
+        yield Orphan(
             cloud="gcp",
             place=project,
             what="persistent resource",

@@ -37,7 +37,7 @@ class Stacks:
 
 
 @dataclass(frozen=True)
-class Lost:
+class Orphan:
     """A resource that nobody needs, and why. `place` is a project of Google Cloud or a region of AWS; `usd_a_day` is
     None where no price is known. `delete` is None for what has a command of its own, which `fix` names. `settled`: its
     state, or the record of its job, says enough, so that its age says nothing more."""

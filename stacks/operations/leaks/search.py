@@ -11,7 +11,7 @@ from ..drift.state import read_state
 from ..stack_files import ReadStack, project_of, read_stacks, stack_files
 from .aws import Region, look
 from .google import of_project
-from .orphans import Lost, Stacks, Unread
+from .orphans import Orphan, Stacks, Unread
 
 Remark = Callable[[str], object]
 """Is told why less than everything is looked for."""
@@ -23,13 +23,13 @@ ORDER = (
 """In which they are deleted."""
 
 
-def of_projects(projects: Iterable[str], now: datetime, unread: Unread) -> Iterator[Lost]:
+def of_projects(projects: Iterable[str], now: datetime, unread: Unread) -> Iterator[Orphan]:
     """Yield what no stack of a project can have."""
     for project in dict.fromkeys(projects):
         yield from of_project(Google(), project, Stacks(), frozenset(), now, unread)
 
 
-def of_stacks(names: Iterable[str], strict: bool, now: datetime, unread: Unread, remark: Remark) -> Iterator[Lost]:
+def of_stacks(names: Iterable[str], strict: bool, now: datetime, unread: Unread, remark: Remark) -> Iterator[Orphan]:
     """Search region by region, and project by project, which several stacks may share."""
     by_project: dict[str, list[ReadStack]] = {}
     states: dict[Path, Stacks] = {}
@@ -66,7 +66,7 @@ def _together(stacks: list[Stacks]) -> Stacks:
     return Stacks(stacks[0].project, frozenset[str]().union(*(each.names for each in stacks)), whole)
 
 
-def delete(orphans: Iterable[Lost]) -> Iterator[str]:
+def delete(orphans: Iterable[Orphan]) -> Iterator[str]:
     """Delete them, and yield a line each. One that cannot be deleted does not keep the others.
 
     Raises CloudRefused for all such together.

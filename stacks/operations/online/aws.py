@@ -20,7 +20,7 @@ from jobs.backends.aws_batch.explain.reader import Absent, Reader
 from ...environment.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 from ..quota.aws import check_account
 from ..stack_files import stack_output
-from .checks import Checked
+from .checks import CheckResult
 
 WAYS_OUT = (*AGENT_ENDPOINTS[:3], *JOB_ENDPOINTS, "s3")
 """What an instance without a way out reaches by endpoints; layers of images in ECR lie in S3. Source:
@@ -33,13 +33,13 @@ SECRETS = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetPar
 """Source of all three: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
 
 
-def check_aws(section: Aws, reader: Reader | None = None) -> Checked:
+def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
     """Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the section's."""
     if section.account_id is not None:
         check_account(section.region, section.account_id)
     reader = reader or Reader(Clients(section.region, Timing()))
     found = [*_networks(section, reader), *_environments(section, reader), *_definitions(section, reader)]
-    return Checked(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.unread_lines())
+    return CheckResult(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.unread_lines())
 
 
 @dataclass(frozen=True)

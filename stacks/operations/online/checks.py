@@ -7,21 +7,21 @@ from accel.diagnostics.findings import Finding, under
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """Findings with their paths in the environment, what was looked at, and what could not be, with the reason."""
 
     findings: tuple[Finding, ...] = ()
     looked_at: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
-    def within(self, path: str) -> "Checked":
+    def within(self, path: str) -> "CheckResult":
         """The same, with `path` in front of each finding's field."""
-        return Checked(tuple(under(path, self.findings)), self.looked_at, self.unread)
+        return CheckResult(tuple(under(path, self.findings)), self.looked_at, self.unread)
 
 
-def together(parts: Sequence[Checked]) -> Checked:
+def together(parts: Sequence[CheckResult]) -> CheckResult:
     """All parts as one."""
-    return Checked(
+    return CheckResult(
         tuple(finding for part in parts for finding in part.findings),
         tuple(line for part in parts for line in part.looked_at),
         tuple(line for part in parts for line in part.unread),

@@ -1,17 +1,17 @@
 """One environment against what exists in its clouds."""
 
-from accel.diagnostics.faults import Fault, parsed
+from accel.diagnostics.faults import Fault, parse_path
 
 from ...environment.config import Environment
 from ..stack_files import ReadStack
 from .aws import check_aws
-from .checks import Checked, together
+from .checks import CheckResult, together
 from .google import check_google
 
 
-def check(environment: Environment) -> Checked:
+def check(environment: Environment) -> CheckResult:
     """What exists before the stack, with the paths of the environment. Raises NoCredentials, CloudSilent, BadInput."""
-    parts: list[Checked] = []
+    parts: list[CheckResult] = []
     if environment.aws is not None:
         parts.append(check_aws(environment.aws).within("aws"))
     if environment.gcp is not None:
@@ -26,7 +26,7 @@ def lines(stack: ReadStack, strict: bool) -> tuple[list[str], list[str]]:
     errors: list[str] = []
     shown: list[str] = []
     for finding in checked.findings:
-        path = ("environment", *parsed(finding.field))
+        path = ("environment", *parse_path(finding.field))
         line = stack.placed(Fault(path, f"{finding.text} [{finding.rule}]"))
         if finding.severity == "reject" or strict:
             errors.append(line)

@@ -23,7 +23,7 @@ from ...environment.gcp.config import (
     ExistingSubnet,
     Gcp,
 )
-from .checks import Checked
+from .checks import CheckResult
 
 T = TypeVar("T")
 
@@ -66,11 +66,13 @@ class GoogleReader:
             return False, None
 
 
-def check_google(section: Gcp, reader: GoogleReader | None = None) -> Checked:
+def check_google(section: Gcp, reader: GoogleReader | None = None) -> CheckResult:
     """Raises NoCredentials."""
     reader = reader or GoogleReader()
     found = [*_network(section, reader), *_cluster(section, reader), *_node_account(section, reader)]
-    return Checked(tuple(found), tuple(reader.looked), tuple(f"{what}: {why}" for what, why in reader.unread.items()))
+    return CheckResult(
+        tuple(found), tuple(reader.looked), tuple(f"{what}: {why}" for what, why in reader.unread.items())
+    )
 
 
 def _network(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:

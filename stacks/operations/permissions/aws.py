@@ -11,7 +11,7 @@ from components.aws import draining, stop_hooks
 from components.aws.budget_stop import BudgetStop
 from components.aws.submit_policy import SubmitPolicy
 
-from .program import Place, Registered, place, registered
+from .program import Place, RegisteredResource, place, registered_resources
 
 if TYPE_CHECKING:
     from ...environment.config import Environment
@@ -39,18 +39,18 @@ THROUGH_BATCH = (TASKS, INSTANCES)
 """Whose roles Batch takes and passes on."""
 
 
-def deployer(resources: Sequence[Registered], at: Place) -> list[Policy]:
+def deployer(resources: Sequence[RegisteredResource], at: Place) -> list[Policy]:
     """What an update, a refresh and a destroy need."""
     own = _merged([*_of_types(resources, at, OPERATIONS), *_of_keys(resources), *_of_hooks(resources, at)])
-    return packed([*own, *_passed(resources, at), *_linked(resources, at)])
+    return pack_policies([*own, *_passed(resources, at), *_linked(resources, at)])
 
 
-def reader(resources: Sequence[Registered], at: Place) -> list[Policy]:
+def reader(resources: Sequence[RegisteredResource], at: Place) -> list[Policy]:
     """What a preview needs, with --refresh too."""
-    return packed(_merged(_of_types(resources, at, ("read",))))
+    return pack_policies(_merged(_of_types(resources, at, ("read",))))
 
 
-def submitter(resources: Sequence[Registered]) -> list[Policy]:
+def submitter(resources: Sequence[RegisteredResource]) -> list[Policy]:
     """What the stack's own submit policy allows."""
     return [
         json.loads(one.inputs["policy"])
@@ -64,7 +64,7 @@ def policies(environment: Environment, project: str, stack: str, purpose: str) -
     if environment.aws is None:
         return []
     alone = environment.model_copy(update={"gcp": None})
-    resources, at = registered(alone, project, stack), place(environment)
+    resources, at = registered_resources(alone, project, stack), place(environment)
     match purpose:
         case "submit":
             return submitter(resources)
@@ -74,11 +74,13 @@ def policies(environment: Environment, project: str, stack: str, purpose: str) -
             return deployer(resources, at)
 
 
-def _names(resources: Sequence[Registered], kind: str) -> list[str]:
+def _names(resources: Sequence[RegisteredResource], kind: str) -> list[str]:
     return sorted({one.name for one in resources if one.type == kind})
 
 
-def _of_types(resources: Sequence[Registered], at: Place, operations: Collection[Operation]) -> Iterator[Statement]:
+def _of_types(
+    resources: Sequence[RegisteredResource], at: Place, operations: Collection[Operation]
+) -> Iterator[Statement]:
     for kind in sorted({one.type for one in resources if one.type.startswith("aws:")}):
         for one in aws_permissions()[kind]:
             if one.operation not in operations:
@@ -89,7 +91,7 @@ def _of_types(resources: Sequence[Registered], at: Place, operations: Collection
                 yield _allow(one.actions, sorted(set(arns)))
 
 
-def _of_keys(resources: Sequence[Registered]) -> Iterator[Statement]:
+def _of_keys(resources: Sequence[RegisteredResource]) -> Iterator[Statement]:
     """ECR makes a grant on the key of a repository as whoever creates it; other services use a key in their own name.
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"""
     for one in resources:
@@ -98,7 +100,7 @@ def _of_keys(resources: Sequence[Registered]) -> Iterator[Statement]:
                 yield _allow(("kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"), [key])
 
 
-def _of_hooks(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+def _of_hooks(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
     if _names(resources, ENVIRONMENT):
         yield _anywhere(draining.LOOKS, at)
         yield _allow(draining.ENDS, [at.arn("arn:{partition}:batch:{region}:{account}:job/*", "")])
@@ -107,7 +109,7 @@ def _of_hooks(resources: Sequence[Registered], at: Place) -> Iterator[Statement]
         yield _allow(stop_hooks.READS, [at.arn(template, name) for name in _names(resources, TABLE)])
 
 
-def _passed(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+def _passed(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
     """The roles that services get, by whom each may be assumed."""
     by_service: dict[str, set[str]] = {}
     for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
@@ -118,7 +120,7 @@ def _passed(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
         yield _allow(("iam:PassRole",), sorted(arns), {"iam:PassedToService": names})
 
 
-def _roles(one: Registered, resources: Sequence[Registered], at: Place) -> Iterator[tuple[str, str]]:
+def _roles(one: RegisteredResource, resources: Sequence[RegisteredResource], at: Place) -> Iterator[tuple[str, str]]:
     """Services and the roles that they get by one resource: those that the stack makes, and those that were there."""
 
     def arn(role: str) -> str:
@@ -141,7 +143,7 @@ def _roles(one: Registered, resources: Sequence[Registered], at: Place) -> Itera
             yield INSTANCES, arn(profile)
 
 
-def _linked(resources: Sequence[Registered], at: Place) -> Iterator[Statement]:
+def _linked(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
     if any(one.type == ENVIRONMENT and not one.inputs.get("serviceRole") for one in resources):
         role = at.arn(ROLE_ARN, f"aws-service-role/{LINKED}/*")
         yield _allow(("iam:CreateServiceLinkedRole",), [role], {"iam:AWSServiceName": [LINKED]})
@@ -171,7 +173,7 @@ def size(document: Any) -> int:
     return len(json.dumps(document, separators=(",", ":")))
 
 
-def packed(statements: Iterable[Statement]) -> list[Policy]:
+def pack_policies(statements: Iterable[Statement]) -> list[Policy]:
     """As few policies as hold them, each no longer than IAM takes."""
     found: list[Policy] = []
     for one in [part for whole in statements for part in _parts(whole)]:

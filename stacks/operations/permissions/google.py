@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from accel.catalog.gcp_permissions import gcp_permissions
 from accel.catalog.gcp_roles import OPERATIONS, Operation, least, of_targets, of_types
 
-from ...environment.gcp.services import needed
-from .program import Registered, registered
+from ...environment.gcp.services import needed_services
+from .program import RegisteredResource, registered_resources
 
 if TYPE_CHECKING:
     from ...environment.config import Environment
@@ -35,7 +35,7 @@ OTHER = "container.thirdPartyObjects"
 https://docs.cloud.google.com/iam/docs/roles-permissions/container"""
 
 
-class NotKnown(Exception):
+class UnknownType(Exception):
     """A type that the table lacks."""
 
 
@@ -47,7 +47,7 @@ def document(environment: Environment, project: str, stack: str, purpose: str) -
     if purpose == "submit":
         permissions = set(submitter(environment, section))
     else:
-        resources = registered(environment.model_copy(update={"aws": None}), project, stack)
+        resources = registered_resources(environment.model_copy(update={"aws": None}), project, stack)
         permissions = set(operator(resources, OPERATIONS if purpose == "deploy" else ("read",)))
     accounts = sorted({one.billing_account for one in section.budgets.values()})
     parted = [
@@ -55,7 +55,7 @@ def document(environment: Environment, project: str, stack: str, purpose: str) -
         *((f"billingAccounts/{each}", {one for one in permissions if one.startswith(BILLING)}) for each in accounts),
     ]
     grants = [_grant(where, each, purpose) for where, each in parted if each]
-    services = [f"{each}.googleapis.com" for each in needed(environment)] if purpose == "deploy" else []
+    services = [f"{each}.googleapis.com" for each in needed_services(environment)] if purpose == "deploy" else []
     return {"services": services, "grants": grants}
 
 
@@ -64,15 +64,15 @@ def _grant(where: str, permissions: Collection[str], purpose: str) -> dict[str, 
     return {"on": where, "roles": [one.name for one in chosen], "permissions": sorted(permissions)}
 
 
-def operator(resources: Sequence[Registered], operations: Collection[Operation]) -> Iterator[str]:
-    """What the operations need on all types that are registered. Raises NotKnown."""
+def operator(resources: Sequence[RegisteredResource], operations: Collection[Operation]) -> Iterator[str]:
+    """What the operations need on all types that are registered. Raises UnknownType."""
     for kind in sorted({one.type for one in resources}):
         if kind.startswith("kubernetes:"):
             yield from _of_kind(kind, operations)
         elif kind in of_types():
             yield from (each for operation in operations for each in of_types()[kind][operation])
         elif kind.startswith("gcp:"):
-            raise NotKnown(kind)
+            raise UnknownType(kind)
 
 
 def _of_kind(kind: str, operations: Collection[Operation]) -> Iterator[str]:
@@ -110,6 +110,6 @@ def kinds(environment: Environment, section: Gcp) -> list[str]:
     found |= {"gke"} if section.workloads and section.workloads.targets else set[str]()
     found |= {"google-batch"} if section.batch and section.batch.targets else set[str]()
     found |= {"vertex"} if section.vertex and section.vertex.targets else set[str]()
-    if found and "allowances" in needed(environment).get("firestore", ()):
+    if found and "allowances" in needed_services(environment).get("firestore", ()):
         found.add("ledger")
     return sorted(found)

@@ -35,7 +35,7 @@ NETWORK = {"schema": 1, "vpc_id": "vpc-0", "subnet_ids": ["subnet-0"], "security
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredResource:
     """A resource as the program asks for it."""
 
     type: str
@@ -72,7 +72,7 @@ def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
     return given.lower() if kind in LOWER else given
 
 
-def registered(environment: Environment, project: str, stack: str) -> list[Registered]:
+def registered_resources(environment: Environment, project: str, stack: str) -> list[RegisteredResource]:
     """Every resource of the environment, in the order of the program. No cloud is asked, and no hook runs."""
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
@@ -132,12 +132,12 @@ class _Callbacks:
 class _Monitor(MockMonitor):
     def __init__(self, mocks: Mocks) -> None:
         super().__init__(mocks)
-        self.registered: list[Registered] = []
+        self.registered: list[RegisteredResource] = []
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the engine's name
         inputs: dict[str, Any] = rpc.deserialize_properties(request.object) if request.object else {}
         name = physical_name(request.type, request.name, inputs)
-        self.registered.append(Registered(request.type, name, request.parent, inputs))
+        self.registered.append(RegisteredResource(request.type, name, request.parent, inputs))
         return super().RegisterResource(request)  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.catalog.quotas import Quota, standard_of
 from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of, mappings, number
-from accel.clouds.google.rest import Garbled, get, mapping, part, session
+from accel.clouds.google.rest import GarbledAnswer, get, mapping, part, session
 from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
 
@@ -60,7 +60,7 @@ class _Project:
 
     def __init__(self, project: str, own: Own | None, borne: tuple[type[JobsError], ...]) -> None:
         self._project, self._name, self._own = project, part(project), own
-        self._borne = (CloudRefused, Garbled, *borne)
+        self._borne = (CloudRefused, GarbledAnswer, *borne)
         self._http = session()
         self._kept: dict[str, Any] = {}
 
@@ -167,7 +167,7 @@ class _Project:
         )
         if isinstance(series, str):
             return None, series
-        amount = used(series, quota, location)
+        amount = quota_usage(series, quota, location)
         if amount is None:
             return None, f"Cloud Monitoring has no use of {quota.key} in {location}"
         return Use(amount), ""
@@ -199,7 +199,7 @@ class _Project:
         return f"{api} {path}: more than {MAX_PAGES} pages"
 
 
-def used(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
+def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
     """The newest value of the time series of a quota in a place, the largest of several; None where none is surely
     its own."""
     wanted = dimensions(quota).items()

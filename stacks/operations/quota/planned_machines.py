@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from accel.catalog import (
     AmbiguousName,
     Machine,
-    NotOffered,
+    UnavailableName,
     UnknownName,
     accelerator,
     check_place,
@@ -19,7 +19,7 @@ from accel.catalog.tpu import NoSuchSlice, Slice, tpu
 from accel.console.errors import say
 from accel.diagnostics.errors import BadInput
 from accel.quota import GooglePool, Pool, Verdict
-from jobs.client.market import listed
+from jobs.client.market import list_machines
 
 from .aws import judge_aws
 from .google import judge_google
@@ -90,13 +90,13 @@ def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> M
     kind, _, count = name.partition(":")
     try:
         gpu = accelerator(kind)
-    except (UnknownName, AmbiguousName, NotOffered):
+    except (UnknownName, AmbiguousName, UnavailableName):
         return None
     if not count.isdigit():
         raise BadInput(f"--machine: must say how many {gpu.name}, such as {kind}:1, is {text[:60]!r}")
     cloud = cloud or next((each for each in CLOUDS if region in regions(each)), None)
     try:
-        found = listed(gpu.name, int(count), cloud, region, capacity="spot" if spot else "on-demand")
+        found = list_machines(gpu.name, int(count), cloud, region, capacity="spot" if spot else "on-demand")
     except BadInput as error:
         raise BadInput(error.message.replace("--gpu", "--machine")) from None
     if not found:
@@ -122,7 +122,7 @@ def _check_place(found: Machine, region: str) -> None:
         raise BadInput(f"--region: {error}") from None
     try:
         check_place(found.cloud, found.name, region)
-    except NotOffered as error:
+    except UnavailableName as error:
         # The catalogue may be behind, and the quota is the same in any case.
         say(f"note: {error}")
 

@@ -96,7 +96,7 @@ class Aws:
         service, _, name = call.partition(".")
         region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
         asked = {key: value for key, value in row.look.get(call, {}).items() if "$" not in str(value)}
-        asked |= filled(row.holder, operation.inputs)
+        asked |= fill(row.holder, operation.inputs)
         told: list[str] = jmespath.search(found, self._answer(service, name, region, asked) or {}) or []
         return [re.split("[:/]", each)[-1] if each.startswith("arn:") else each for each in told]
 
@@ -106,14 +106,14 @@ class Aws:
         for calls in rows()[operation.type].rest:
             for call, parameters in calls.items():
                 service, _, name = call.partition(".")
-                self._answer(service, name, region, filled(parameters, {**operation.inputs, "id": id}))
+                self._answer(service, name, region, fill(parameters, {**operation.inputs, "id": id}))
 
     def _items(self, row: Row, region: str, values: Mapping[str, Any]) -> Iterator[Json]:
         import jmespath
 
         ((call, parameters),) = row.look.items()
         service, _, operation = call.partition(".")
-        answer = self._answer(service, operation, region, filled(parameters, values))
+        answer = self._answer(service, operation, region, fill(parameters, values))
         yield from jmespath.search(Template(row.found).safe_substitute(values), answer) or () if answer else ()
 
     def _answer(self, service: str, operation: str, region: str, parameters: Any) -> Json | None:
@@ -164,13 +164,13 @@ def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-def filled(value: Any, values: Mapping[str, Any]) -> Any:
+def fill(value: Any, values: Mapping[str, Any]) -> Any:
     """`value` with each "$name" replaced. Raises NotSought where the inputs have none, or a secret."""
     inside: Any = value
     if isinstance(value, Mapping):
-        return {key: filled(each, values) for key, each in inside.items()}
+        return {key: fill(each, values) for key, each in inside.items()}
     if isinstance(value, list):
-        return [filled(each, values) for each in inside]
+        return [fill(each, values) for each in inside]
     if not isinstance(value, str) or not value.startswith("$"):
         return inside
     given = values.get(value[1:])

@@ -10,7 +10,7 @@ from string import Template
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping, part, signed
+from accel.clouds.google.rest import auth_headers, entries, mapping, part
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
 
@@ -190,5 +190,5 @@ def _api(kubeconfig: str) -> Api:
 def token() -> str:
     """That of the credentials that Google's APIs are called with."""
     # google-auth writes the name small.
-    headers = {name.title(): value for name, value in signed().items()}
+    headers = {name.title(): value for name, value in auth_headers().items()}
     return headers["Authorization"].removeprefix("Bearer ")

@@ -168,7 +168,7 @@ def alike(one: Pending, other: Pending) -> bool:
     return one.type == other.type and one.inputs == other.inputs
 
 
-def resolved(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
+def resolve_pending(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
     """The deployment without pending operations, and with what was made entered under its id, to be read.
 
     Beside one that the state has, it is entered for deletion by the next `up`: nothing refers to it yet, whether it
@@ -185,7 +185,7 @@ def resolved(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str
         else:
             waits = [each for each in entries if each["urn"] == operation.urn and each.get("pendingReplacement")]
             entries = [*(each for each in entries if each not in waits), entry]
-    made["resources"] = ordered([_bound(each, {one["urn"] for one in entries}) for each in entries])
+    made["resources"] = order_entries([_bound(each, {one["urn"] for one in entries}) for each in entries])
     return made
 
 
@@ -200,7 +200,7 @@ def _bound(entry: Json, there: set[str]) -> Json:
     return found
 
 
-def ordered(entries: Sequence[Json]) -> list[Json]:
+def order_entries(entries: Sequence[Json]) -> list[Json]:
     """As they are, but each after what it names: a state in another order is refused. Source:
     https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)"""
     first: dict[str, int] = {}

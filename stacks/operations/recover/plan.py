@@ -125,16 +125,16 @@ class Plan:
         except NotSought as why:
             return Step(operation, "ask", str(why))
         free = [each for each in seen if (operation.type, each.id) not in self._taken and not each.strange]
-        found = [dated(each, self.began) for each in free]
+        found = [add_time_proof(each, self.began) for each in free]
         proven = [each for each in found if each.why]
         # Nothing refers yet to what is only pending, so of several that were asked for alike each may be any.
         left = [each for each in self._creating[self._creating.index(operation) :] if alike(each, operation)]
         if len(proven) > len(left):
-            return Step(operation, "ask", f"several are like it: {listed(proven)}")
+            return Step(operation, "ask", f"several are like it: {ids_text(proven)}")
         if proven:
             return self._adopted(operation, proven[0])
         if found:
-            return Step(operation, "ask", f"nothing proves that this run made {listed(found)}")
+            return Step(operation, "ask", f"nothing proves that this run made {ids_text(found)}")
         return Step(operation, "clear", "clear it: the cloud does not have it")
 
     def _adopted(self, operation: Pending, found: Candidate) -> Step:
@@ -161,14 +161,14 @@ class Plan:
             return None
 
 
-def dated(found: Candidate, began: datetime | None) -> Candidate:
+def add_time_proof(found: Candidate, began: datetime | None) -> Candidate:
     """With the proof that its time is, to the second as clouds tell it."""
     if found.why or not (began and found.made) or found.made < began.replace(microsecond=0):
         return found
     return replace(found, why="it was made after the run began")
 
 
-def listed(found: Sequence[Candidate]) -> str:
+def ids_text(found: Sequence[Candidate]) -> str:
     """Their ids."""
     return ", ".join(each.id for each in found)
 
@@ -183,7 +183,7 @@ def began(history: Sequence[Json], written: datetime) -> datetime | None:
     return ended if ended and written > ended + CLOCK else None
 
 
-def planned(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[Pending]:
+def planned_resources(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[Pending]:
     """What a preview would make, of providers that the state has; without what is pending."""
     at_work = {each.urn for each in pending(deployment)}
     there = {each["urn"]: each for each in resources(deployment)}
@@ -206,7 +206,7 @@ def planned(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[P
 
 def missing_lines(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
     """A line for each resource that the state has, and that a preview with a refresh would make again."""
-    made = [each for each in planned(preview, deployment) if live(deployment, each.urn)]
+    made = [each for each in planned_resources(preview, deployment) if live(deployment, each.urn)]
     return [f"{each.type} {each.name}: its cloud does not have it any more; the state forgets it" for each in made]
 
 
@@ -249,13 +249,13 @@ class Unknown:
         if given := next((self.said.adopt[key] for key in both if key in self.said.adopt), None):
             chosen = [(name, each) for name, each in seen if each.id == given] or [(operation, Candidate(given))]
             return _adopted(chosen[0][0], replace(chosen[0][1], why="as you say"))
-        proven = [(name, told) for name, each in seen if (told := dated(each, self.began)).why]
+        proven = [(name, told) for name, each in seen if (told := add_time_proof(each, self.began)).why]
         if len(proven) == 1:
             return _adopted(*proven[0])
         if proven:
-            return Step(operation, "ask", f"several are like it: {listed([each for _, each in proven])}")
+            return Step(operation, "ask", f"several are like it: {ids_text([each for _, each in proven])}")
         if seen:
-            told = listed([each for _, each in seen])
+            told = ids_text([each for _, each in seen])
             return Step(operation, "ask", f"nothing proves that this stack's last run made {told}")
         return None
 

@@ -14,8 +14,8 @@ from .aws import Aws, accounts
 from .engine import Engine, Files, Lock, end_process, orphan_hosts, read_locks
 from .google import GoogleCloud, Kubernetes
 from .lookup import Candidate, NotSought
-from .pending import Json, Pending, pending, provider_inputs, resolved, resources
-from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned
+from .pending import Json, Pending, pending, provider_inputs, resolve_pending, resources
+from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned_resources
 
 POLL_S = (1.0, 15.0)
 """Shortest and longest pause between two looks."""
@@ -104,7 +104,7 @@ class Recovery:
             for step in steps:
                 if step.rest:
                     clouds.finish(step.operation, step.id)
-            state = {**state, "deployment": resolved(state["deployment"], adopted)}
+            state = {**state, "deployment": resolve_pending(state["deployment"], adopted)}
             self.engine.replace(state)
             if adopted:
                 self.engine.refresh(list(dict.fromkeys(operation.urn for operation, _ in adopted)))
@@ -178,7 +178,7 @@ class Recovery:
         clouds = Clouds(deployment)
         self._doubted = self._doubted or self._doubtful(deployment)
         self._preview = self._previewed() if self._doubted else {}
-        unknown = planned(self._preview, deployment)
+        unknown = planned_resources(self._preview, deployment)
         steps = Plan(deployment, clouds.find, self._said, self._began, None if self._checked else unknown).steps()
         self._checked = True
         return steps + Unknown(deployment, clouds.find, clouds.names, self._said, self._began).steps(unknown)

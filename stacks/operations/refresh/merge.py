@@ -13,7 +13,7 @@ from pathlib import Path
 
 from accel.catalog import selection
 from accel.catalog.check import SCOPES, faults, machine_rows, price_fault
-from accel.catalog.tables import Row, Table, shipped
+from accel.catalog.tables import Row, Table, shipped_table
 from accel.diagnostics.errors import BadInput, JobsError
 
 from .reading import Key, Reading
@@ -26,7 +26,7 @@ DRAFT_AGE_S = 3600
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """The text of each file, how many lines of a region have a live figure, and what stays as shipped and why."""
 
     texts: dict[str, str]
@@ -38,10 +38,10 @@ Cells = dict[str, str]
 """The cells of one line by column."""
 
 
-def merged(readings: Sequence[Reading], day: str) -> Merged:
+def merge(readings: Sequence[Reading], day: str) -> MergeResult:
     """The shipped tables with the readings of that day (2026-11-22) laid over them; what was not read keeps its shipped
     value and date. Raises JobsError where the outcome does not hold together."""
-    tables = {name: shipped(name) for name in selection.REFRESHED}
+    tables = {name: shipped_table(name) for name in selection.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
     kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
     added = _added(readings)
@@ -70,9 +70,9 @@ def merged(readings: Sequence[Reading], day: str) -> Merged:
     in_order = [lines[key] for key in sorted(lines, key=_by_machine) if key in offered]
     written = zip(tables.items(), (in_order, regions, sources), strict=True)
     texts = {name: _text(table, cells) for (name, table), cells in written}
-    texts |= {name: _text(shipped(name), cells) for name, cells in added.items() if cells}
+    texts |= {name: _text(shipped_table(name), cells) for name, cells in added.items() if cells}
     check(texts, kinds)
-    return Merged(texts, counts, tuple(kept))
+    return MergeResult(texts, counts, tuple(kept))
 
 
 def _added(readings: Sequence[Reading]) -> dict[str, list[Cells]]:
@@ -81,11 +81,13 @@ def _added(readings: Sequence[Reading]) -> dict[str, list[Cells]]:
         "accelerators.csv": [line for reading in readings for line in reading.types.accelerators.values()],
         "machines.csv": [line for reading in readings for line in reading.types.machines.values()],
     }
-    return {name: [dict.fromkeys(shipped(name).columns, "") | line for line in lines] for name, lines in found.items()}
+    return {
+        name: [dict.fromkeys(shipped_table(name).columns, "") | line for line in lines] for name, lines in found.items()
+    }
 
 
 def _kinds(lines: Sequence[Cells]) -> dict[tuple[str, str], Row]:
-    return {(line["cloud"], line["machine"]): _row(shipped("machines.csv"), line) for line in lines}
+    return {(line["cloud"], line["machine"]): _row(shipped_table("machines.csv"), line) for line in lines}
 
 
 def check(texts: Mapping[str, str], machines: dict[tuple[str, str], Row] | None = None) -> None:
@@ -159,7 +161,7 @@ def _laid_over(shipped_line: Cells | None, reading: Reading, key: Key, machine: 
 
 
 def _blank(cloud: str, region: str, name: str, machine: Row) -> Cells:
-    line = dict.fromkeys(shipped("prices.csv").columns, "")
+    line = dict.fromkeys(shipped_table("prices.csv").columns, "")
     scope = SCOPES.get(machine["kind"], "machine")
     line |= {"cloud": cloud, "region": region, "machine": name, "price_scope": scope}
     return line | {"includes_local_ssd": _includes_ssd(machine)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from accel.catalog.check import machine_rows
 from accel.catalog.nearest import UnknownName
-from accel.catalog.tables import shipped
+from accel.catalog.tables import shipped_table
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
 from ..stack_files import read_stacks, stack_files
@@ -20,7 +20,7 @@ def regions_by_cloud(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[
     which of AWS.
     """
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
-    for row in shipped("regions.csv").rows():
+    for row in shipped_table("regions.csv").rows():
         known[row["cloud"]][row["region"]] = None
     wanted: dict[str, list[str]] = {cloud: [] for cloud in clouds}
     for region in dict.fromkeys(regions):

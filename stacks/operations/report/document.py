@@ -31,10 +31,10 @@ from ...environment.gcp.config import Gcp
 from ...environment.gcp.vms_config import Vms
 from ..cost.estimate import SCENARIOS, Estimate, estimate, usd
 from .live import Hit, Hits, hits
-from .plain import hidden, message_line
-from .preview import Preview, moved
+from .plain import message_line, sanitize
+from .preview import Preview, value_changes
 from .threats import loss, threats
-from .thresholds import Limit, Quotas, exceeded, quotas, read_stack
+from .thresholds import Limit, Quotas, breach_reason, quotas, read_stack
 
 _SCHEMA = 1
 _FATES = ("ends", "loses", "waits")
@@ -62,7 +62,7 @@ _Parts = tuple[dict[str, Any], set[str]]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReportOptions:
     """What besides the preview goes into a report."""
 
     limits: Sequence[Limit] = ()
@@ -82,7 +82,7 @@ class _Costs:
     why: str = ""
 
 
-def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
+def document(preview: Preview, wanted: ReportOptions) -> dict[str, Any]:
     """Asks the clouds for jobs and quotas at once, unless offline."""
     environment = _environment(preview)
     at_stake = [threat for change in preview.changes for threat in threats(change)]
@@ -111,8 +111,13 @@ def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
         "policy": list(wanted.policy),
         "drift": [*_refreshed(preview), *wanted.drift],
         "images": [
-            {"resource": each.resource, "what": each.what, "before": hidden(each.before), "after": hidden(each.after)}
-            for each in moved(preview)
+            {
+                "resource": each.resource,
+                "what": each.what,
+                "before": sanitize(each.before),
+                "after": sanitize(each.after),
+            }
+            for each in value_changes(preview)
         ],
         "changes": [
             {
@@ -126,7 +131,7 @@ def document(preview: Preview, wanted: Wanted) -> dict[str, Any]:
             if not each.is_component and each.op not in ("read", "refresh")
         ],
     }
-    reasons = [(limit, exceeded(limit, report, strict=wanted.strict)) for limit in wanted.limits]
+    reasons = [(limit, breach_reason(limit, report, strict=wanted.strict)) for limit in wanted.limits]
     report["fails"] = [{"limit": str(limit), "why": why} for limit, why in reasons if why]
     return report
 
@@ -141,13 +146,13 @@ def _environment(preview: Preview) -> Environment | None:
         return None
 
 
-def _hits(preview: Preview, at_stake: Sequence[Any], wanted: Wanted) -> Hits:
+def _hits(preview: Preview, at_stake: Sequence[Any], wanted: ReportOptions) -> Hits:
     if wanted.offline:
         return Hits(unread=(_OFFLINE,) if at_stake else ())
     return hits(at_stake, preview.outputs)
 
 
-def _quotas(preview: Preview, environment: Environment | None, wanted: Wanted) -> Quotas:
+def _quotas(preview: Preview, environment: Environment | None, wanted: ReportOptions) -> Quotas:
     if preview.empty and all(limit.name != "quota" for limit in wanted.limits):
         return Quotas()
     if wanted.offline:

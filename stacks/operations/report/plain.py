@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from accel.diagnostics.redaction import SECRET_NAME, redacted
+from accel.diagnostics.redaction import SECRET_NAME, redact
 
 HIDDEN = "[hidden]"
 LONGEST = 400
@@ -19,14 +19,14 @@ _AS_NUMBERS = "<>|@`:."
 """What a backslash before it would not keep from being Markdown."""
 
 
-def hidden(text: str, environ: Mapping[str, str] | None = None) -> str:
+def sanitize(text: str, environ: Mapping[str, str] | None = None) -> str:
     """The text without what looks like a secret, and without the values of the environment's own secrets; the first
     READ characters."""
     text = text[:READ]
     for name, value in (os.environ if environ is None else environ).items():
         if len(value) >= 8 and SECRET_NAME.search(name):
             text = text.replace(value, HIDDEN)
-    return redacted(text, public=True, by=HIDDEN)
+    return redact(text, public=True, by=HIDDEN)
 
 
 def message_line(message: str) -> str:
@@ -37,7 +37,7 @@ def message_line(message: str) -> str:
         return f"the program failed: {kind[0] if kind else 'an exception'}; its log has the rest"
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
     first = re.sub(r"^(error|warning):\s*", "", first)
-    return hidden("".join(each if each.isprintable() else " " for each in first))[:LONGEST]
+    return sanitize("".join(each if each.isprintable() else " " for each in first))[:LONGEST]
 
 
 def markdown(text: str) -> str:

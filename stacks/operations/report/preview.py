@@ -234,7 +234,7 @@ def _last(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Moved:
+class ValueChange:
     """One value that is another one afterwards."""
 
     resource: str
@@ -243,9 +243,9 @@ class Moved:
     after: str
 
 
-def moved(preview: Preview) -> tuple[Moved, ...]:
+def value_changes(preview: Preview) -> tuple[ValueChange, ...]:
     """Of what is updated or replaced; each pair once, at the component where it is set."""
-    found: dict[tuple[str, str, str], Moved] = {}
+    found: dict[tuple[str, str, str], ValueChange] = {}
     for change in sorted(preview.changes, key=lambda each: not each.is_component):
         if change.op not in ("update", "replace"):
             continue
@@ -256,7 +256,7 @@ def moved(preview: Preview) -> tuple[Moved, ...]:
                 continue
             pair = (before.get(path, ""), after.get(path, ""))
             if pair[0] != pair[1]:
-                found.setdefault((name.casefold(), *pair), Moved(change.name, FIELDS[name], *pair))
+                found.setdefault((name.casefold(), *pair), ValueChange(change.name, FIELDS[name], *pair))
     return tuple(sorted(found.values(), key=astuple))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import BadInput, JobsError
-from accel.diagnostics.messages import did_you_mean, name_shown
+from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ...environment.config import Environment
 from ..quota.judgement import judge, row_of
@@ -51,11 +51,11 @@ def limits(text: str) -> tuple[Limit, ...]:
         elif each in WORDS:
             found.append(Limit(each))
         elif re.split(r"[><=]", each)[0].strip() in AMOUNTS:
-            raise BadInput(f"--fail-on: {name_shown(each)}: expected {re.split('[><=]', each)[0].strip()}>NUMBER")
+            raise BadInput(f"--fail-on: {printable_name(each)}: expected {re.split('[><=]', each)[0].strip()}>NUMBER")
         else:
             known = [*WORDS, *(f"{name}>NUMBER" for name in AMOUNTS)]
             near = did_you_mean(each, known) or f"; known: {', '.join(known)}"
-            raise BadInput(f"--fail-on: unknown condition {name_shown(each)}{near}")
+            raise BadInput(f"--fail-on: unknown condition {printable_name(each)}{near}")
     return tuple(found)
 
 
@@ -75,7 +75,7 @@ def quotas(stack: ReadStack) -> Quotas:
         return Quotas(unread=error.message)
 
 
-def exceeded(limit: Limit, report: Mapping[str, Any], *, strict: bool = False) -> str | None:
+def breach_reason(limit: Limit, report: Mapping[str, Any], *, strict: bool = False) -> str | None:
     """Why the condition holds for a report's document; None where it does not. `strict`: what is known in part only is
     not taken for enough."""
     jobs, cost = report["jobs"], report["cost"]

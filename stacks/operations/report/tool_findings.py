@@ -8,7 +8,7 @@ from typing import Any
 from accel.clouds.google.rest import entries, mapping
 from accel.diagnostics.errors import BadInput, NotFound
 
-from .plain import hidden, message_line
+from .plain import message_line, sanitize
 
 LISTS = ("findings", "violations", "drift", "results", "diagnostics", "rows")
 """Where a document that is no list itself may have it."""
@@ -32,7 +32,7 @@ def drift(path: Path) -> list[dict[str, str]]:
     """resource, weight and text of each finding. Raises NotFound and BadInput."""
     return [
         {
-            "resource": hidden(_first(each, "resource", "name", "what", "urn").rpartition("::")[2]),
+            "resource": sanitize(_first(each, "resource", "name", "what", "urn").rpartition("::")[2]),
             "weight": _first(each, "weight") or "changed",
             "text": message_line(_first(each, "text", "message", "why", "reason", "what")),
         }

@@ -4,7 +4,7 @@ import pytest
 
 from accel.catalog import (
     AmbiguousName,
-    NotOffered,
+    UnavailableName,
     UnknownName,
     accelerator,
     accelerators,
@@ -133,7 +133,7 @@ def test_google_has_four_names_for_one_gpu(line: str) -> None:
 
 @pytest.mark.parametrize("name", ["k80", "nvidia-tesla-k80", "NVIDIA_TESLA_K80", "Tesla K80"])
 def test_the_k80_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(NotOffered) as error:
+    with pytest.raises(UnavailableName) as error:
         accelerator(name)
     assert str(error.value).startswith(f'accelerator "{name}" has reached its end of support (https://')
     assert error.value.nearest == ("nvidia-tesla-t4", "nvidia-l4")
@@ -145,7 +145,7 @@ def test_the_k80_is_refused_with_the_reason(name: str) -> None:
      "rtx-4080-super", "titan-v", "nvidia-titan-rtx", "gtx-1660"],
 )  # fmt: skip
 def test_consumer_gpus_are_refused_with_the_nearest(name: str) -> None:
-    with pytest.raises(NotOffered) as error:
+    with pytest.raises(UnavailableName) as error:
         accelerator(name)
     assert str(error.value) == (
         f'accelerator "{name}" is not offered on AWS or Google Cloud; '

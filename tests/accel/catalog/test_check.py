@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from accel.catalog.check import faults
-from accel.catalog.tables import Row, shipped
+from accel.catalog.tables import Row, shipped_table
 
 A2 = ("gcp", "us-central1", "a2-highgpu-1g")
 T4 = ("gcp", "us-central1", "n1+nvidia-tesla-t4x1")
@@ -13,7 +13,7 @@ Tables = dict[str, list[Row]]
 
 
 def tables() -> Tables:
-    return {name: shipped(f"{name}.csv").rows() for name in ("prices", "regions", "sources")}
+    return {name: shipped_table(f"{name}.csv").rows() for name in ("prices", "regions", "sources")}
 
 
 def found(changed: Tables) -> list[str]:

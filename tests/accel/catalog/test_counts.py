@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel.catalog import NoMachine, NotOffered, UnknownName, accelerator, hosts, machine, machines_for
+from accel.catalog import NoMachine, UnavailableName, UnknownName, accelerator, hosts, machine, machines_for
 
 COUNTS = """
 nvidia-h100-80gb      1:a3-highgpu-1g 2:a3-highgpu-2g 4:a3-highgpu-4g 8:a3-highgpu-8g
@@ -73,8 +73,8 @@ def test_the_refusal_carries_the_counts() -> None:
     "call, kind",
     [
         (lambda: machines_for("h1000", 1), UnknownName),
-        (lambda: machines_for("rtx-4090", 1), NotOffered),
-        (lambda: machines_for("k80", 1), NotOffered),
+        (lambda: machines_for("rtx-4090", 1), UnavailableName),
+        (lambda: machines_for("k80", 1), UnavailableName),
         (lambda: machines_for("l4", 1, "azure"), UnknownName),
         (lambda: machines_for("nvidia-tesla-t5", 1), UnknownName),
         (lambda: machines_for("zzz", 1, "gcp"), UnknownName),

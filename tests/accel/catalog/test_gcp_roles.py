@@ -3,7 +3,7 @@
 import pytest
 
 from accel.catalog.gcp_permissions import gcp_permissions
-from accel.catalog.gcp_roles import OPERATIONS, Uncovered, least, of_targets, of_types, roles
+from accel.catalog.gcp_roles import OPERATIONS, UncoveredPermissions, least, of_targets, of_types, roles
 
 
 def tables() -> set[str]:
@@ -46,5 +46,5 @@ def test_no_basic_role_is_among_them() -> None:
 
 
 def test_a_permission_without_a_role_is_named() -> None:
-    with pytest.raises(Uncovered, match=r"compute\.networks\.invent"):
+    with pytest.raises(UncoveredPermissions, match=r"compute\.networks\.invent"):
         least(["compute.networks.invent"])

@@ -3,7 +3,7 @@
 import pytest
 
 from accel.catalog import UnknownName, accelerators, machine, machines
-from accel.catalog.attached import attached, n1
+from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.legacy import LegacyMachine, legacy_machine, legacy_machines
 from accel.catalog.machines import Machine
 
@@ -66,7 +66,7 @@ def test_every_row_holds_together(each: LegacyMachine) -> None:
     assert each.size_confidence == "low"
     if each.accelerator:
         assert each.accelerator in accelerators()
-        assert each.count in attached()[each.accelerator]
+        assert each.count in gpu_attachments()[each.accelerator]
     if each.machine:
         size = n1(each.machine)
         assert size is not None
@@ -109,17 +109,17 @@ def test_what_is_no_n1(name: str) -> None:
 
 
 def test_attached_gpus() -> None:
-    assert {name: tuple(counts) for name, counts in attached().items()} == {
+    assert {name: tuple(counts) for name, counts in gpu_attachments().items()} == {
         "nvidia-tesla-v100": (1, 2, 4, 8),
         "nvidia-tesla-t4": (1, 2, 4),
         "nvidia-tesla-p4": (1, 2, 4),
         "nvidia-tesla-p100": (1, 2, 4),
     }
-    for counts in attached().values():
+    for counts in gpu_attachments().values():
         for each in counts.values():
             assert each.vcpus_min <= each.vcpus_max
             assert each.memory_gib_min <= each.memory_gib_max
 
 
 def test_a_bundled_machine_is_no_attached_one() -> None:
-    assert machine("gcp", "g2-standard-4").accelerator not in attached()
+    assert machine("gcp", "g2-standard-4").accelerator not in gpu_attachments()

@@ -1,6 +1,6 @@
 import pytest
 
-from accel.catalog import NotOffered, UnknownName, check_place, check_zone, regions, where, zones
+from accel.catalog import UnavailableName, UnknownName, check_place, check_zone, regions, where, zones
 
 A2_ZONES = {
     "asia-northeast1": ("a", "c"), "asia-northeast3": ("a", "b"), "asia-southeast1": ("b", "c"),
@@ -36,7 +36,7 @@ def test_a_region_may_be_all_that_is_known() -> None:
 
 def test_a_slice_of_no_known_region_is_nowhere() -> None:
     assert where("gcp", "v5p-13824") == {}
-    with pytest.raises(NotOffered, match="v5p-13824: no region is known to offer it"):
+    with pytest.raises(UnavailableName, match="v5p-13824: no region is known to offer it"):
         check_place("gcp", "v5p-13824", "us-central1")
 
 
@@ -56,24 +56,24 @@ def test_slices_attachments_and_zone_ids() -> None:
 @pytest.mark.parametrize(
     "call, kind, message",
     [
-        (lambda: check_place("gcp", "a2-highgpu-1g", "us-central1-a"), NotOffered,
+        (lambda: check_place("gcp", "a2-highgpu-1g", "us-central1-a"), UnavailableName,
          "us-central1-a is a zone; the region is us-central1"),
-        (lambda: check_place("aws", "g5.xlarge", "us-east-1a"), NotOffered,
+        (lambda: check_place("aws", "g5.xlarge", "us-east-1a"), UnavailableName,
          "us-east-1a is a zone; the region is us-east-1"),
-        (lambda: check_place("aws", "g5.xlarge", "use1-az1"), NotOffered,
+        (lambda: check_place("aws", "g5.xlarge", "use1-az1"), UnavailableName,
          "use1-az1 is a zone; the region is us-east-1"),
         (lambda: check_place("gcp", "a2-highgpu-1g", "us-centrall"), UnknownName,
          'unknown region "us-centrall"; nearest: us-central1'),
-        (lambda: check_place("gcp", "a2-highgpu-1g", "europe-west9"), NotOffered,
+        (lambda: check_place("gcp", "a2-highgpu-1g", "europe-west9"), UnavailableName,
          "a2-highgpu-1g is not offered in europe-west9; nearest: europe-west4, "),
-        (lambda: check_place("aws", "p5.48xlarge", "eu-west-3"), NotOffered,
+        (lambda: check_place("aws", "p5.48xlarge", "eu-west-3"), UnavailableName,
          "p5.48xlarge is not offered in eu-west-3; nearest: eu-"),
-        (lambda: zones("gcp", "us-east1", "a2-ultragpu-1g"), NotOffered,
+        (lambda: zones("gcp", "us-east1", "a2-ultragpu-1g"), UnavailableName,
          "a2-ultragpu-1g is not offered in us-east1; nearest: us-east4, us-east5, "),
-        (lambda: check_zone("gcp", "a2-highgpu-1g", "us-central1-d"), NotOffered,
+        (lambda: check_zone("gcp", "a2-highgpu-1g", "us-central1-d"), UnavailableName,
          "a2-highgpu-1g is not offered in us-central1-d; nearest: us-central1-a, "),
         (lambda: check_zone("gcp", "a2-highgpu-1g", "mars-north1-a"), UnknownName, 'unknown zone "mars-north1-a"; '),
-        (lambda: check_zone("aws", "g5.xlarge", "us-east-1a"), NotOffered,
+        (lambda: check_zone("aws", "g5.xlarge", "us-east-1a"), UnavailableName,
          "us-east-1a is another zone in each account; give the zone's id; here use1-az"),
         (lambda: where("gcp", "a2-higpu-1g"), UnknownName, 'unknown machine type "a2-higpu-1g"; nearest: a2-highgpu'),
         (lambda: where("azure", "x"), UnknownName, 'unknown cloud "azure"'),
@@ -89,12 +89,12 @@ def test_wrong_places_are_refused_with_the_nearest(call, kind: type[Exception], 
 @pytest.mark.parametrize("zone", ["us-east1-a", "europe-west1-a"])
 @pytest.mark.parametrize("machine", ["n1+nvidia-tesla-t4x1", "g2-standard-8"])
 def test_not_every_region_has_a_zone_a(zone: str, machine: str) -> None:
-    with pytest.raises(NotOffered, match=f"{zone}; nearest: {zone[:-1]}[bcd]"):
+    with pytest.raises(UnavailableName, match=f"{zone}; nearest: {zone[:-1]}[bcd]"):
         check_zone("gcp", machine, zone)
 
 
 def test_the_error_carries_the_nearest_regions() -> None:
-    with pytest.raises(NotOffered) as error:
+    with pytest.raises(UnavailableName) as error:
         check_place("gcp", "a2-highgpu-1g", "us-east4")
     assert error.value.nearest[0] == "us-east1"
     assert len(error.value.nearest) == 3

@@ -11,7 +11,7 @@ import pytest
 
 from accel.catalog import DamagedData, machine, price, regions, zones
 from accel.catalog.selection import REFRESHED, NoCatalogue, cache
-from accel.catalog.tables import DATA, shipped
+from accel.catalog.tables import DATA, shipped_table
 from tests.support.catalog import forget
 
 from .test_speed import FIRST
@@ -67,7 +67,7 @@ def test_the_newest_and_a_path(home: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("ACCEL_CATALOG", str(catalogue(tmp_path / "own", new=",0.9,")))
     assert on_demand() == 0.9
     assert machine("aws", "g5.xlarge").vcpus == 4, "machines are those of the distribution"
-    assert shipped("prices.csv").file == "prices.csv"
+    assert shipped_table("prices.csv").file == "prices.csv"
 
 
 def test_offers_follow_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

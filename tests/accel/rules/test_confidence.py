@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel.catalog import machines, tables
-from accel.catalog.attached import N1_SIZES
+from accel.catalog.gpu_attachments import N1_SIZES
 from accel.catalog.tables import Row, rows
 from accel.catalog.tpu import slice_names
 from accel.catalog.tpu_generations import GENERATIONS

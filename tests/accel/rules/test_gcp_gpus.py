@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accel.catalog import Machine, UnknownName, legacy, machines, zones
-from accel.catalog.attached import Attached, attached, n1
+from accel.catalog.gpu_attachments import GpuAttachment, gpu_attachments, n1
 from accel.rules import Finding
 from accel.rules.gcp import gpus
 from accel.rules.gcp import machines as gcp_machines
@@ -15,7 +15,7 @@ from accel.rules.gke import pools
 from accel.rules.vertex import legacy as gcp_legacy
 
 WITH_GPUS = [each for each in machines("gcp") if each.kind == "accelerator"]
-ATTACHED = [each for counts in attached().values() for each in counts.values()]
+ATTACHED = [each for counts in gpu_attachments().values() for each in counts.values()]
 N1_TYPES = [f"n1-{series}-{vcpus}" for series in ("standard", "highmem", "highcpu") for vcpus in (2, 8, 16, 32, 64, 96)]
 with (Path(__file__).parent / "legacy_gpu_counts.csv").open(newline="", encoding="utf-8") as lines:
     TABLE = list(csv.DictReader(lines))
@@ -45,7 +45,7 @@ def test_built_in_gpus_named_again(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("taken", ATTACHED, ids=lambda each: f"{each.accelerator}-{each.count}")
-def test_n1_up_to_its_limits(taken: Attached) -> None:
+def test_n1_up_to_its_limits(taken: GpuAttachment) -> None:
     for name in N1_TYPES:
         size = n1(name)
         assert size is not None
@@ -210,14 +210,14 @@ def test_three_types_that_a_region_has_and_no_zone() -> None:
         assert f"{accelerator} in {', '.join(offered)}" in finding.message
     pair = {name: us_central1[name] for name in ("nvidia-tesla-t4", "nvidia-tesla-k80")}
     assert gcp_zones.common_zones(pair) == []
-    assert gcp_zones.shared(pair) == ["us-central1-a"]
+    assert gcp_zones.intersect_zones(pair) == ["us-central1-a"]
 
 
 def test_zones_of_the_catalogue() -> None:
     wanted = ("n1+nvidia-tesla-t4x1", "a2-highgpu-1g")
     offered = {name: zones("gcp", "us-central1", name) for name in wanted}
     assert gcp_zones.common_zones(offered) == []
-    assert gcp_zones.shared({}) == []
+    assert gcp_zones.intersect_zones({}) == []
 
 
 def test_an_unknown_place_is_doubted_and_the_rest_still_compared() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from accel.catalog import UnknownName, machines
 from accel.catalog.gke import gpu_partitions
-from accel.catalog.gke_machines import local_ssd_counts, local_ssds_included, node_machine
+from accel.catalog.gke_machines import included_local_ssds, local_ssd_counts, node_machine
 from accel.catalog.tables import rows
 from accel.rules import Finding
 from accel.rules.gke import capacity, drivers, drivers_daemonset, labels, nodes, pools, sharing, tpus
@@ -31,8 +31,8 @@ def test_local_ssds_agree_with_the_catalogue() -> None:
     bundled = [each for each in machines("gcp") if each.local_ssd_mode == "bundled" and each.family != "a4x"]
     assert len(bundled) > 10
     for machine in bundled:
-        assert local_ssds_included(machine.name) * 375 == machine.local_ssd_gb
-        assert local_ssd_counts(machine.name) == (local_ssds_included(machine.name),)
+        assert included_local_ssds(machine.name) * 375 == machine.local_ssd_gb
+        assert local_ssd_counts(machine.name) == (included_local_ssds(machine.name),)
 
 
 def test_a_cpu_machine_beside_the_catalogue() -> None:

@@ -11,13 +11,13 @@ POOLS = {"gpu": GPU, "cpu": CPU, "plain": NO_DISK, "tpu": TPU}
 
 
 def test_cores_and_memory_are_always_covered_and_accelerators_where_there_are_any() -> None:
-    assert kueue.covered([Share("plain")], POOLS) == ["cpu_m", "memory_mib"]
-    assert kueue.covered([Share("gpu"), Share("cpu")], POOLS) == ["cpu_m", "memory_mib", "disk_gib", "gpus"]
-    assert kueue.covered([Share("gpu"), Share("tpu")], POOLS) == ["cpu_m", "memory_mib", "gpus", "tpu_chips"]
+    assert kueue.covered_resources([Share("plain")], POOLS) == ["cpu_m", "memory_mib"]
+    assert kueue.covered_resources([Share("gpu"), Share("cpu")], POOLS) == ["cpu_m", "memory_mib", "disk_gib", "gpus"]
+    assert kueue.covered_resources([Share("gpu"), Share("tpu")], POOLS) == ["cpu_m", "memory_mib", "gpus", "tpu_chips"]
 
 
 def test_ephemeral_storage_is_covered_only_where_every_pool_tells_it() -> None:
-    assert "disk_gib" not in kueue.covered([Share("gpu"), Share("plain")], POOLS)
+    assert "disk_gib" not in kueue.covered_resources([Share("gpu"), Share("plain")], POOLS)
 
 
 def test_without_nominal_a_queue_has_all_that_the_pool_grows_to() -> None:

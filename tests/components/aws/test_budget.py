@@ -132,7 +132,7 @@ def test_a_change_that_would_undo_a_stop_is_refused(
     call = cast(Any, before).callback
     args = SimpleNamespace(name="gpu", new_inputs=new, old_inputs=old)
     if refused:
-        with pytest.raises(stop_hooks.Stopped, match=r"gpu: the stack is stopped .*`stacks budget resume`"):
+        with pytest.raises(stop_hooks.StoppedStackError, match=r"gpu: the stack is stopped .*`stacks budget resume`"):
             call(args)
         assert asked == [("us-east-1", "claims")]
     else:

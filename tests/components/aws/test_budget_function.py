@@ -25,8 +25,8 @@ from components.aws.budget_function import (
     Jobs,
     Queues,
     Settings,
-    Unconfirmed,
-    Unfinished,
+    UnconfirmedNotification,
+    UnfinishedStop,
     handler,
 )
 from tests.support.stopping import Killed, Memory
@@ -302,7 +302,7 @@ def test_a_notification_stops_once_and_is_passed_on(world: World) -> None:
 
 
 def test_a_notification_before_its_time_is_not_lost(world: World) -> None:
-    with pytest.raises(Unconfirmed, match="gpus: notified, and below the line"):
+    with pytest.raises(UnconfirmedNotification, match="gpus: notified, and below the line"):
         world.notified()
     assert world.scheduled() == {"done": [], "stopped": None} and world.table.item is None
     world.spent, world.day = 1200, 1
@@ -314,7 +314,7 @@ def test_a_notification_before_its_time_is_not_lost(world: World) -> None:
 def test_what_fails_is_said_once_and_tried_again(world: World) -> None:
     world.spent, world.batch.failing = 1200, {SPOT: "environment is INVALID"}
     for call in (world.notified, world.scheduled, world.scheduled):
-        with pytest.raises(Unfinished, match="environment is INVALID"):
+        with pytest.raises(UnfinishedStop, match="environment is INVALID"):
             call()
     (text,) = world.told
     assert "failed, and tried again: " in text and "queue gpu: ENABLED to DISABLED" in text

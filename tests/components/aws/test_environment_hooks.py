@@ -7,7 +7,7 @@ import pytest
 
 import components.aws.draining as draining
 import components.aws.environment_hooks as environment_hooks
-from components.aws.draining import Draining, DrainSpec, NotDrained
+from components.aws.draining import DrainError, Draining, DrainSpec
 from tests.support import memory
 
 NAME = "spot-1a2b3c4"
@@ -96,7 +96,7 @@ def test_terminates_only_what_runs_here() -> None:
 )
 def test_says_what_is_left(batch: Batch, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "QUEUES_MIN", 0)
-    with pytest.raises(NotDrained, match=said):
+    with pytest.raises(DrainError, match=said):
         Draining(batch, NAME, DrainSpec(timeout_min=0), print).run()
 
 

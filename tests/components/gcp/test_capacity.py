@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from accel.catalog.gcp_commitments import committed
+from accel.catalog.gcp_commitments import commitment_price
 from components.gcp.commitment import purchase_summary
 from tests.support import gcp, memory
 
@@ -209,11 +209,11 @@ def test_a_commitment_says_what_it_costs_and_when_it_pays() -> None:
 
 
 def test_a_price_is_of_the_machine_or_of_as_many_of_another() -> None:
-    one, eight = (committed(f"a3-highgpu-{n}g", "us-central1", "TWELVE_MONTH") for n in (1, 8))
+    one, eight = (commitment_price(f"a3-highgpu-{n}g", "us-central1", "TWELVE_MONTH") for n in (1, 8))
     assert one and eight
     assert eight.committed == pytest.approx(8 * one.committed)
-    assert committed("g2-standard-8", "us-central1", "TWELVE_MONTH") is None, "not a multiple in every resource"
-    assert committed("a2-highgpu-1g", "asia-east1", "TWELVE_MONTH") is None
+    assert commitment_price("g2-standard-8", "us-central1", "TWELVE_MONTH") is None, "not a multiple in every resource"
+    assert commitment_price("a2-highgpu-1g", "asia-east1", "TWELVE_MONTH") is None
 
 
 @pytest.mark.parametrize(

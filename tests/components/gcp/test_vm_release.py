@@ -7,7 +7,7 @@ import pytest
 
 from jobs.backends.vm.backend import new_record
 from jobs.backends.vm.gpu.instances import instance_path
-from jobs.backends.vm.state_machine import planned
+from jobs.backends.vm.state_machine import plan_attempt
 from tests.components.gcp import vm_makers as make
 from tests.jobs.backends.gce_target import make_request, make_target
 from tests.support import memory
@@ -39,7 +39,7 @@ def test_a_job_s_machines_are_what_the_condition_names(nodes: int) -> None:
     target = make_target(machine_prefix=prefix(), project=PROJECT)
     fields: dict[str, Any] = {"accelerator": {"type": "a100-80gb", "count": 8}} if nodes > 1 else {}
     first = new_record(make_request(target, nodes=nodes, name="x" * 60, **fields))
-    for record in (first, planned(first, "us-central1-b", NOW)):
+    for record in (first, plan_attempt(first, "us-central1-b", NOW)):
         for number in range(nodes) if nodes > 1 else [None]:
             name = instance_path(record, record.last, number)
             assert may(given(kinds=["gce"]), DELETE, name), name

@@ -21,7 +21,6 @@ from components.kubernetes.provisioning_watchdog import (
     ProvisioningWatchdogArgs,
     ProvisioningWatchdogSpec,
 )
-from components.kubernetes.published import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 from components.kubernetes.queueing import (
     LocalQueues,
     LocalQueuesSpec,
@@ -39,6 +38,7 @@ from components.kubernetes.storage import (
     JobVolume,
     JobVolumeArgs,
 )
+from components.kubernetes.target_map import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 
 NAMESPACE = "ml"
 RELEASE = Path(__file__).with_name("release.yaml")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.faults import find
-from components.kubernetes.bundle import ReleaseBundle, ReleaseBundleSpec, ReleaseRefused, documents, manifest
+from components.kubernetes.bundle import ReleaseBundle, ReleaseBundleSpec, ReleaseError, documents, manifest
 from tests.support import memory
 
 from . import makers
@@ -71,14 +71,14 @@ def test_a_release_is_fetched_once(fetched: list[str], tmp_path: Path) -> None:
 
 
 def test_another_file_than_the_pinned_is_refused_and_not_kept(fetched: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ReleaseRefused, match=f"jobset 0.10.1: https.*has sha256 {DIGEST}, not {'0' * 64}"):
+    with pytest.raises(ReleaseError, match=f"jobset 0.10.1: https.*has sha256 {DIGEST}, not {'0' * 64}"):
         manifest(ReleaseBundleSpec(release="jobset", sha256="0" * 64), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_cached_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     (tmp_path / f"{DIGEST}.yaml").write_bytes(TEXT + b"\n")
-    with pytest.raises(ReleaseRefused, match="it is another file"):
+    with pytest.raises(ReleaseError, match="it is another file"):
         manifest(ReleaseBundleSpec(release="jobset", sha256=DIGEST), tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_no_network_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         raise urllib.error.URLError("no route to host")
 
     monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    with pytest.raises(ReleaseRefused, match=r"no route to host; name a file that you have by path"):
+    with pytest.raises(ReleaseError, match=r"no route to host; name a file that you have by path"):
         manifest(ReleaseBundleSpec(release="jobset", sha256=DIGEST), tmp_path)
 
 
@@ -100,7 +100,7 @@ def test_an_install_needs_a_digest() -> None:
     "text, says", [("a: [", "expected"), ("kind: A\n", "without apiVersion"), ("- 1\n", "without")]
 )
 def test_what_is_no_manifest_is_refused(text: str, says: str) -> None:
-    with pytest.raises(ReleaseRefused, match=says):
+    with pytest.raises(ReleaseError, match=says):
         documents(text, "kueue")
 
 

@@ -12,8 +12,8 @@ from components.kubernetes.health import GpuHealth, GpuHealthSpec
 from components.kubernetes.namespace import JobNamespace, JobNamespaceArgs, JobNamespaceSpec
 from components.kubernetes.operator import OperatorNamespaceSpec
 from components.kubernetes.probe import DriverProbe, DriverProbeArgs, DriverProbeSpec
-from components.kubernetes.published import MOST_BYTES, PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
-from components.kubernetes.published import bounded as bounded_targets
+from components.kubernetes.target_map import MOST_BYTES, PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
+from components.kubernetes.target_map import check_size as bounded_targets
 from tests.support import memory
 
 from . import makers

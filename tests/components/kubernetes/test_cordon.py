@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.kubernetes.cordon import ApiNode, listed, parse_record, records, watch
+from components.kubernetes.cordon import ApiNode, parse_numbers, parse_record, records, watch
 from tests.support.serving import QuietServer
 
 SCRIPT = Path(__file__).parents[3] / "components" / "kubernetes" / "cordon.py"
@@ -133,7 +133,7 @@ def test_overwritten_records_are_passed_over(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_list_that_is_no_list_ends_the_program() -> None:
     with pytest.raises(ValueError, match="fifty"):
-        listed("48\nfifty\n")
+        parse_numbers("48\nfifty\n")
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def array() -> tuple[FakeBatch, dict[str, list[str]]]:
         waits = task == UNMADE
         tasks.append(detail(f"{ID}:{task}", "RUNNABLE" if waits else "FAILED", **({} if waits else ended)))
         for number, name in enumerate([] if task in (SILENT, UNMADE) else names):
-            printed[name] = ["12:00 ordinary", lines.written(step=number + 1, metrics={"loss": float(task)})]
+            printed[name] = ["12:00 ordinary", lines.format_line(step=number + 1, metrics={"loss": float(task)})]
     return FakeBatch(*tasks), printed
 
 

@@ -12,8 +12,8 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
 from jobs.backends import google_logging as module
 from jobs.backends.base import LogLine
-from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, listed, log_lines, moment
-from sandbox.google.log_filter import nanoseconds, parsed
+from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, list_entries, log_lines, moment
+from sandbox.google.log_filter import nanoseconds, parse_filter
 from sandbox.google.world import Logs
 from tests.support.soak import SOAK
 
@@ -56,7 +56,7 @@ class Logging(Google):
                 self.kept.add({**each, "__ns": nanoseconds(each["timestamp"])}, 0)
         size = min(body["pageSize"], self.page)
         newest_first = body["orderBy"].endswith("desc")
-        found, token = self.kept.page(parsed(body["filter"]), newest_first, size, body.get("pageToken", ""))
+        found, token = self.kept.page(parse_filter(body["filter"]), newest_first, size, body.get("pageToken", ""))
         self.shown += len(found)
         return {"entries": found, **({"nextPageToken": token} if token else {})}
 
@@ -91,7 +91,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
 def test_what_there_is_comes_in_the_order_of_its_time() -> None:
     google = Logging([entry("b", 2), entry("-", 3), entry("a", 1)], page=1)
     assert texts(log_lines(tail(google), line)) == ["a", "b"]
-    assert [each["insertId"] for each in listed(google, "p", QUERY)] == ["a", "b", "-"]
+    assert [each["insertId"] for each in list_entries(google, "p", QUERY)] == ["a", "b", "-"]
     assert [each["insertId"] for each in last(google, "p", QUERY, 2)] == ["b", "-"]
 
 

@@ -21,7 +21,7 @@ from jobs.backends.google_batch.explain import BatchFacts
 from jobs.backends.local import explain as local
 from jobs.backends.vertex import explain as vertex
 from jobs.backends.vertex.explain import VertexFacts
-from jobs.backends.vm.explain import ended as vm
+from jobs.backends.vm.explain import end as vm
 from jobs.backends.vm.explain.facts import VmFacts
 
 ROOT = Path(__file__).parents[3]

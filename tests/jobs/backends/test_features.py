@@ -38,7 +38,7 @@ PROTOCOLS: dict[str, Any] = {
     "quota": base.Quotas,
     "free_gpus": free_gpus.FreeGpus,
     "explain": base.Explain,
-    "reconcile": base.Tended,
+    "reconcile": base.TendedBackend,
     "feasibility": Feasible,
 }
 TARGETS: dict[str, Callable[..., AnyTarget]] = {

@@ -12,7 +12,7 @@ from jobs.backends.base import JobRef, LogLine, Phase, Status
 from jobs.backends.gke import GkeBackend
 from jobs.backends.gke import labels as marks
 from jobs.backends.gke.logs import logs
-from jobs.backends.gke.status import listed, status, statuses
+from jobs.backends.gke.status import list_jobs, status, statuses
 from jobs.backends.gke.submit import cancel, submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
@@ -178,7 +178,7 @@ def test_a_list_is_newest_first_and_has_jobs_of_ours_alone(cluster: Cluster) -> 
 
     def names(**asked: Any) -> list[tuple[str, str]]:
         return [
-            (each.ref.id, each.phase) for each in listed(cluster.api(), SCOPE, progress=lambda count: None, **asked)
+            (each.ref.id, each.phase) for each in list_jobs(cluster.api(), SCOPE, progress=lambda count: None, **asked)
         ]
 
     assert names(limit=9, ended=True) == [(third.id, "QUEUED"), (second.id, "RUNNING"), (first.id, "FAILED")]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.catalog import machines
-from accel.catalog.attached import attached
+from accel.catalog.gpu_attachments import gpu_attachments
 from accel.catalog.machines import machines_for
 from accel.catalog.places import where
 from accel.diagnostics.errors import BadInputs
@@ -91,7 +91,7 @@ def test_what_is_tried_again(fields: Fields, count: int, action: str | None, cod
 
 
 GPU_MACHINES = [each for each in machines("gcp") if each.whole_accelerators and each.kind == "accelerator"]
-ATTACHED = [(kind, count) for kind, counts in attached().items() for count in counts]
+ATTACHED = [(kind, count) for kind, counts in gpu_attachments().items() for count in counts]
 
 
 @pytest.mark.parametrize("each", GPU_MACHINES, ids=lambda each: each.name)

@@ -234,9 +234,9 @@ def test_scopes() -> None:
 
 def test_the_hash_is_of_what_was_asked_for() -> None:
     job = {"labels": {"team": "a"}, "taskGroups": [1]}
-    first = labels.labelled(job, "n", "k1", "t")
-    assert labels.labelled(first, "n", "k2", "t")["labels"][labels.SPEC] == first["labels"][labels.SPEC]
-    assert labels.labelled(replaced(job), "n", "k1", "t")["labels"][labels.SPEC] != first["labels"][labels.SPEC]
+    first = labels.add_labels(job, "n", "k1", "t")
+    assert labels.add_labels(first, "n", "k2", "t")["labels"][labels.SPEC] == first["labels"][labels.SPEC]
+    assert labels.add_labels(replaced(job), "n", "k1", "t")["labels"][labels.SPEC] != first["labels"][labels.SPEC]
 
 
 def replaced(job: dict[str, object]) -> dict[str, object]:

@@ -35,7 +35,7 @@ def backend(home: Path) -> LocalBackend:
 
 def request(backend: LocalBackend, key: str | None = None, **fields: Any) -> Request:
     job = Job.model_validate({"name": "digits", "command": ["true"]} | fields)
-    made = keys.submission_key(job.name, key or keys.drawn())
+    made = keys.submission_key(job.name, key or keys.random_key())
     return backend.render(job, keys.platform_name(job.name, made), made)
 
 

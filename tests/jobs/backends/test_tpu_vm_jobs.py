@@ -9,7 +9,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.diagnostics.errors import NotFound
 from jobs.backends.base import Phase
 from jobs.backends.vm.tpu import TpuVmBackend
-from jobs.backends.vm.tpu.queued import QueuedResources
+from jobs.backends.vm.tpu.queued_resources import QueuedResources
 from jobs.model.fields import Accelerator
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key

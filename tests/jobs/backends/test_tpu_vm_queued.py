@@ -9,7 +9,7 @@ from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.state_machine import MachineState, NoCapacity
-from jobs.backends.vm.tpu.queued import QueuedResources, queued_resource
+from jobs.backends.vm.tpu.queued_resources import QueuedResources, queued_resource
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
 from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
 from tests.jobs.backends.vm_records import make_record

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.backends.vm.tpu.queued_resources import queued_resource
 from tests.jobs.backends.tpu_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
 

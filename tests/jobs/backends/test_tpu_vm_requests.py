@@ -11,7 +11,7 @@ from accel.catalog.tpu import slice_names, tpu
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.contract.google_vms import TpuVmTarget
 from accel.diagnostics.errors import BadInputs
-from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.backends.vm.tpu.queued_resources import queued_resource
 from jobs.model.keys import platform_name, submission_key
 from sandbox.google.discovery import check, document
 from sandbox.google.errors import ApiError

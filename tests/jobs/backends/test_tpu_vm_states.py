@@ -7,8 +7,8 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 from jobs.backends.vm.state_machine import MachineState, NoCapacity
-from jobs.backends.vm.tpu import queued
-from jobs.backends.vm.tpu.queued import QueuedResources
+from jobs.backends.vm.tpu import queued_resources
+from jobs.backends.vm.tpu.queued_resources import QueuedResources
 from sandbox.google.discovery import document
 from tests.jobs.backends.tpu_target import make_request
 from tests.jobs.backends.vm_records import make_record
@@ -22,8 +22,8 @@ NODE = document("tpu.v2").schema("Node")["properties"]["state"]["enum"]
 
 
 def test_every_state_that_the_api_has_is_known() -> None:
-    assert set(STATE) == {*queued.REQUEST, "ACTIVE", "STATE_UNSPECIFIED"}
-    assert set(NODE) == {*queued.NODE, "STATE_UNSPECIFIED"}
+    assert set(STATE) == {*queued_resources.REQUEST, "ACTIVE", "STATE_UNSPECIFIED"}
+    assert set(NODE) == {*queued_resources.NODE, "STATE_UNSPECIFIED"}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_every_state_that_the_api_has_is_known() -> None:
     ],
 )
 def test_a_request_by_its_state(state: dict[str, Any], expected: MachineState | None) -> None:
-    assert queued.of_request(state) == expected
+    assert queued_resources.of_request(state) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_request_by_its_state(state: dict[str, Any], expected: MachineState | 
     ],
 )
 def test_nodes_by_their_states(nodes: list[str | None], expected: str) -> None:
-    found = queued.of_nodes({f"n-{i}": {"state": each} if each else None for i, each in enumerate(nodes)})
+    found = queued_resources.of_nodes({f"n-{i}": {"state": each} if each else None for i, each in enumerate(nodes)})
     assert found.state == expected and (expected == "running" or found.reason.startswith("node n-1 is "))
 
 
 def test_a_node_says_what_ails_it() -> None:
-    found = queued.of_nodes({"n": {"state": "REPAIRING", "healthDescription": "a chip\nis bad"}})
+    found = queued_resources.of_nodes({"n": {"state": "REPAIRING", "healthDescription": "a chip\nis bad"}})
     assert found.reason == "node n is REPAIRING: a chip is bad"
 
 
@@ -88,7 +88,7 @@ def test_a_node_says_what_ails_it() -> None:
     ],
 )
 def test_an_operation_that_ends_in_an_error(error: dict[str, Any], kind: type[Exception]) -> None:
-    assert type(queued.operation_refusal("n in z", error)) is kind
+    assert type(queued_resources.operation_refusal("n in z", error)) is kind
 
 
 def test_a_request_whose_operation_has_failed_already(server: Server) -> None:

@@ -16,7 +16,7 @@ from accel.diagnostics.errors import CloudSilent
 from jobs.backends.vm.reconciler import advance
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.records import Records
-from jobs.backends.vm.tpu.queued import QueuedResources
+from jobs.backends.vm.tpu.queued_resources import QueuedResources
 from tests.jobs.backends.tpu_target import make_request, make_target
 from tests.jobs.backends.tpu_turns import Turns, cloud, killer
 from tests.jobs.backends.tpu_world import STATES, Client, Crash, World

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import JobRef, Phase
-from jobs.backends.vm.explain.ended import not_released
+from jobs.backends.vm.explain.end import unreleased_machines
 from jobs.backends.vm.explain.facts import VmFacts
 from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
@@ -216,7 +216,7 @@ def test_machines_that_are_not_released(clouds: Fake) -> None:
     until(lambda: any("not released" in line for line in fresh(facts).agent))
     late = fresh(facts)
     late.now += timedelta(minutes=10)
-    told = not_released(late)
+    told = unreleased_machines(late)
     assert told and told.cause == "not-released" and "may not delete" in told.evidence[0]
 
 

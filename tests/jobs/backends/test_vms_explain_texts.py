@@ -13,7 +13,7 @@ from jobs.backends.vm.explain import explain, zones
 from jobs.backends.vm.gpu import instances as gce_states
 from jobs.backends.vm.record import Attempt, Record, Result
 from jobs.backends.vm.state_machine import MachineState
-from jobs.backends.vm.tpu import queued as tpu_states
+from jobs.backends.vm.tpu import queued_resources as tpu_states
 from tests.jobs.backends.vms_cloud import ago, backend, gce, ref, tpu
 
 

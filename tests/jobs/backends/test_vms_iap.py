@@ -187,7 +187,7 @@ def test_a_machine_that_is_gone(world: World, google: Google) -> None:
 
 def test_a_token_that_has_expired_is_replaced_once(google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = ["expired", TOKEN]
-    monkeypatch.setattr(google_api, "signed", lambda: {"Authorization": f"Bearer {tokens.pop(0)}"})
+    monkeypatch.setattr(google_api, "auth_headers", lambda: {"Authorization": f"Bearer {tokens.pop(0)}"})
     peer = Peer(echo)
     connect(google, port=peer.port).close()
     peer.end()

@@ -16,7 +16,7 @@ from jobs.backends.vm import labels
 from jobs.backends.vm import logs as module
 from jobs.backends.vm.logs import BOOT_LINES, MOST_CLAUSES, logs
 from jobs.backends.vm.record import Attempt, Record, Result
-from sandbox.google.log_filter import nanoseconds, parsed
+from sandbox.google.log_filter import nanoseconds, parse_filter
 from sandbox.google.world import Logs
 from tests.support.google_fake import Fake
 
@@ -77,7 +77,7 @@ class Logging(Google):
                 self.kept.add({**each, "__ns": nanoseconds(each["timestamp"])}, 0)
         size = min(body["pageSize"], self.page)
         found, token = self.kept.page(
-            parsed(body["filter"]), body["orderBy"].endswith("desc"), size, body.get("pageToken", "")
+            parse_filter(body["filter"]), body["orderBy"].endswith("desc"), size, body.get("pageToken", "")
         )
         return {"entries": found, **({"nextPageToken": token} if token else {})}
 

@@ -14,7 +14,7 @@ from jobs.backends.vm.gpu.instances import instance_body
 from jobs.backends.vm.record import Attempt, Record, as_json, of_json, result_of
 from jobs.backends.vm.records import Records, folder
 from jobs.backends.vm.state_machine import MachineState, Write, decide
-from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.backends.vm.tpu.queued_resources import queued_resource
 from tests.jobs.backends.test_vms_compare import sent
 from tests.jobs.backends.tpu_world import Client, World
 

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.backends.vm.record import Attempt, Record
 from jobs.backends.vm.state_machine import MachineState, Make, Wait, Write, decide
-from jobs.backends.vm.tpu.queued import queued_resource
+from jobs.backends.vm.tpu.queued_resources import queued_resource
 
 BUCKET = "acme-jobs"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -57,7 +57,7 @@ def test_the_command_takes_its_place(archive: Archive, tmp_path: Path) -> None:
 
 
 def test_the_runtime_is_there(archive: Archive, tmp_path: Path) -> None:
-    line = "import accel_runtime.lines as lines; print(lines.written(step=1))"
+    line = "import accel_runtime.lines as lines; print(lines.format_line(step=1))"
     done = ran(here(archive, tmp_path), archive, "python3", "-c", line, PYTHONPATH="/before")
     assert done.stdout.startswith('@accel {"at":')
 

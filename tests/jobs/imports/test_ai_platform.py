@@ -10,7 +10,7 @@ import yaml
 from accel.catalog.legacy import legacy_machines
 from accel.diagnostics.errors import BadInput
 from accel.rules.vertex.ai_platform import REPLACEMENTS, TIERS
-from jobs.importers.ai_platform import imported
+from jobs.importers.ai_platform import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 def of(training: Json, *flags: str, **options: Any) -> ImportResult:
     text = yaml.safe_dump({"trainingInput": training}).encode()
-    return imported("config.yaml", text, ImportOptions(flags=flags, today=TODAY, **options))
+    return import_job("config.yaml", text, ImportOptions(flags=flags, today=TODAY, **options))
 
 
 def pool(found: ImportResult, place: int = 0) -> Json:
@@ -194,10 +194,10 @@ def test_a_program_may_have_a_flag_of_a_common_name() -> None:
 )
 def test_commands_that_cannot_be_read(text: str, message: str, home: Path) -> None:
     if message == "JOB":
-        assert imported("job.sh", text.encode(), ImportOptions(today=TODAY)).report.stops
+        assert import_job("job.sh", text.encode(), ImportOptions(today=TODAY)).report.stops
         return
     with pytest.raises(BadInput) as caught:
-        imported("job.sh", text.encode(), ImportOptions(today=TODAY))
+        import_job("job.sh", text.encode(), ImportOptions(today=TODAY))
     assert message in caught.value.message
 
 
@@ -210,7 +210,7 @@ def test_variables_and_what_a_shell_would_trip_over(home: Path) -> None:
         "  --job-dir ${BUCKET}/out --config config.yaml \\  # where\n"
         "  -- --data=$DATA --literal='$DATA' | tee log\n"
     )
-    found = imported("job.sh", text.encode(), ImportOptions(today=TODAY))
+    found = import_job("job.sh", text.encode(), ImportOptions(today=TODAY))
     told = {entry.field: entry for entry in found.report.entries}
     assert told["JOB"].open and told["args after --"].open
     assert "--var DATA=<value>" in told["args after --"].text and "write its value instead" in told["JOB"].text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accel.catalog.legacy import legacy_machines
 from jobs.importers import ai_platform_fields as fields
-from jobs.importers.ai_platform import imported
+from jobs.importers.ai_platform import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
@@ -56,7 +56,7 @@ INPUTS = st.dictionaries(
 @given(INPUTS, st.sampled_from(["job", "custom-job", "tuning"]))
 def test_every_field_is_in_exactly_one_class(training: Json, form: Any) -> None:
     text = {"trainingInput": training, "labels": {"a": "b"}}
-    found = imported("config.yaml", yaml.safe_dump(text).encode(), ImportOptions(form=form, today=TODAY))
+    found = import_job("config.yaml", yaml.safe_dump(text).encode(), ImportOptions(form=form, today=TODAY))
     told = [entry.field for entry in found.report.entries if entry.given]
     assert sorted(told) == sorted(name for name, _ in leaves(text))
     if not found.report.stops:

@@ -15,7 +15,7 @@ from click.testing import Result
 from accel.contract.targets import write
 from jobs.backends.aws_batch import retries
 from jobs.backends.base import Request
-from jobs.importers.aws_batch import KNOWN, fitted, imported
+from jobs.importers.aws_batch import KNOWN, fit_targets, import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
@@ -55,7 +55,7 @@ GIVEN: dict[str, Any] = {
 
 
 def of(request: dict[str, Any]) -> ImportResult:
-    return imported("submit.json", json.dumps(request).encode(), ImportOptions())
+    return import_job("submit.json", json.dumps(request).encode(), ImportOptions())
 
 
 def asking(**changes: Any) -> ImportResult:
@@ -64,7 +64,7 @@ def asking(**changes: Any) -> ImportResult:
 
 def fields_of(request: dict[str, Any]) -> dict[str, Any]:
     found = of(request)
-    fitted(found, {"gpu": TARGET})
+    fit_targets(found, {"gpu": TARGET})
     return found.values
 
 
@@ -93,7 +93,7 @@ def render_of(case: str) -> Request:
 def test_our_own_request_comes_back_equal(case: str) -> None:
     submit = render_of(case).body["submit"]
     found = of({**copy.deepcopy(submit), "jobName": "digits"})
-    assert fitted(found, {"gpu": make_target()}) == ["gpu"]
+    assert fit_targets(found, {"gpu": make_target()}) == ["gpu"]
     whys = {why for entry in found.report.entries if entry.kind != "kept" for why in entry.why}
     assert whys <= {"is set by the platform", "is kept for AWS and accel", "a job file has the name alone"}
     assert render(TARGET if "shareIdentifier" in submit else None, **found.values).body["submit"] == submit
@@ -220,8 +220,8 @@ def test_a_queue_by_its_arn_is_that_of_its_region() -> None:
         "near": TARGET,
         "far": TARGET.model_copy(update={"queue_arn": TARGET.queue_arn.replace("us-east-1", "eu-west-1")}),
     }
-    assert fitted(asking(jobQueue="gpu"), targets) == ["near", "far"]
-    assert fitted(asking(jobQueue=targets["far"].queue_arn), targets) == ["far"]
+    assert fit_targets(asking(jobQueue="gpu"), targets) == ["near", "far"]
+    assert fit_targets(asking(jobQueue=targets["far"].queue_arn), targets) == ["far"]
 
 
 # -- no field is lost

@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 
 from accel.diagnostics.errors import BadInput
-from jobs.importers.dstack import imported
+from jobs.importers.dstack import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from tests.jobs.imports.leaf_laws import lost, unread
@@ -19,7 +19,7 @@ ARN = "arn:aws:secretsmanager:us-east-1:210987654321:secret:hf"
 
 
 def of(document: dict[str, Any], **chosen: Any) -> ImportResult:
-    return imported(".dstack.yml", yaml.safe_dump(document, sort_keys=False).encode(), ImportOptions(**chosen))
+    return import_job(".dstack.yml", yaml.safe_dump(document, sort_keys=False).encode(), ImportOptions(**chosen))
 
 
 def task(**fields: Any) -> dict[str, Any]:

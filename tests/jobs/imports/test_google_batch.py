@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.importers.google_batch import imported
+from jobs.importers.google_batch import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
@@ -22,7 +22,7 @@ IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 
 
 def of(document: Json, **options: Any) -> ImportResult:
-    return imported("job.json", json.dumps(document).encode(), ImportOptions(**options))
+    return import_job("job.json", json.dumps(document).encode(), ImportOptions(**options))
 
 
 def changed(*path: Any, value: Any) -> Json:

@@ -12,7 +12,7 @@ import googleapiclient
 import pytest
 
 from accel.diagnostics.errors import BadInput
-from jobs.importers.google_batch import imported
+from jobs.importers.google_batch import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.report import Entry
@@ -26,7 +26,7 @@ SPEC, POLICY = "taskGroups[0].taskSpec", "allocationPolicy.instances[0].policy"
 
 
 def of(document: Json, **options: Any) -> ImportResult:
-    return imported("job.json", json.dumps(document).encode(), ImportOptions(**options))
+    return import_job("job.json", json.dumps(document).encode(), ImportOptions(**options))
 
 
 def document(
@@ -314,7 +314,7 @@ TWICE = ('{"priority": 1, "priority": 2}', "priority: 1\npriority: 2\n", '{"a.b"
 @pytest.mark.parametrize("text", TWICE)
 def test_a_key_twice(text: str) -> None:
     with pytest.raises(BadInput):
-        imported("job", text.encode(), ImportOptions())
+        import_job("job", text.encode(), ImportOptions())
 
 
 def test_a_password_is_not_shown() -> None:

@@ -92,7 +92,7 @@ def dumped(*documents: Json) -> bytes:
 
 
 def found_in(*documents: Json, **options: Any) -> ImportResult:
-    return kubernetes.imported("job.yaml", dumped(*documents), ImportOptions(**options))
+    return kubernetes.import_job("job.yaml", dumped(*documents), ImportOptions(**options))
 
 
 def values_of(*documents: Json, **options: Any) -> Json:
@@ -490,11 +490,11 @@ def test_objects_beside_a_job() -> None:
 
 def test_lines_are_those_of_the_file() -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\n" + dumped(job(backoffLimits=1))
-    found = kubernetes.imported("job.yaml", text, ImportOptions())
+    found = kubernetes.import_job("job.yaml", text, ImportOptions())
     line = next(n for n, each in enumerate(text.decode().splitlines(), 1) if "backoffLimits" in each)
     assert found.report.places["spec.backoffLimits"] == f"job.yaml:{line}"
     with pytest.raises(BadInput, match="render it first"):
-        kubernetes.imported("a.yaml", b"apiVersion: v1\nkind: Pod\nmetadata: {{ .x }}: {{ y }}\n", ImportOptions())
+        kubernetes.import_job("a.yaml", b"apiVersion: v1\nkind: Pod\nmetadata: {{ .x }}: {{ y }}\n", ImportOptions())
 
 
 def objects(value: Any) -> Iterator[Json]:

@@ -30,11 +30,11 @@ def within(values: dict[str, Any], job: dict[str, Any]) -> bool:
 
 
 def of_aws(text: str, **variables: str) -> ImportResult:
-    return aws_batch.imported("stdin", text.encode(), ImportOptions(variables=variables))
+    return aws_batch.import_job("stdin", text.encode(), ImportOptions(variables=variables))
 
 
 def of_google(text: str, **variables: str) -> ImportResult:
-    return google_batch.imported("stdin", text.encode(), ImportOptions(variables=variables))
+    return google_batch.import_job("stdin", text.encode(), ImportOptions(variables=variables))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_submit_job(options: str, values: dict[str, Any], field: str, kind: str)
     ],
 )  # fmt: skip
 def test_scripts_of_aws(text: str) -> None:
-    assert recognition.recognized("stdin", text.encode()).kind == "aws-batch"
+    assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"
     found = of_aws(text)
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     assert found.values["name"] == "n" and found.queue == "gpu"
@@ -221,7 +221,7 @@ JOB = json.dumps(
 def test_jobs_submit(command: str, values: dict[str, Any], field: str, kind: str) -> None:
     for prefix in ("gcloud", "gcloud beta"):
         text = f"STEP=1\n{prefix} batch jobs submit {command.replace('JOB', JOB)}\n"
-        assert recognition.recognized("stdin", text.encode()).kind == "google-batch"
+        assert recognition.recognize("stdin", text.encode()).kind == "google-batch"
         found = of_google(text)
         assert within(values, found.values), found.values
         kinds = {entry.field: entry.kind for entry in found.report.entries}

@@ -18,12 +18,12 @@ MANIFEST = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
 
 @pytest.mark.parametrize("kind, file", sorted({case[:2] for case in CASES.values()}))
 def test_documents_as_people_have_them(kind: str, file: str) -> None:
-    assert recognition.recognized(file, (GOLDEN / file).read_bytes()).kind == kind
+    assert recognition.recognize(file, (GOLDEN / file).read_bytes()).kind == kind
 
 
 @pytest.mark.parametrize("each", [each for each in DOCUMENTS if not each.code], ids=lambda each: each.what)
 def test_documents_that_look_right(each: Document) -> None:
-    assert recognition.recognized("stdin", each.text.encode()).kind == each.kind
+    assert recognition.recognize("stdin", each.text.encode()).kind == each.kind
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_documents_that_look_right(each: Document) -> None:
     ],
 )
 def test_what_it_was_known_by(text: str, kind: str, by: str) -> None:
-    found = recognition.recognized("stdin", text.encode())
+    found = recognition.recognize("stdin", text.encode())
     assert found.kind == kind and found.text.endswith(by), found.text
 
 

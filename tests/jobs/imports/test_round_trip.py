@@ -46,7 +46,7 @@ def test_google_batch(drawn: Json) -> None:
         body = google_batch_target.make_request(**fields, google_batch=block).body["job"]
     except BadInputs:
         return
-    found = google_batch.imported("job.json", json.dumps(body).encode(), ImportOptions())
+    found = google_batch.import_job("job.json", json.dumps(body).encode(), ImportOptions())
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     same(found, google_batch_target.make_request(**{**found.values, **_named(found)}), "job", body)
 
@@ -62,6 +62,6 @@ def test_vertex(fields: Json) -> None:
     except BadInputs:
         return
     options = ImportOptions(today=vertex_jobs.TODAY)
-    found = vertex.imported("job.json", json.dumps(body).encode(), options)
+    found = vertex.import_job("job.json", json.dumps(body).encode(), options)
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     same(found, vertex_jobs.make_request(**{**found.values, **_named(found)}), "customJob", body)

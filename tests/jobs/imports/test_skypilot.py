@@ -14,7 +14,7 @@ from accel.diagnostics.yaml_positions import Tree
 from jobs.importers import recognition
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
-from jobs.importers.skypilot import imported
+from jobs.importers.skypilot import import_job
 from jobs.model.document import Document
 from tests.jobs.imports.leaf_laws import lost, unread
 
@@ -24,7 +24,7 @@ ARN = "arn:aws:secretsmanager:us-east-1:210987654321:secret:hf"
 
 def of(text: str | dict[str, Any], **chosen: Any) -> ImportResult:
     data = text if isinstance(text, str) else yaml.safe_dump(text, sort_keys=False)
-    return imported("task.yaml", data.encode(), ImportOptions(**chosen))
+    return import_job("task.yaml", data.encode(), ImportOptions(**chosen))
 
 
 def asking(**resources: Any) -> ImportResult:
@@ -326,14 +326,14 @@ def test_a_pipeline_is_refused_in_one_line(home: Any, invoke: Callable[..., Resu
     ],
 )
 def test_a_task_is_recognized(text: str, by: str) -> None:
-    found = recognition.recognized("task.yaml", text.encode())
+    found = recognition.recognize("task.yaml", text.encode())
     assert (found.kind, found.by) == ("skypilot", by)
 
 
 @pytest.mark.parametrize("text", ["run:\n  timeout: 5m\nlinters: {}\n", "setup:\n  seed: 1\n", "resources: [a.yaml]\n"])
 def test_what_only_has_such_keys_is_none(text: str) -> None:
     with pytest.raises(BadInput, match="is none of the kinds"):
-        recognition.recognized("x.yaml", text.encode())
+        recognition.recognize("x.yaml", text.encode())
 
 
 WHOLE: dict[str, Any] = {

@@ -30,7 +30,7 @@ def script(*headers: str, body: str = BODY) -> str:
 
 
 def found_in(text: str, **options: Any) -> ImportResult:
-    return slurm.imported("job.sh", text.encode(), ImportOptions(**{"image": IMAGE, **options}))
+    return slurm.import_job("job.sh", text.encode(), ImportOptions(**{"image": IMAGE, **options}))
 
 
 def values_of(text: str, **options: Any) -> dict[str, Any]:

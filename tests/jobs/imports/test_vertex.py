@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
-from jobs.importers.vertex import imported
+from jobs.importers.vertex import import_job
 from jobs.model.job import Job
 from tests.jobs.backends.vertex_jobs import TODAY, make_request, make_target
 
@@ -34,7 +34,7 @@ SPEC: Json = {
 
 def of(document: Json | str, *flags: str, **options: Any) -> ImportResult:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
-    return imported("config.yaml", text.encode(), ImportOptions(flags=flags, today=date(2026, 11, 22), **options))
+    return import_job("config.yaml", text.encode(), ImportOptions(flags=flags, today=date(2026, 11, 22), **options))
 
 
 def stops(found: ImportResult) -> str:
@@ -201,7 +201,7 @@ def test_our_own_requests_come_back(case: str) -> None:
     target = make_target(network="projects/1/global/networks/n") if case == "shares" else None
     request = make_request(target, **OURS[case])
     text = json.dumps(request.body["customJob"])
-    found = imported("job.json", text.encode(), ImportOptions(today=TODAY))
+    found = import_job("job.json", text.encode(), ImportOptions(today=TODAY))
     assert not found.report.stops, stops(found)
     again = make_request(target, **{"command": [], **found.values, "name": "digits"})
     assert _bare(again.body["customJob"]) == _bare(request.body["customJob"])

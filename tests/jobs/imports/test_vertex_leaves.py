@@ -37,12 +37,12 @@ TRAINING: Json = {
 
 def of(document: Json | str, *flags: str, **options: Any) -> ImportResult:
     text = document if isinstance(document, str) else json.dumps(document)
-    return vertex.imported("config.yaml", text.encode(), ImportOptions(flags=flags, today=TODAY, **options))
+    return vertex.import_job("config.yaml", text.encode(), ImportOptions(flags=flags, today=TODAY, **options))
 
 
 def of_old(training: Json | str, *flags: str, **options: Any) -> ImportResult:
     text = training if isinstance(training, str) else json.dumps({"trainingInput": training})
-    return ai_platform.imported("config.yaml", text.encode(), ImportOptions(flags=flags, today=TODAY, **options))
+    return ai_platform.import_job("config.yaml", text.encode(), ImportOptions(flags=flags, today=TODAY, **options))
 
 
 def pool(**changes: Any) -> Json:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.runtime import gpus
-from jobs.runtime.gpus_nvml import Smi, opened
+from jobs.runtime.gpus_nvml import Smi, open_source
 
 SCRIPT = """#!{python}
 import json, sys, time
@@ -180,9 +180,9 @@ def test_without_the_library_nvidia_smi_is_asked(smi: Make, monkeypatch: pytest.
 
     smi(gpus=[H100])
     monkeypatch.setattr("ctypes.CDLL", no_library)
-    source = opened()
+    source = open_source()
     assert isinstance(source, Smi)
     assert source.read()[0]["use"] == 88
     assert source.least_s >= 5
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert opened() is None
+    assert open_source() is None

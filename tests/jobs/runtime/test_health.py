@@ -17,7 +17,7 @@ from accel.rules.jobs import exit_codes
 from jobs.runtime import gpus_xids, health, lines, stop
 from jobs.runtime.gpus import Source, Unreadable
 from jobs.runtime.gpus_nvml import Nvml
-from jobs.runtime.gpus_xids import Xid, logged
+from jobs.runtime.gpus_xids import Xid, read_xids
 from tests.support import fake_nvml
 
 needs_compiler = pytest.mark.skipif(fake_nvml.compiler() is None, reason="no C compiler")
@@ -120,13 +120,13 @@ def test_the_kernels_log(tmp_path: Path) -> None:
         " SUBSYSTEM=pci\n"
         "3,3,300,-;NVRM: Xid (0000:5E:00): 31, Ch 0000000b, engmask 00000120\n"
     )
-    assert logged(str(log)) == [
+    assert read_xids(str(log)) == [
         Xid((0, 0x3B, 0), 79, "pid=1234, name=python, GPU has fallen off the bus."),
         Xid((0, 0x5E, 0), 31, "Ch 0000000b, engmask 00000120"),
     ]
-    assert logged(str(tmp_path / "none")) is None
+    assert read_xids(str(tmp_path / "none")) is None
     log.chmod(0)
-    assert os.geteuid() == 0 or logged(str(log)) is None
+    assert os.geteuid() == 0 or read_xids(str(log)) is None
 
 
 def test_a_machine_without_a_driver() -> None:

@@ -19,7 +19,7 @@ from accel.diagnostics.errors import CloudSilent, NotFound
 from jobs.backends.base import JobRef, Phase, Request, Status
 from jobs.client.allowances.price import Price
 from jobs.client.allowances.reservation import MICRO, Hold, Ledger
-from jobs.client.allowances.reserve import Wanted
+from jobs.client.allowances.reserve import ReservationRequest
 from sandbox import keys
 
 ROOT = Path(__file__).parents[3]
@@ -53,10 +53,10 @@ def allowances(usd: float, **ledger: Any) -> Allowances:
     return Allowances.model_validate({"teams": {TEAM: {"usd": usd}}, **({"ledger": ledger} if ledger else {})})
 
 
-def wanted(key: str, usd: float = 10) -> Wanted:
+def wanted(key: str, usd: float = 10) -> ReservationRequest:
     """A job of an hour."""
     amount = int(usd * MICRO)
-    return Wanted(Request("fake", "gpu", f"job-{key}", key, {}), TEAM, Price(amount, amount, 1, 1, 1, 3600))
+    return ReservationRequest(Request("fake", "gpu", f"job-{key}", key, {}), TEAM, Price(amount, amount, 1, 1, 1, 3600))
 
 
 class Platform:

@@ -16,7 +16,7 @@ from jobs.backends.base import Request
 from jobs.backends.gke.submit import submit
 from jobs.backends.vm.gpu import GceBackend
 from jobs.client.allowances import find_job as finding
-from jobs.client.allowances.find_job import find_job, known_s
+from jobs.client.allowances.find_job import find_job, retention_s
 from jobs.client.allowances.price import usd
 from jobs.client.allowances.reservation import Change, Hold, Ledger
 from jobs.model.job import Job
@@ -127,6 +127,6 @@ def test_how_long_a_platform_knows_a_job() -> None:
     job = Job(name="a")
     kept = Job.model_validate({"name": "a", "gke": {"keep_s": 60}})
     days = {"aws-batch": 6, "gke": 7, "google-batch": 60}
-    assert {kind: known_s(job, kind) for kind in days} == {kind: 86_400 * each for kind, each in days.items()}
-    assert known_s(job, "vertex") is None
-    assert known_s(kept, "gke") == 60
+    assert {kind: retention_s(job, kind) for kind in days} == {kind: 86_400 * each for kind, each in days.items()}
+    assert retention_s(job, "vertex") is None
+    assert retention_s(kept, "gke") == 60

@@ -13,14 +13,14 @@ from jobs.client.allowances import reservation as holds_of
 from jobs.client.allowances import reserve as holding
 from jobs.client.allowances.reservation import MICRO, Hold, Ledger
 from jobs.client.allowances.reserve import Holding
-from jobs.client.allowances.settlement import Settled, settle_team
+from jobs.client.allowances.settlement import SettlementReport, settle_team
 from tests.jobs.spend.books import TEAM, Late, Platform, Unanswered, hold, sums, wanted
 
 pytest_plugins = ["tests.support.google_fake"]
 Of = Callable[[float], tuple[Allowances, Ledger]]
 
 
-def sweep(ledger: Ledger, platform: Platform, later_s: float = 0) -> Settled:
+def sweep(ledger: Ledger, platform: Platform, later_s: float = 0) -> SettlementReport:
     late: Ledger = Late(ledger, later_s) if later_s else ledger  # pyright: ignore[reportAssignmentType]
     return settle_team(late, TEAM, {"gpu": LocalTarget()}, backend_of=lambda ref: platform, find=platform.find)
 
@@ -51,7 +51,7 @@ def test_a_job_is_held_for_recorded_and_settled(ledger_of: Of, platform: Platfor
     assert [each.key for each in done.settled] == ["a"] and not done.unseen
     assert sums(book[1]) == (0, 10) and only(book[1]).settled == 10 * MICRO
     again = sweep(book[1], platform)
-    assert again == Settled()
+    assert again == SettlementReport()
 
 
 def test_the_same_key_holds_once(ledger_of: Of, platform: Platform) -> None:

@@ -10,11 +10,11 @@ import yaml
 
 from accel.diagnostics.errors import BadInput, NotFound
 from sandbox.environment import project
-from stacks.operations.report.document import Wanted, document
+from stacks.operations.report.document import ReportOptions, document
 from stacks.operations.report.markdown import LIMIT, render
-from stacks.operations.report.plain import hidden, markdown, message_line
+from stacks.operations.report.plain import markdown, message_line, sanitize
 from stacks.operations.report.preview import UNKNOWN, Preview
-from stacks.operations.report.thresholds import Limit, exceeded, limits
+from stacks.operations.report.thresholds import Limit, breach_reason, limits
 from stacks.operations.report.tool_findings import drift, policy
 
 from .steps import environment, preview, step
@@ -28,7 +28,7 @@ def sandbox() -> dict[str, Any]:
 
 
 def offline(found: Preview, **wanted: Any) -> dict[str, Any]:
-    return document(found, Wanted(offline=True, **wanted))
+    return document(found, ReportOptions(offline=True, **wanted))
 
 
 def test_the_cost_is_that_of_the_state_and_of_the_config() -> None:
@@ -62,7 +62,7 @@ def test_a_spec_of_another_version_is_said() -> None:
     cost = offline(changed)["cost"]
     assert (cost["before"], cost["rise"]["worst"]) == (None, None)
     assert "another version" in cost["why"]
-    assert "not known" in str(exceeded(Limit("rise", 1), offline(changed)))
+    assert "not known" in str(breach_reason(Limit("rise", 1), offline(changed)))
 
 
 def test_the_cost_before_is_that_of_the_region_before() -> None:
@@ -180,8 +180,8 @@ BASE: dict[str, Any] = {
 )
 def test_each_condition_of_fail_on(condition: str, changed: dict[str, Any], holds: bool) -> None:
     (limit,) = limits(condition)
-    assert (exceeded(limit, {**BASE, **changed}) is not None) is holds
-    untouched = exceeded(limit, BASE)
+    assert (breach_reason(limit, {**BASE, **changed}) is not None) is holds
+    untouched = breach_reason(limit, BASE)
     assert untouched is None or limit.number is not None
 
 
@@ -189,8 +189,8 @@ def test_strict_takes_nothing_that_is_not_known_for_enough() -> None:
     partly = {"cost": {"after": {"worst": {"usd_hour": 4.0, "at_least": True}}}}
     unknown = {"quota": {"rows": [{"verdict": "unknown", "reason": "may not be read"}], "unread": None}}
     for limit, changed in ((Limit("cost", 5), partly), (Limit("quota"), unknown)):
-        assert exceeded(limit, {**BASE, **changed}) is None
-        assert exceeded(limit, {**BASE, **changed}, strict=True)
+        assert breach_reason(limit, {**BASE, **changed}) is None
+        assert breach_reason(limit, {**BASE, **changed}, strict=True)
 
 
 def test_fail_on_is_read_strictly() -> None:
@@ -237,16 +237,18 @@ def test_findings_of_others(tmp_path: Path) -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
-    shown = hidden(f"before {text} after", {})
+    shown = sanitize(f"before {text} after", {})
     assert "[hidden]" in shown
     assert not any(part in shown for part in ("hunter2", "AKIA", "ghp_", "abcdef", "eyJ", "abc"))
     assert shown.startswith("before ")
 
 
 def test_values_of_variables_with_such_names_are_hidden() -> None:
-    assert hidden("it is 12345678, 1234567", {"MY_TOKEN": "12345678", "PIN_SECRET": "123"}) == "it is [hidden], 1234567"
     assert (
-        hidden("arn:aws:batch:us-east-1:210020003000:job-queue/gpu", {})
+        sanitize("it is 12345678, 1234567", {"MY_TOKEN": "12345678", "PIN_SECRET": "123"}) == "it is [hidden], 1234567"
+    )
+    assert (
+        sanitize("arn:aws:batch:us-east-1:210020003000:job-queue/gpu", {})
         == "arn:aws:batch:us-east-1:210020003000:job-queue/gpu"
     )
 

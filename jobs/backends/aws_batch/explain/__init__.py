@@ -323,7 +323,7 @@ def _program(facts: AwsFacts) -> Explanation | None:
         return None
     size = facts.size
     shm = part(facts.container, "linuxParameters").get("sharedMemorySize")
-    ended = outcome.Ended(last.exit_code, facts.lines(), size.gpus, size.memory_mib, shm)
+    ended = outcome.FailedAttempt(last.exit_code, facts.lines(), size.gpus, size.memory_mib, shm)
     return outcome.program_failure(facts, ended)
 
 

@@ -324,7 +324,7 @@ _PLACE_CAUSES = (
 """In the order in which they are looked for: what costs fewer calls and what is surer first."""
 
 
-def blocked(facts: AwsFacts) -> Explanation | None:
+def blocked_environments(facts: AwsFacts) -> Explanation | None:
     """What keeps the environments that could hold the job from running it. What goes on comes first, then what AWS
     itself names, then the first environment's; the others' are evidence."""
     found: list[tuple[Environment, Explanation]] = []

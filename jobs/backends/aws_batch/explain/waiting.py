@@ -5,7 +5,7 @@ What keeps an environment from having an instance counts for the job at the fron
 
 from ...base import Explanation
 from ...diagnosis.engine import Rule
-from .environments import blocked, max_vcpus, max_vcpus_likely, no_capacity, registers_less, too_large
+from .environments import blocked_environments, max_vcpus, max_vcpus_likely, no_capacity, registers_less, too_large
 from .facts import Ahead, AwsFacts, Queue
 
 SHOWN = 5
@@ -20,7 +20,7 @@ PROFILE_WORDS = ("IamInstanceProfile", "instance profile", "Instance Profile", "
 SERVICE_ROLE_WORDS = ("sts:AssumeRole", "service role", "is not authorized to perform")
 
 
-def queued(facts: AwsFacts) -> Explanation | None:
+def queued_job(facts: AwsFacts) -> Explanation | None:
     """SUBMITTED: for seconds."""
     if facts.status != "SUBMITTED" or facts.now - facts.since >= NEW_S:
         return None
@@ -202,7 +202,7 @@ def starting(facts: AwsFacts) -> Explanation | None:
 
 
 RULES: tuple[Rule[AwsFacts], ...] = (
-    queued, dependencies, starting, queue_invalid, no_environment, too_large, max_vcpus, behind, service_role,
-    registers_less, share_reserve, blocked, no_capacity, max_vcpus_likely, new,
+    queued_job, dependencies, starting, queue_invalid, no_environment, too_large, max_vcpus, behind, service_role,
+    registers_less, share_reserve, blocked_environments, no_capacity, max_vcpus_likely, new,
 )  # fmt: skip
 """The first that holds."""

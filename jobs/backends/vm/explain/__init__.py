@@ -10,7 +10,7 @@ from ...base import Explanation, JobRef, Phase
 from ...diagnosis.engine import Rule, diagnose
 from ..cloud_messages import ReportingMachines
 from ..records import Records
-from . import ended, waiting
+from . import end, waiting
 from .facts import VmFacts
 
 __all__ = ["explain"]
@@ -32,19 +32,19 @@ def explain(google: Google, records: Records, machines: ReportingMachines, ref: 
     if facts.blind:
         return diagnose(facts, ())
     explained = diagnose(facts, RULES[facts.status.phase])
-    if facts.status.phase is Phase.FAILED and (there := ended.not_released(facts)):
+    if facts.status.phase is Phase.FAILED and (there := end.unreleased_machines(facts)):
         evidence = (*explained.evidence, there.reason, *there.evidence[:1])
         return replace(explained, evidence=evidence, unread=facts.unread)
     return explained
 
 
 RULES: dict[Phase, tuple[Rule[VmFacts], ...]] = {
-    Phase.QUEUED: (waiting.next_attempt, waiting.planned, waiting.queued, waiting.machine_starting),
-    Phase.STARTING: (waiting.planned, waiting.machine_starting),
+    Phase.QUEUED: (waiting.next_attempt, waiting.planned_attempt, waiting.queued_request, waiting.machine_starting),
+    Phase.STARTING: (waiting.planned_attempt, waiting.machine_starting),
     Phase.RUNNING: (
         waiting.agent_silent, waiting.missing, waiting.unhealthy, waiting.starting, waiting.well,
     ),
-    Phase.SUCCEEDED: (ended.not_released, waiting.well),
-    Phase.FAILED: ended.RULES,
+    Phase.SUCCEEDED: (end.unreleased_machines, waiting.well),
+    Phase.FAILED: end.RULES,
 }  # fmt: skip
 """By phases, the first that holds."""

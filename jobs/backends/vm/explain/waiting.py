@@ -47,7 +47,7 @@ def next_attempt(facts: VmFacts) -> Explanation | None:
     return facts.explanation("next-attempt", reason, (*facts.past_attempts, zones.own(facts.record)), TEND)
 
 
-def planned(facts: VmFacts) -> Explanation | None:
+def planned_attempt(facts: VmFacts) -> Explanation | None:
     """An attempt that nobody has asked the cloud for yet."""
     last = facts.record.last
     if last.state != PLANNED or facts.machine_state.state != ABSENT:
@@ -61,7 +61,7 @@ def planned(facts: VmFacts) -> Explanation | None:
     )
 
 
-def queued(facts: VmFacts) -> Explanation | None:
+def queued_request(facts: VmFacts) -> Explanation | None:
     """The request waits in Google's queue."""
     if facts.machine_state.state != WAITING:
         return None

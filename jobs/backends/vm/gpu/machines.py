@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.catalog.attached import n1
 from accel.catalog.gke_machines import boot_disks
+from accel.catalog.gpu_attachments import n1
 from accel.catalog.machines import kinds
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.collector import Diagnostics

@@ -68,7 +68,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -
 
 
 def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
-    diagnostics.errors += [*agent_spec.unsupported(draft.job), *agent_spec.mounts(draft.job, "a VM")]
+    diagnostics.errors += [*agent_spec.unsupported_fields(draft.job), *agent_spec.mounts(draft.job, "a VM")]
     diagnostics.warnings += unused_blocks(draft.job, KIND)
 
 
@@ -194,7 +194,7 @@ def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | 
         "scheduling": _scheduling(job, choice, max_run_s),
         # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},
-        "labels": {**target.labels, **gcp_labels.translated(job.labels)},
+        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
         "metadata": {"items": [{"key": name, "value": value} for name, value in metadata.items()]},
     }
     if target.tags:

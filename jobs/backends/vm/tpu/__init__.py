@@ -42,6 +42,6 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
 
     def machines(self) -> ReportingMachines:
         """See queued.py."""
-        from .queued import QueuedResources
+        from .queued_resources import QueuedResources
 
         return QueuedResources(self.google)

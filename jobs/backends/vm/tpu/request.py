@@ -32,7 +32,7 @@ WAIT_S = 7 * 86_400
 def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
     """The request for a job. Raises BadInputs with every field that cannot be honoured."""
     diagnostics = Diagnostics(
-        [*agent_spec.unsupported(job), *agent_spec.mounts(job, "a TPU VM")],
+        [*agent_spec.unsupported_fields(job), *agent_spec.mounts(job, "a TPU VM")],
         unused_blocks(job, KIND),
         name_of=lambda field: FIELDS.get(field, field),
     )
@@ -121,7 +121,7 @@ def _node(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str) -> d
         "runtimeVersion": runtime,
         "networkConfig": {"network": target.network, "enableExternalIps": target.external_address},
         "serviceAccount": {"email": target.service_account, "scope": [labels.SCOPE]},
-        "labels": {**target.labels, **gcp_labels.translated(job.labels)},
+        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
         "metadata": labels.METADATA,
     }
     return node | ({"tags": list(target.tags)} if target.tags else {})

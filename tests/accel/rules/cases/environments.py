@@ -41,8 +41,8 @@ ENVIRONMENTS = [
     ),
     Case(
         "aws.environment.created-disabled", "state", ("DISABLED",), "create it ENABLED",
-        lambda: environments.created_state("DISABLED"),
-        lambda: environments.created_state("DISABLED", imported=True),
+        lambda: environments.initial_state("DISABLED"),
+        lambda: environments.initial_state("DISABLED", imported=True),
     ),
     Case(
         "aws.capacity.bounds", "min_vcpus", ("is 8", "max_vcpus 4"), "at most 4",
@@ -190,10 +190,10 @@ ENVIRONMENTS = [
     ),
     Case(
         "aws.image.unlocked", "image_type", ("ECS_AL2023_NVIDIA", "does not pin in us-east-1"), "stacks images upgrade",
-        lambda: images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
-        lambda: images.locked("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
-        + images.locked("ECS_AL2023_NVIDIA", "us-east-1", None)
-        + images.locked("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
+        lambda: images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
+        lambda: images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
+        + images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", None)
+        + images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
     ),
     Case(
         "aws.template.moving-version", "launch_template", ("gpu-template at $Latest",), "by its number",

@@ -50,7 +50,7 @@ CASES = [
     ),
     Case(
         "gcp.budgets.unreached", "cluster", ("no public address",), "queues of Kueue are not held",
-        lambda: rules.unreached(private_endpoint=True, authorized=False),
-        lambda: rules.unreached(private_endpoint=False, authorized=False),
+        lambda: rules.cluster_reach(private_endpoint=True, authorized=False),
+        lambda: rules.cluster_reach(private_endpoint=False, authorized=False),
     ),
 ]  # fmt: skip

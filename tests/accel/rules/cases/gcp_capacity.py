@@ -19,7 +19,7 @@ def calendar(machine_type: str, duration_s: int) -> list[Finding]:
 
 def placed(kind: str, zone: str) -> list[Finding]:
     at = "gpus.vm.placement"
-    return capacity.placed(kind, "us-central1", [zone], "a2-highgpu-8g", "near", at, group=False)
+    return capacity.placement(kind, "us-central1", [zone], "a2-highgpu-8g", "near", at, group=False)
 
 
 def resources(**given: int | None) -> list[Finding]:
@@ -63,7 +63,7 @@ CASES = [
     ),
     Case(
         "gcp.future-reservation.name", "reservation_name", ("is one", "beside name_prefix two"), "leave one out",
-        lambda: capacity.delivered("one", "two"), lambda: capacity.delivered(None, "two"),
+        lambda: capacity.delivered_name("one", "two"), lambda: capacity.delivered_name(None, "two"),
     ),
     Case(
         "gcp.future-reservation.purchase", "planning_status", ("SUBMITTED", "binds"), "DRAFT",
@@ -98,6 +98,7 @@ CASES = [
     ),
     Case(
         "gcp.commitment.reservation", "reservation", ("missing", "GPUs"), "name the reservation",
-        lambda: commitments.attached(None, needed=True), lambda: commitments.attached(None, needed=False),
+        lambda: commitments.attached_reservation(None, needed=True),
+        lambda: commitments.attached_reservation(None, needed=False),
     ),
 ]  # fmt: skip

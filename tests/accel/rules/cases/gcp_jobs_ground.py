@@ -44,7 +44,7 @@ CASES = [
     ),
     Case(
         "gcp.persistent-resource.machine", "machine_type", ("ct5lp-hightpu-4t", "a TPU"), "a machine with GPUs",
-        lambda: job_services.kept_machine("ct5lp-hightpu-4t", None, None),
-        lambda: job_services.kept_machine("g2-standard-24", None, None),
+        lambda: job_services.persistent_machine("ct5lp-hightpu-4t", None, None),
+        lambda: job_services.persistent_machine("g2-standard-24", None, None),
     ),
 ]  # fmt: skip

@@ -251,11 +251,11 @@ ACCESS = [
     ),
     Case(
         "gcp.cluster.endpoint", "endpoint", ('"https://203.0.113.7"',), "describe",
-        lambda: access.reached("https://203.0.113.7", CA), lambda: access.reached("127.0.0.1:6443", CA),
+        lambda: access.cluster_access("https://203.0.113.7", CA), lambda: access.cluster_access("127.0.0.1:6443", CA),
     ),
     Case(
         "gcp.cluster.certificate", "ca_certificate", ("PEM",), "clusterCaCertificate",
-        lambda: access.reached("203.0.113.7", "-----BEGIN"), lambda: access.reached("203.0.113.7", CA),
+        lambda: access.cluster_access("203.0.113.7", "-----BEGIN"), lambda: access.cluster_access("203.0.113.7", CA),
     ),
     Case(
         "gcp.cluster.snat", "default_snat", ("8.0.0.0/14",), "write false",

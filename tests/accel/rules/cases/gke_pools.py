@@ -182,7 +182,7 @@ CAPACITY = [
     ),
     Case(
         "gke.queued.flex-start", "queued_provisioning", ("capacity is spot",), "flex-start",
-        lambda: capacity.queued("spot"), lambda: capacity.queued("flex-start"),
+        lambda: capacity.queued_provisioning("spot"), lambda: capacity.queued_provisioning("flex-start"),
     ),
 ]  # fmt: skip
 
@@ -201,7 +201,7 @@ NODES = [
     ),
     Case(
         "gke.pool.unused", "pools", ("no queue and no target",), "leave it out",
-        lambda: nodes.unused("h100", {"l4"}), lambda: nodes.unused("l4", {"l4"}),
+        lambda: nodes.unused_pool("h100", {"l4"}), lambda: nodes.unused_pool("l4", {"l4"}),
     ),
     Case(
         "gke.pool.disk-size", "disk.size_gib", ("at least 15", "is 14"), "write 100",
@@ -225,7 +225,7 @@ NODES = [
     ),
     Case(
         "gke.pool.preloaded", "preloaded_images", ("image_streaming is false",), "image_streaming: true",
-        lambda: nodes.preloaded(False), lambda: nodes.preloaded(True),
+        lambda: nodes.preloaded_images(False), lambda: nodes.preloaded_images(True),
     ),
     Case(
         "gke.pool.auto-upgrade", "auto_upgrade", ("release channel",), "window",

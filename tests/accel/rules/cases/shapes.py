@@ -87,13 +87,13 @@ CASES = [
     ),
     Case(
         "aws.storage.bucket-name", "buckets.s3://data", ("is no bucket's name",), "the name alone",
-        lambda: storage.mounted({"s3://data": "read-only"}, "ECS_AL2023_NVIDIA"),
-        lambda: storage.mounted({"my.data-1": "read-only"}, "ECS_AL2023_NVIDIA"),
+        lambda: storage.bucket_mounts({"s3://data": "read-only"}, "ECS_AL2023_NVIDIA"),
+        lambda: storage.bucket_mounts({"my.data-1": "read-only"}, "ECS_AL2023_NVIDIA"),
     ),
     Case(
         "aws.storage.bucket-image", "buckets", ("ECS_AL2_NVIDIA does not have",), "ECS_AL2023_NVIDIA",
-        lambda: storage.mounted(READ_ONLY, "ECS_AL2_NVIDIA"),
-        lambda: storage.mounted(READ_ONLY, "ECS_AL2023") + storage.mounted({}, "ECS_AL2_NVIDIA"),
+        lambda: storage.bucket_mounts(READ_ONLY, "ECS_AL2_NVIDIA"),
+        lambda: storage.bucket_mounts(READ_ONLY, "ECS_AL2023") + storage.bucket_mounts({}, "ECS_AL2_NVIDIA"),
     ),
     Case(
         "aws.nodes.too-many", "nodes", ("is 3", "near has 192 of 288"), "max_vcpus",

@@ -16,7 +16,7 @@ FOLDER = "definitions"
 """Below the path of the targets. No target is called so with a slash behind it."""
 
 
-def exported(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
+def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
     """A target with its source, as `--targets` takes it; that of AWS lies below the path."""
     match target["kind"]:
         case "aws-batch":

@@ -98,7 +98,7 @@ TPU = (
 """Of the end of a log, where the job is on TPUs."""
 
 
-def not_released(facts: VmFacts) -> Explanation | None:
+def unreleased_machines(facts: VmFacts) -> Explanation | None:
     """The command has ended, and its machines have not gone."""
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
     there = facts.machine_state.state not in (ABSENT, LEAVING)
@@ -109,7 +109,7 @@ def not_released(facts: VmFacts) -> Explanation | None:
     return facts.explanation("not-released", reason, (*lines[-1:], *facts.messages.states), _RELEASE)
 
 
-def stopped(facts: VmFacts) -> Explanation | None:
+def stopped_job(facts: VmFacts) -> Explanation | None:
     """Someone wanted no more of it."""
     if facts.record.cancelled is None:
         return None
@@ -117,7 +117,7 @@ def stopped(facts: VmFacts) -> Explanation | None:
     return facts.explanation("stopped", evidence=(f"reason: {facts.record.cancelled}", *states))
 
 
-def refused(facts: VmFacts) -> Explanation | None:
+def refused_request(facts: VmFacts) -> Explanation | None:
     """Google said no, for another reason than that it has none."""
     last = facts.last
     if last.outcome != REFUSED:
@@ -151,7 +151,7 @@ def no_capacity(facts: VmFacts) -> Explanation | None:
     return facts.explanation(cause, reason, evidence, step)
 
 
-def preempted(facts: VmFacts) -> Explanation | None:
+def preempted_machines(facts: VmFacts) -> Explanation | None:
     """Machines that went too often; those whose agent deleted them without a word are another matter."""
     last = facts.last
     if last.outcome != LOST:
@@ -165,7 +165,7 @@ def preempted(facts: VmFacts) -> Explanation | None:
     return facts.explanation("preempted", reason, facts.past_attempts, step)
 
 
-def not_started(facts: VmFacts) -> Explanation | None:
+def unstarted_command(facts: VmFacts) -> Explanation | None:
     """A host told that its command was not started, or why it was stopped."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None or result.reason in (None, "exited"):
@@ -206,7 +206,9 @@ def program(facts: VmFacts) -> Explanation | None:
         of_tpu := match(facts, TPU, outcome.region(lines or ()), (code, *facts.place))
     ):
         return of_tpu
-    ended = outcome.Ended(result.exit_code, lines, int(body.get("gpus") or 0), shm_mib=body["job"].get("shm_mib"))
+    ended = outcome.FailedAttempt(
+        result.exit_code, lines, int(body.get("gpus") or 0), shm_mib=body["job"].get("shm_mib")
+    )
     reason = "" if result.reason in (None, "exited") else str(result.reason)
     return outcome.program_failure(facts, ended, (reason, *facts.place, *facts.messages.ill, *_kept(facts)))
 
@@ -219,6 +221,6 @@ def _kept(facts: VmFacts) -> tuple[str, ...]:
 
 
 RULES: tuple[Rule[VmFacts], ...] = (
-    stopped, refused, no_capacity, preempted, not_started, vm_silent, program,
+    stopped_job, refused_request, no_capacity, preempted_machines, unstarted_command, vm_silent, program,
 )  # fmt: skip
 """Of a job that has failed, the first that holds."""

@@ -13,7 +13,7 @@ from accel.rules.gke import names
 
 from ..base import Component, Spec
 from ..sdk import core, meta
-from .judged import judged
+from .findings import enforce
 
 NAME = "accel-targets"
 MOST_BYTES = 1024 * 1024
@@ -46,19 +46,19 @@ class PublishedTargets(Component):
 
     def __init__(self, name: str, args: PublishedTargetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         for target in args.targets:
-            judged(names.config_key(target, f"targets.{target}"))
+            enforce(names.config_key(target, f"targets.{target}"))
         super().__init__(name, args.spec, opts)
         core.ConfigMap(
             name,
             metadata=meta.ObjectMetaArgs(name=NAME, namespace=args.spec.namespace),
-            data=pulumi.Output.all(**args.targets).apply(bounded),
+            data=pulumi.Output.all(**args.targets).apply(check_size),
             opts=self.child(),
         )
         self.config_map = pulumi.Output.from_input(f"{args.spec.namespace}/{NAME}")
         self.finish()
 
 
-def bounded(targets: Mapping[str, Any]) -> dict[str, str]:
+def check_size(targets: Mapping[str, Any]) -> dict[str, str]:
     """The targets, if Kubernetes takes as much in one ConfigMap. Raises ValueError."""
     size = sum(len(key.encode()) + len(text.encode()) for key, text in targets.items())
     if size > MOST_BYTES:

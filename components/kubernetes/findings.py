@@ -7,7 +7,7 @@ import pulumi
 from accel.diagnostics.findings import Finding, apply
 
 
-def judged(findings: Iterable[Finding]) -> None:
+def enforce(findings: Iterable[Finding]) -> None:
     """Raises ValueError with one line a fault where a rule rejects; logs what it warns of.
 
     A constructor calls it before it registers anything.

@@ -13,7 +13,7 @@ _PREDEFINED = re.compile(r"n1-(standard|highmem|highcpu)-(\d{1,2})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class GpuAttachment:
     """So many GPUs on one N1 VM, and the sizes that the VM may then have. Memory is in GB as Google counts it.
     `unverified` names the columns from memory: no limit is among them."""
 
@@ -38,9 +38,9 @@ class N1:
 
 
 @cache
-def attached() -> dict[str, dict[int, Attached]]:
+def gpu_attachments() -> dict[str, dict[int, GpuAttachment]]:
     """The numbers of GPUs that N1 takes, by accelerator and number."""
-    found: dict[str, dict[int, Attached]] = {}
+    found: dict[str, dict[int, GpuAttachment]] = {}
     for row in rows("machines.csv"):
         if row["kind"] == "n1-attach":
             each = _attached(row)
@@ -48,8 +48,8 @@ def attached() -> dict[str, dict[int, Attached]]:
     return found
 
 
-def _attached(row: Row) -> Attached:
-    return Attached(
+def _attached(row: Row) -> GpuAttachment:
+    return GpuAttachment(
         accelerator=row["accelerator"],
         count=row.integer("accelerator_count"),
         vcpus_min=row.integer("vcpus_min"),

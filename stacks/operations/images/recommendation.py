@@ -24,7 +24,7 @@ _DRIVER = re.compile(r"NVIDIA driver(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNOR
 _CUDA = re.compile(r"CUDA(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 
 
-def recommended(image_type: str, region: str) -> LockedImage:
+def recommended_image(image_type: str, region: str) -> LockedImage:
     """The image of a type in a region, as SSM and EC2 tell it.
 
     Raises NoCredentials, CloudRefused, CloudSilent, and NotFound where AWS recommends none there.
