@@ -129,7 +129,7 @@ class Tail:
         for entry in list_entries(self.google, self.project, query):
             key = str(entry.get("timestamp")), str(entry.get("insertId"))
             if key not in self._seen:
-                self._seen[key] = moment(entry.get("receiveTimestamp")) or datetime.now(UTC)
+                self._seen[key] = parse_time(entry.get("receiveTimestamp")) or datetime.now(UTC)
                 yield entry
         # Only now: of a round that was broken off, all is asked for again.
         self._forget()
@@ -139,11 +139,11 @@ class Tail:
         found = newest(self.google, self.project, self.whole, count)
         if found:
             oldest = str(found[0].get("timestamp"))
-            self.since = moment(oldest) or self.since
+            self.since = parse_time(oldest) or self.since
             # Of one microsecond, which is how exact `since` is, some may have been left out.
             for entry in [*list_entries(self.google, self.project, f'{self.whole} AND timestamp<="{oldest}"'), *found]:
                 key = str(entry.get("timestamp")), str(entry.get("insertId"))
-                self._seen[key] = moment(entry.get("receiveTimestamp")) or datetime.now(UTC)
+                self._seen[key] = parse_time(entry.get("receiveTimestamp")) or datetime.now(UTC)
         return found
 
     def _forget(self) -> None:
@@ -229,7 +229,7 @@ def follow(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable
         time.sleep(wait_s)
 
 
-def moment(text: object) -> datetime | None:
+def parse_time(text: object) -> datetime | None:
     """A time of Google's, which may have nanoseconds; None for what is none."""
     head, dot, rest = str(text or "").partition(".")
     zone = rest.lstrip("0123456789")

@@ -15,7 +15,7 @@ from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries
-from accel.clouds.kubernetes.responses import part
+from accel.clouds.kubernetes.responses import object_at
 from accel.clouds.timeouts import Timing
 from accel.console.options import Settings
 from accel.console.output import span
@@ -178,7 +178,7 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
         answer = api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
     except JobsError as error:
         return Finding("fail", check, error.message, error.exit_code)
-    if part(answer, "status").get("allowed") is True:
+    if object_at(answer, "status").get("allowed") is True:
         return Finding("ok", check, f"cluster {target.cluster} reached; jobs may be made in {target.namespace}")
     return Finding("fail", check, f"you may not make jobs in namespace {target.namespace} of {target.cluster}", 4)
 

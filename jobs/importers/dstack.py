@@ -20,7 +20,7 @@ from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide
 from .tasks import (
-    Place,
+    Destination,
     choose_mount,
     choose_secret,
     cloud_of,
@@ -106,7 +106,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     elif text := given.text("name"):
         is_filled(given, "name", text)
     values: Json = {"name": job_name(given, "name")}
-    place = Place()
+    place = Destination()
     _image(given, chosen.image, values)
     dstack_resources.read(given, values)
     if (count := given.whole("nodes", 1)) and count > 1:
@@ -360,7 +360,7 @@ def _code(given: RequestFields) -> None:
 _BACKENDS = {"aws": "aws", "gcp": "gcp", "kubernetes": "kubernetes"}
 
 
-def _profile(given: RequestFields, values: Json, place: Place) -> None:
+def _profile(given: RequestFields, values: Json, place: Destination) -> None:
     """Puts what the profile says into the job."""
     _place(given, place)
     policy = given.text("spot_policy")
@@ -386,7 +386,7 @@ def _profile(given: RequestFields, values: Json, place: Place) -> None:
             given.keep_value(f"tags.{name}", "labels")
 
 
-def _place(given: RequestFields, place: Place) -> None:
+def _place(given: RequestFields, place: Destination) -> None:
     backends, regions = given.texts("backends"), given.texts("regions")
     region = regions[0] if len(regions) == 1 else ""
     given.leave_value("regions", "is the target's")

@@ -17,7 +17,7 @@ from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide
 from .tasks import (
-    Place,
+    Destination,
     choose_mount,
     choose_secret,
     is_filled,
@@ -84,7 +84,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
         is_filled(given, "name", text)
     values: Json = {"name": job_name(given, "name")}
     block: Json = {}
-    place = Place()
+    place = Destination()
     skypilot_resources.read(given, chosen.image, values, block, place)
     _nodes(given, values, block)
     _variables(given, document, chosen.variables, values)
@@ -259,7 +259,7 @@ def _mounts(
     known: Mapping[str, str],
     chosen: Mapping[str, str],
     values: Json,
-    place: Place,
+    place: Destination,
 ) -> None:
     for key, value in _table(document, "file_mounts").items():
         path = f"file_mounts.{key}"
@@ -303,7 +303,7 @@ def _file_mount(given: RequestFields, path: str, source: str, at: str, values: J
     return False
 
 
-def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Place) -> None:
+def _storage(given: RequestFields, path: str, seen: str, values: Json, place: Destination) -> None:
     source, bucket = given.values.get(f"{path}.source"), given.text(f"{path}.name")
     store = (given.text(f"{path}.store") or "").lower()
     mode = (given.text(f"{path}.mode") or "MOUNT").upper()

@@ -12,7 +12,7 @@ from accel.catalog.nearest import UnknownName
 from .fields import RequestFields
 from .images import image_of
 from .reading import Json
-from .tasks import TPU_KINDS, Place, accelerator, cloud_of, is_filled, least, mib
+from .tasks import TPU_KINDS, Destination, accelerator, cloud_of, is_filled, least, mib
 
 BASE = "resources"
 KNOWN = (
@@ -66,7 +66,7 @@ class Resources:
         return choice
 
 
-def read(given: RequestFields, image: str | None, values: Json, block: Json, place: Place) -> None:
+def read(given: RequestFields, image: str | None, values: Json, block: Json, place: Destination) -> None:
     """Puts what `resources` asks for into the job. `block`: of TPU VMs."""
     of = Resources(given)
     _accelerators(of, values)
@@ -255,7 +255,7 @@ def _container_image(of: Resources, values: Json) -> None:
         given.leave_value(f"{base}.{each}", "is of SkyPilot's own registry")
 
 
-def _where(of: Resources, place: Place) -> None:
+def _where(of: Resources, place: Destination) -> None:
     given = of.given
     infra, cloud, region = of.at("infra"), of.at("cloud"), of.at("region")
     if text := given.text(infra):
@@ -272,7 +272,7 @@ def _where(of: Resources, place: Place) -> None:
     given.leave_value(zone, "is the target's; a job's own are zones of the block gce, google_batch or tpu_vm")
 
 
-def _instance_type(of: Resources, values: Json, place: Place) -> None:
+def _instance_type(of: Resources, values: Json, place: Destination) -> None:
     given, path = of.given, of.at("instance_type")
     name = given.text(path)
     if not name:
@@ -296,7 +296,7 @@ def _instance_type(of: Resources, values: Json, place: Place) -> None:
     given.report.decide(given.name(path), why, is_open=False)
 
 
-def _tpu(of: Resources, values: Json, block: Json, place: Place) -> None:
+def _tpu(of: Resources, values: Json, block: Json, place: Destination) -> None:
     given = of.given
     is_tpu = str(values.get("accelerator", {}).get("type", "")).startswith("v")
     if is_tpu and place.kinds in ((), ("gce", "google-batch", "vertex", "gke", "tpu-vm")):

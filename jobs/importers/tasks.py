@@ -33,7 +33,7 @@ TPU_KINDS = ("tpu-vm", "gke")
 
 
 @dataclass
-class Place:
+class Destination:
     """Where a document wants to run: kinds of targets, none for any, and the region of a cloud that has some."""
 
     kinds: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ def _mentioned(given: RequestFields, name: str) -> bool:
     return False
 
 
-def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: Place) -> str:
+def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: Destination) -> str:
     """Takes a cloud and a region for the target; what is said of it."""
     name = {"k8s": "kubernetes", "google": "gcp"}.get(cloud.lower(), cloud.lower())
     if name in ("", "*"):

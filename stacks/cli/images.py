@@ -19,7 +19,7 @@ from ..environment import images_lock
 from ..operations.images.build_commands import TAG, build_commands, write_dockerfile
 from ..operations.images.compatibility import compatibility
 from ..operations.images.definitions import LATEST, deregister, revisions
-from ..operations.images.gpus import Place, places
+from ..operations.images.gpus import ImageTarget, places
 from ..operations.images.pins import Change, by_folder, image_changes, image_rows, lock_of
 from ..operations.stack_files import read_stacks, stack_files
 from .verb import OutputVerb, StackVerb
@@ -257,7 +257,7 @@ def check_image(
     it), else its name. Exits with 2 where it cannot run; with --strict, where it runs in part.
     """
     if accelerators and not names:
-        wanted = [Place("--accelerator", accelerators, driver)]
+        wanted = [ImageTarget("--accelerator", accelerators, driver)]
     else:
         stacks = read_stacks(stack_files(list(names), Path()), settings.strict)
         wanted = [place for stack in stacks for place in places(stack, accelerators, driver)]

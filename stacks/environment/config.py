@@ -14,7 +14,7 @@ from accel.rules.aws import places as aws_places
 from accel.rules.aws import queues as queue_rules
 from accel.rules.aws import types as aws_types
 from accel.rules.aws.clusters import zones
-from accel.rules.aws.fit import Place, Size, in_queues, unserved_queue
+from accel.rules.aws.fit import QueueEnvironment, Size, in_queues, unserved_queue
 from accel.rules.aws.network import closed_image
 from accel.rules.gcp import labels as gcp_labels
 from accel.rules.gcp import vms
@@ -238,9 +238,9 @@ class Aws(Spec):
             [name for place in self._places(queue) for name in place.instance_types] for queue in self.queues.values()
         ]
 
-    def _places(self, queue: JobQueueSpec) -> list[Place]:
+    def _places(self, queue: JobQueueSpec) -> list[QueueEnvironment]:
         known = {key: self.environments[key] for key in queue.environments if key in self.environments}
-        return [Place(key, spec.instance_types, spec.max_vcpus, self.region) for key, spec in known.items()]
+        return [QueueEnvironment(key, spec.instance_types, spec.max_vcpus, self.region) for key, spec in known.items()]
 
 
 OWN_LABELS = 3

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from accel.clouds.kubernetes.endpoint_trust import Place
+from accel.clouds.kubernetes.endpoint_trust import Endpoint
 from jobs.backends.gke.clusters import pem
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
@@ -329,7 +329,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(shell: Shell, gke: Stack, tm
     (tmp_path / "away.json").write_text(json.dumps(targets))
     (tmp_path / "job.yaml").write_text("name: x\nimage: local/examples\ncommand: ['true']\ncpus: 1\nmemory_mib: 512\n")
     away = {"ACCEL_TARGETS": str(tmp_path / "away.json"), "XDG_STATE_HOME": str(tmp_path / "state")}
-    place = Place("127.0.0.1:9", pem(targets["gke"]["ca_certificate"], "ca_certificate"))
+    place = Endpoint("127.0.0.1:9", pem(targets["gke"]["ca_certificate"], "ca_certificate"))
     shell.jobs("targets", "--confirm", "gke", "--fingerprint", place.fingerprint, **away)
     started = time.monotonic()
     lines = shell.fails("submit", str(tmp_path / "job.yaml"), "--to", "gke", code=9, **away)

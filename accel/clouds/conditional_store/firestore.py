@@ -12,7 +12,7 @@ from typing import Any
 
 from ...diagnostics.errors import NotFound
 from ..google.api import Google
-from ..google.rest import REACH, Conflict, GarbledAnswer, Unmet, mapping, part
+from ..google.rest import REACH, Conflict, GarbledAnswer, Unmet, mapping, path_segment
 from . import Fields, Record, WriteConflict
 
 Json = dict[str, Any]
@@ -70,7 +70,7 @@ class Documents:
             self._google.patch("firestore", self._path(key), {"fields": encode(fields)}, **query)
 
     def _path(self, key: str) -> str:
-        return f"{self.path}/{part(key)}"
+        return f"{self.path}/{path_segment(key)}"
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from .rest import (
     line,
     mapping,
     no_session_auth,
-    part,
+    path_segment,
     refusal,
     root_of,
 )
@@ -126,7 +126,7 @@ class Google:
         doing = f"storage write {bucket}/{name}"
         # An upload is at the same host, below a path of its own.
         root = root_of("storage").removesuffix("storage/v1")
-        url = f"{root}upload/storage/v1/b/{part(bucket)}/o"
+        url = f"{root}upload/storage/v1/b/{path_segment(bucket)}/o"
         query = {"uploadType": "media", "name": name, "ifGenerationMatch": generation}
         sent = 0
 
@@ -231,7 +231,7 @@ class Google:
 
 def object_path(bucket: str, name: str) -> str:
     """The path of a bucket's object below the storage API's root."""
-    return f"b/{part(bucket)}/o/{part(name)}"
+    return f"b/{path_segment(bucket)}/o/{path_segment(name)}"
 
 
 def _doing(method: str, api: str, path: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.catalog.quotas import Quota
 
-from .rest import entries, mapping, part
+from .rest import entries, mapping, path_segment
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
 """The catalogue's names of services as the APIs have them."""
@@ -17,7 +17,7 @@ SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googl
 
 def infos_path(project: str, service: str) -> str:
     """Of a service's entries, below the API's root; one of them is below that, by its quota id."""
-    return f"v1/projects/{part(project)}/locations/global/services/{SERVICES[service]}/quotaInfos"
+    return f"v1/projects/{path_segment(project)}/locations/global/services/{SERVICES[service]}/quotaInfos"
 
 
 def info_of(quota: Quota, infos: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -147,7 +147,7 @@ def credentials(*scopes: str) -> Any:
 
 
 def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The JSON object at a path of an API, a key of ROOTS; the path's parts are quoted by the caller (see `part`)."""
+    """The JSON object at a path of an API, a key of ROOTS; the caller quotes its parts (`path_segment`)."""
     import json
 
     failures = import_module("requests.exceptions")
@@ -178,7 +178,7 @@ def root_of(api: str) -> str:
     return (given or ROOTS[name].replace(name, api, 1)).rstrip("/")
 
 
-def part(text: str) -> str:
+def path_segment(text: str) -> str:
     """A name as one part of a path."""
     return quote(text, safe="")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...folders import state, write_json
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """`ca_pem`: the authority that signed the server's certificate; None for those that the system trusts."""
 
     endpoint: str
@@ -25,13 +25,13 @@ class Place(NamedTuple):
         return f"SHA256:{hashlib.sha256(json.dumps(self).encode()).hexdigest()}"
 
 
-def of(cluster: str) -> list[Place]:
+def of(cluster: str) -> list[Endpoint]:
     """What was confirmed for a cluster, the newest first."""
     newest = sorted(_kept(), key=lambda kept: kept[0], reverse=True)
     return [place for _, whose, place in newest if whose == cluster]
 
 
-def add(cluster: str, place: Place) -> None:
+def add(cluster: str, place: Endpoint) -> None:
     """Keeps it until somebody removes the file. Raises OSError."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -39,11 +39,11 @@ def add(cluster: str, place: Place) -> None:
     write_json(folder / f"{name}.json", {"cluster": cluster, "endpoint": place.endpoint, "ca": place.ca_pem})
 
 
-def _kept() -> Iterator[tuple[float, str, Place]]:
+def _kept() -> Iterator[tuple[float, str, Endpoint]]:
     for path in _folder().glob("*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):  # a file that cannot be read confirms nothing
             kept: Any = json.loads(path.read_text())
-            yield path.stat().st_mtime, str(kept["cluster"]), Place(str(kept["endpoint"]), kept["ca"])
+            yield path.stat().st_mtime, str(kept["cluster"]), Endpoint(str(kept["endpoint"]), kept["ca"])
 
 
 def _folder() -> Path:

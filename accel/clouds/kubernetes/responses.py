@@ -80,7 +80,7 @@ def line(value: object) -> str:
     return " ".join(str(value).split())[:SHOWN]
 
 
-def part(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
+def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
     """A JSON object inside others; empty where there is none."""
     found: Any = value
     for name in names:
@@ -88,6 +88,6 @@ def part(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
     return mapping(found) or {}
 
 
-def parts(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
+def objects_at(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
     """The JSON objects of a list inside another; empty where there is none."""
     return [cast(dict[str, Any], each) for each in entries((value or {}).get(name)) if isinstance(each, dict)]

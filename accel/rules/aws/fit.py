@@ -80,7 +80,7 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueueEnvironment:
     """An environment that a queue tries."""
 
     name: str
@@ -90,7 +90,7 @@ class Place:
     """Whose prices order the types that are named; None: they are named by size."""
 
 
-def placement(size: Size, places: Sequence[Place]) -> list[Finding]:
+def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
     """The size of a job against the environments of one queue: some instance type holds it, and max_vcpus of its
     environment holds one such instance. Batch may go above the maximum by one instance, which is not relied on.
     Where the catalogue does not know every type, and none that it knows holds the job, nothing is said of types."""
@@ -112,18 +112,18 @@ def placement(size: Size, places: Sequence[Place]) -> list[Finding]:
     return found if _rejects(found) else [_over_max(size, places, inside)]
 
 
-def startable(places: Sequence[Place]) -> list[Machine]:
+def startable(places: Sequence[QueueEnvironment]) -> list[Machine]:
     """The types that the catalogue knows and that max_vcpus of their environment has room for."""
     return [machine for place in places for machine in _machines(place) if machine.vcpus <= place.max_vcpus]
 
 
-def in_queues(size: Size, queues: Mapping[str, Sequence[Place]]) -> list[Finding]:
+def in_queues(size: Size, queues: Mapping[str, Sequence[QueueEnvironment]]) -> list[Finding]:
     """What is said of a definition on the queue that suits it best: one that no queue holds waits for ever."""
     tried = [placement(size, places) for places in queues.values() if places]
     return min(tried, key=lambda found: (_rejects(found), len(found))) if tried else []
 
 
-def unserved_queue(sizes: Mapping[str, Size], places: Sequence[Place]) -> list[Finding]:
+def unserved_queue(sizes: Mapping[str, Size], places: Sequence[QueueEnvironment]) -> list[Finding]:
     """A queue against the definitions of its stack, by name: none of them could run there."""
     refused = {
         name: [one for one in placement(size, places) if one.severity == "reject"] for name, size in sizes.items()
@@ -166,7 +166,7 @@ def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
     return holding(types.resolve_machines(instance_types)[0], *size)
 
 
-def _machines(place: Place) -> tuple[Machine, ...]:
+def _machines(place: QueueEnvironment) -> tuple[Machine, ...]:
     return types.resolve_machines(tuple(place.instance_types))[0]
 
 
@@ -174,9 +174,9 @@ def _rejects(found: Sequence[Finding]) -> bool:
     return any(finding.severity == "reject" for finding in found)
 
 
-def _over_max(size: Size, places: Sequence[Place], inside: Sequence[Machine]) -> Finding:
+def _over_max(size: Size, places: Sequence[QueueEnvironment], inside: Sequence[Machine]) -> Finding:
     """Some type holds the job, and none that max_vcpus has room for."""
-    needs: list[tuple[Place, Machine]] = []
+    needs: list[tuple[QueueEnvironment, Machine]] = []
     for place in places:
         held = holding_of(tuple(place.instance_types), size)
         if machines := held.fits or held.tight:

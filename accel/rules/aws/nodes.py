@@ -29,7 +29,7 @@ RULES = (TOO_MANY, APART, FIRST_ONLY)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeEnvironment:
     """An environment that a queue tries. `least_vcpus`: of the smallest instance there that holds a node, None where
     not known. `close`: its instances are one cluster."""
 
@@ -40,7 +40,7 @@ class Place:
     close: bool
 
 
-def job(nodes: int, places: Sequence[Place]) -> list[Finding]:
+def job(nodes: int, places: Sequence[NodeEnvironment]) -> list[Finding]:
     """A job of `nodes` nodes on a queue."""
     if nodes < 2:
         return []

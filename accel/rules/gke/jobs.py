@@ -87,7 +87,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PoolCapacity:
     """What a node of a pool offers to pods (`disk_gib` 0: not known), and how many nodes it may have."""
 
     name: str
@@ -104,7 +104,7 @@ _ASKED = (
 )
 
 
-def holds(place: Place, size: Size) -> bool:
+def holds(place: PoolCapacity, size: Size) -> bool:
     """Whether a node of the pool holds such a pod. A disk of unknown size is taken to be large enough."""
     node = place.node
     return (
@@ -116,7 +116,7 @@ def holds(place: Place, size: Size) -> bool:
     )
 
 
-def fit(size: Size, places: Sequence[Place]) -> list[Finding]:
+def fit(size: Size, places: Sequence[PoolCapacity]) -> list[Finding]:
     """A pod that no node of these pools holds: what is too large, beside the most that there is."""
     if any(holds(place, size) for place in places) or not places:
         return []
@@ -134,7 +134,7 @@ def fit(size: Size, places: Sequence[Place]) -> list[Finding]:
     return [FIT.finding("cpus", message, "ask for less of one of them, or use a target with larger nodes")]
 
 
-def _shown(place: Place) -> str:
+def _shown(place: PoolCapacity) -> str:
     return f"{place.name} {_sizes(place.node)}"
 
 
@@ -146,7 +146,7 @@ def _amount(name: str, value: int) -> str:
     return f"{value / 1000:g}" if name == "cpu_m" else str(value)
 
 
-def nodes(wanted: int, places: Sequence[Place]) -> list[Finding]:
+def nodes(wanted: int, places: Sequence[PoolCapacity]) -> list[Finding]:
     """A job of several nodes needs so many at once in the pools that hold one; `places` are those."""
     most = sum(place.max_nodes for place in places)
     if wanted <= most or not places:

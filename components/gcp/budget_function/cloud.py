@@ -175,6 +175,6 @@ def root(api: str) -> str:
     return f"https://{api}.googleapis.com/{PATHS.get(name, '')}"
 
 
-def part(text: str) -> str:
+def path_segment(text: str) -> str:
     """One part of a path."""
     return quote(text, safe="")

@@ -15,7 +15,7 @@ from typing import Any
 
 from accel.budget.levers import FOREIGN, Change, Lever, LeverError
 
-from .cloud import MERGE_PATCH, CallError, Cloud, NotThere, Unmet, part
+from .cloud import MERGE_PATCH, CallError, Cloud, NotThere, Unmet, path_segment
 from .plan import Plan, PlannedCluster
 
 _OFF: dict[str, Any] = {"enabled": False}
@@ -195,7 +195,7 @@ class Queues:
     def _ask(self, path: str, method: str, queue: str, body: Any = None) -> dict[str, Any]:
         cluster = self._clusters[path]
         where = {"endpoint": cluster.endpoint, "ca_certificate": cluster.ca_certificate}
-        return self._cloud.kubernetes(where, method, f"{_QUEUES}/{part(queue)}", body, MERGE_PATCH)
+        return self._cloud.kubernetes(where, method, f"{_QUEUES}/{path_segment(queue)}", body, MERGE_PATCH)
 
 
 class TpuRequests:
@@ -275,7 +275,7 @@ class Regional:
 
     def _jobs(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         for region in self._regions:
-            at = f"v1/projects/{part(self._plan.project)}/locations/{region}"
+            at = f"v1/projects/{path_segment(self._plan.project)}/locations/{region}"
             if self._service == "google-batch":
                 for job in self._cloud.pages("batch", f"{at}/jobs", "jobs", pageSize=500):
                     yield job, str(job.get("status", {}).get("state"))
@@ -338,13 +338,15 @@ class Records:
         if not record.get("cancelled"):
             told = json.dumps({**record, "cancelled": "the budget of its stack is spent"}, sort_keys=True, indent=1)
             query = {"uploadType": "media", "name": name, "ifGenerationMatch": generation}
-            self._cloud.send("POST", "storage-upload", f"b/{part(bucket)}/o", told.encode(), **query)
+            self._cloud.send("POST", "storage-upload", f"b/{path_segment(bucket)}/o", told.encode(), **query)
         self._removed(record)
 
     def _removed(self, record: Mapping[str, Any]) -> None:
         """Asks for the deletion of the attempt's machines, which get SIGTERM; the record's client does the rest."""
-        place = f"projects/{part(record['body']['project'])}/zones/{part(record['attempts'][-1]['zone'])}"
-        name = part(record["attempts"][-1]["name"])
+        place = (
+            f"projects/{path_segment(record['body']['project'])}/zones/{path_segment(record['attempts'][-1]['zone'])}"
+        )
+        name = path_segment(record["attempts"][-1]["name"])
         try:
             if record["kind"] in _TPU_KINDS:
                 self._cloud.call("DELETE", "tpu", f"v2/{_queued(record)}", force="true")
@@ -360,7 +362,7 @@ class Records:
 
     def _names(self, bucket: str) -> list[str]:
         """Of jobs, and of TPUs that the stack declares, which would be asked for again."""
-        at = f"b/{part(bucket)}/o"
+        at = f"b/{path_segment(bucket)}/o"
         return [
             each["name"]
             for folder in ("accel-jobs", "accel-queues")
@@ -370,13 +372,15 @@ class Records:
         ]
 
     def _read(self, bucket: str, name: str) -> tuple[dict[str, Any], str]:
-        data, headers = self._cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(name)}", alt="media")
+        data, headers = self._cloud.send(
+            "GET", "storage", f"b/{path_segment(bucket)}/o/{path_segment(name)}", alt="media"
+        )
         return json.loads(data), headers["X-Goog-Generation"]
 
 
 def _queued(record: Mapping[str, Any]) -> str:
-    last, project = record["attempts"][-1], part(record["body"]["project"])
-    return f"projects/{project}/locations/{part(last['zone'])}/queuedResources/{part(last['name'])}"
+    last, project = record["attempts"][-1], path_segment(record["body"]["project"])
+    return f"projects/{project}/locations/{path_segment(last['zone'])}/queuedResources/{path_segment(last['name'])}"
 
 
 def _ours(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

@@ -12,7 +12,7 @@ from accel.budget.acting import Outcome
 from accel.budget.levers import LeverError
 from accel.budget.spending import Reading
 
-from .cloud import Cloud, NotThere, part
+from .cloud import Cloud, NotThere, path_segment
 from .plan import FOLDER, PlannedBudget
 
 TOLD = f"{FOLDER}/told.json"
@@ -30,7 +30,7 @@ class NoticeState:
 def load(cloud: Cloud, bucket: str) -> dict[str, NoticeState]:
     """By the author's keys; none where no message has come yet."""
     try:
-        data, _ = cloud.send("GET", "storage", f"b/{part(bucket)}/o/{part(TOLD)}", alt="media")
+        data, _ = cloud.send("GET", "storage", f"b/{path_segment(bucket)}/o/{path_segment(TOLD)}", alt="media")
     except NotThere:
         return {}
     found: dict[str, dict[str, Any]] = json.loads(data)
@@ -42,7 +42,7 @@ def load(cloud: Cloud, bucket: str) -> dict[str, NoticeState]:
 def save(cloud: Cloud, bucket: str, told: dict[str, NoticeState]) -> None:
     """Replaces it whole: messages come one at a time, and the last one counts."""
     data = json.dumps({key: asdict(each) for key, each in told.items()}, sort_keys=True).encode()
-    cloud.send("POST", "storage-upload", f"b/{part(bucket)}/o", data, uploadType="media", name=TOLD)
+    cloud.send("POST", "storage-upload", f"b/{path_segment(bucket)}/o", data, uploadType="media", name=TOLD)
 
 
 def next_notices(before: NoticeState | None, reading: Reading, data: dict[str, Any]) -> tuple[NoticeState, list[str]]:

@@ -13,7 +13,7 @@ from accel.budget import state as states
 from accel.budget.state import State, StateConflict
 
 from . import plan as plans
-from .cloud import GENERATION, Cloud, NotThere, Unmet, part
+from .cloud import GENERATION, Cloud, NotThere, Unmet, path_segment
 
 STOPPED, STATE = "stopped", "state"
 
@@ -41,7 +41,7 @@ class BucketStore:
         document = {STATE: states.to_json(state)} | ({STOPPED: state.stopped} if state.stopped else {})
         data = json.dumps(document, sort_keys=True).encode()
         query = {"uploadType": "media", "name": plans.STOP, "ifGenerationMatch": seen}
-        at = f"b/{part(self.bucket)}/o"
+        at = f"b/{path_segment(self.bucket)}/o"
         try:
             answer, _ = self._cloud.send("POST", "storage-upload", at, data, **query)
             return str(json.loads(answer)["generation"])
@@ -54,6 +54,6 @@ class BucketStore:
             raise StateConflict(f"gs://{self.bucket}/{plans.STOP}: somebody else has changed it") from unmet
 
     def _read(self, name: str) -> tuple[bytes, str]:
-        at = f"b/{part(self.bucket)}/o/{part(name)}"
+        at = f"b/{path_segment(self.bucket)}/o/{path_segment(name)}"
         data, headers = self._cloud.send("GET", "storage", at, alt="media")
         return data, headers[GENERATION]

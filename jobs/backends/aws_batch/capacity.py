@@ -69,7 +69,9 @@ def _disk(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
 
 def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], diagnostics: Diagnostics) -> None:
     region = target.region
-    places = [fit.Place(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments]
+    places = [
+        fit.QueueEnvironment(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments
+    ]
     diagnostics.add(fit.placement(size, places), FIELDS)
     if unknown and not holding(fit.startable(places), *size).fits:
         diagnostics.warning(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")

@@ -18,7 +18,7 @@ from typing import Any
 from accel.clouds.aws.batch_jobs import describe
 from accel.clouds.aws.clients import Clients
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part
+from accel.clouds.aws.responses import structure
 from accel.clouds.backoff import LONGEST_PAUSE_S, pause
 from accel.clouds.rate_limit import Rate
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
@@ -62,7 +62,7 @@ class _Tail:
 
     def update(self, job: dict[str, Any], group: str | None) -> None:
         """Takes in what DescribeJobs says now."""
-        options = part(part(part(job, "container"), "logConfiguration"), "options")
+        options = structure(structure(structure(job, "container"), "logConfiguration"), "options")
         in_group = options.get("awslogs-group") or group or BATCH_GROUP
         for i, name in enumerate(streams(job)):
             if i == len(self.streams):
@@ -92,7 +92,7 @@ def logs(
     """
     job = detail(clients, ref)
     nodes = node_count(job)
-    size = nodes or part(job, "arrayProperties").get("size")
+    size = nodes or structure(job, "arrayProperties").get("size")
     word, mark = ("node", "#") if nodes else ("task", ":")
     if task is not None and not (size and 0 <= task < size):
         has = f"{word}s 0 to {size - 1}" if size else "no tasks"
@@ -271,7 +271,7 @@ def progress_lines(
     rate = Rate(CALLS_PER_S)
     groups: dict[str, dict[str, int]] = {}
     for job in describe(clients.batch, [f"{ref.id}:{task}" for task in tasks]):
-        options = part(part(part(job, "container"), "logConfiguration"), "options")
+        options = structure(structure(structure(job, "container"), "logConfiguration"), "options")
         of_task = groups.setdefault(options.get("awslogs-group") or group or BATCH_GROUP, {})
         of_task.update({name: int(str(job["jobId"]).rpartition(":")[2]) for name in streams(job) if name})
     for name, task_of in groups.items():

@@ -23,10 +23,10 @@ def check(job: Job, size: Size, target: AwsBatchTarget) -> list[Finding]:
     return aws_nodes.job(job.nodes, [_place(each, size) for each in target.environments])
 
 
-def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.Place:
+def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnvironment:
     kind = "SPOT" if environment.capacity == "spot" else "EC2"
     least = least_vcpus(environment, size)
-    return aws_nodes.Place(environment.name, kind, environment.max_vcpus, least, environment.close)
+    return aws_nodes.NodeEnvironment(environment.name, kind, environment.max_vcpus, least, environment.close)
 
 
 def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:

@@ -17,7 +17,7 @@ from accel.catalog.memory import ecs_gpus
 from accel.catalog.quotas import Quota, quota_for
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, cached_limits
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, JobsError
@@ -171,14 +171,14 @@ def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
     arns = [each.arn for each in target.environments]
     with asking("DescribeComputeEnvironments"):
         answer = clients.batch.describe_compute_environments(computeEnvironments=arns)
-    rows = {str(row["computeEnvironmentArn"]): row for row in parts(answer, "computeEnvironments")}
+    rows = {str(row["computeEnvironmentArn"]): row for row in structures(answer, "computeEnvironments")}
     found: list[Free] = []
     for each in target.environments:
         machines = [machine for _, machine in types.find_machines(each.instance_types) if ecs_gpus(machine)]
         row = rows.get(each.arn)
         if row is None or not machines:
             continue
-        resources = part(row, "computeResources")
+        resources = structure(row, "computeResources")
         most = int(resources.get("maxvCpus") or each.max_vcpus)
         # A disabled environment runs what it has and starts nothing.
         left = most - int(resources.get("desiredvCpus") or 0) if row.get("state") == "ENABLED" else 0

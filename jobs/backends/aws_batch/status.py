@@ -14,7 +14,7 @@ from typing import Any
 
 from accel.clouds.aws.batch_jobs import DESCRIBED_AT_ONCE, describe, pages
 from accel.clouds.aws.clients import Client, Clients
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, NotFound
 from accel.rules.jobs import exit_codes
 
@@ -103,7 +103,9 @@ def list_jobs(
 
 def _hidden(summary: Mapping[str, Any]) -> bool:
     """Whether a JobSummary does not tell how the job goes: an array's parent is PENDING while its tasks run."""
-    return summary["status"] == "PENDING" and "size" in part(summary, "arrayProperties") and not task_counts(summary)
+    return (
+        summary["status"] == "PENDING" and "size" in structure(summary, "arrayProperties") and not task_counts(summary)
+    )
 
 
 def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -150,19 +152,19 @@ def phase(job: Mapping[str, Any]) -> Phase:
 
 def task_counts(job: Mapping[str, Any]) -> dict[str, int]:
     """Of an array's parent: how many tasks are in which state."""
-    counts = part(part(job, "arrayProperties"), "statusSummary")
+    counts = structure(structure(job, "arrayProperties"), "statusSummary")
     return {native: counts[native] for native in PHASES if counts.get(native)}
 
 
 def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
     """What a JobDetail or JobSummary says."""
-    container, attempts = part(job, "container"), parts(job, "attempts")
-    last = part(attempts[-1], "container") if attempts else {}
+    container, attempts = structure(job, "container"), structures(job, "attempts")
+    last = structure(attempts[-1], "container") if attempts else {}
     exit_code = container.get("exitCode", last.get("exitCode"))
     lost = [attempt for attempt in attempts if is_lost(attempt)]
     whole = "jobQueue" in job
     """A JobSummary has none, and nothing of attempts; an array's are those of its tasks."""
-    single = whole and "size" not in part(job, "arrayProperties")
+    single = whole and "size" not in structure(job, "arrayProperties")
     return Status(
         ref=ref,
         name=job["jobName"],
@@ -175,12 +177,12 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
         lost_gpu_hours=_gpu_hours(container, lost),
         taken=_taken(job, attempts),
         tasks=task_counts(job),
-        created=moment(job.get("createdAt")),
-        started=moment(job.get("startedAt")),
-        stopped=moment(job.get("stoppedAt")),
+        created=batch_time(job.get("createdAt")),
+        started=batch_time(job.get("startedAt")),
+        stopped=batch_time(job.get("stoppedAt")),
         target=target,
         gpus=_gpus(_node(job)) * max(1, node_count(job)) if whole else None,
-        owner=owner_of(part(job, "tags")),
+        owner=owner_of(structure(job, "tags")),
     )
 
 
@@ -188,7 +190,7 @@ def is_lost(ended: Mapping[str, Any]) -> bool:
     """Of an attempt or a job: its host was taken away, as Spot instances are, or it stopped by itself before that.
     Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
     told = str(ended.get("statusReason") or "")
-    stopped = told.startswith(EXITED) and part(ended, "container").get("exitCode") == exit_codes.STOPPED
+    stopped = told.startswith(EXITED) and structure(ended, "container").get("exitCode") == exit_codes.STOPPED
     return stopped or told.startswith(HOST_LOST)
 
 
@@ -199,13 +201,13 @@ def _gpu_hours(container: Mapping[str, Any], lost: Iterable[Mapping[str, Any]]) 
 
 
 def _gpus(container: Mapping[str, Any]) -> int:
-    return sum(int(each["value"]) for each in parts(container, "resourceRequirements") if each["type"] == "GPU")
+    return sum(int(each["value"]) for each in structures(container, "resourceRequirements") if each["type"] == "GPU")
 
 
 def _node(job: Mapping[str, Any]) -> dict[str, Any]:
     """The container of a job, or of the first of its nodes."""
-    ranges = parts(part(job, "nodeProperties"), "nodeRangeProperties")
-    return part(ranges[0], "container") if ranges else part(job, "container")
+    ranges = structures(structure(job, "nodeProperties"), "nodeRangeProperties")
+    return structure(ranges[0], "container") if ranges else structure(job, "container")
 
 
 def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str | None:
@@ -220,7 +222,7 @@ def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str
 
 def node_count(job: Mapping[str, Any]) -> int:
     """Of a multi-node job as a whole; 0 of any other, and of a single node."""
-    return 0 if "#" in job["jobId"] else int(part(job, "nodeProperties").get("numNodes", 0))
+    return 0 if "#" in job["jobId"] else int(structure(job, "nodeProperties").get("numNodes", 0))
 
 
 def streams(job: Mapping[str, Any]) -> list[str | None]:
@@ -229,8 +231,8 @@ def streams(job: Mapping[str, Any]) -> list[str | None]:
 
     Batch adds an attempt to `attempts` when it ends; until then `container` speaks of it.
     """
-    found = [part(attempt, "container").get("logStreamName") for attempt in parts(job, "attempts")]
-    present = part(job, "container").get("logStreamName")
+    found = [structure(attempt, "container").get("logStreamName") for attempt in structures(job, "attempts")]
+    present = structure(job, "container").get("logStreamName")
     running = PHASES[job["status"]] in (Phase.STARTING, Phase.RUNNING)
     if (present and present not in found) or (running and not present and (not found or node_count(job))):
         found.append(present)
@@ -242,7 +244,7 @@ def _reason(batch: str | None, container: str | None) -> str | None:
     return ": ".join(dict.fromkeys(told)) or None
 
 
-def moment(milliseconds: Any) -> datetime | None:
+def batch_time(milliseconds: Any) -> datetime | None:
     """A time of Batch's; None where there is none."""
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None
 
@@ -253,7 +255,7 @@ def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
     A hundred tasks a call. Raises NotFound.
     """
     job = detail(clients, ref)
-    size = part(job, "arrayProperties").get("size")
+    size = structure(job, "arrayProperties").get("size")
     if not size:
         return [_state(ref, job, 0)]
     # The id of a child is its parent's with its index: https://docs.aws.amazon.com/batch/latest/userguide/array_jobs.html
@@ -274,7 +276,7 @@ TASKS_MAX = 100
 def attempts(clients: Clients, ref: JobRef) -> list[Attempt]:
     """Of the job, or of the first tasks of an array. Raises NotFound."""
     job = detail(clients, ref)
-    size = part(job, "arrayProperties").get("size")
+    size = structure(job, "arrayProperties").get("size")
     if not size:
         return of_job(job, None)
     known = {each["jobId"]: each for each in describe(clients.batch, [f"{ref.id}:{i}" for i in range(_first(size))])}
@@ -288,9 +290,9 @@ def _first(size: int) -> int:
 def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
     """Those that have ended, and the one that runs: `attempts` has it only when it is over."""
     found: list[Attempt] = []
-    made = moment(job.get("createdAt"))
-    for number, each in enumerate(parts(job, "attempts"), 1):
-        container = part(each, "container")
+    made = batch_time(job.get("createdAt"))
+    for number, each in enumerate(structures(job, "attempts"), 1):
+        container = structure(each, "container")
         code = container.get("exitCode")
         told = [str(text) for text in (each.get("statusReason"), container.get("reason")) if text]
         found.append(
@@ -299,8 +301,8 @@ def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
                 place,
                 # When a later one was asked for is not told; it is when the one before it ended.
                 created=made if number == 1 else found[-1].stopped,
-                started=moment(each.get("startedAt")),
-                stopped=moment(each.get("stoppedAt")),
+                started=batch_time(each.get("startedAt")),
+                stopped=batch_time(each.get("stoppedAt")),
                 exit_code=int(code) if code is not None else None,
                 reason=": ".join(dict.fromkeys(told)) or None,
                 lost=is_lost(each),
@@ -308,6 +310,6 @@ def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
         )
     if not PHASES[job["status"]].ended:
         running = PHASES[job["status"]] is Phase.RUNNING
-        started = moment(job.get("startedAt")) if running else None
+        started = batch_time(job.get("startedAt")) if running else None
         found.append(Attempt(len(found) + 1, place, found[-1].stopped if found else made, None, started))
     return found

@@ -10,7 +10,7 @@ from typing import Any
 from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import PERMISSION, asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.clouds.backoff import Lease, now, patiently
 from accel.contract import stop
 from accel.contract.targets import AwsBatchTarget
@@ -136,9 +136,9 @@ def find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob
     ids = [job["jobId"] for job in summaries if job.get("jobName") == name]
     details = describe(batch, ids) if ids else []
     return [
-        ClaimedJob(int(job.get("createdAt", 0)), job["jobId"], part(job, "tags").get(labels.SPEC, ""))
+        ClaimedJob(int(job.get("createdAt", 0)), job["jobId"], structure(job, "tags").get(labels.SPEC, ""))
         for job in details
-        if part(job, "tags").get(labels.KEY) == key
+        if structure(job, "tags").get(labels.KEY) == key
     ]
 
 
@@ -181,7 +181,7 @@ def resubmit_request(
         if mark in ref.id:
             raise BadInput(f"{ref}: is {whole}, {ref.id.partition(mark)[0]}")
     job = detail(clients, ref)
-    old_tags = part(job, "tags")
+    old_tags = structure(job, "tags")
     job_name = old_tags.get(labels.JOB) or job["jobName"][: 128 - NAMED_DIGITS - 1]
     name = platform_name(job_name, key)
     marks = {labels.JOB: job_name, labels.KEY: key} | ({labels.STACK: target.definition_prefix} if target else {})
@@ -213,9 +213,9 @@ def resubmit_request(
 
 def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     """Of one task Batch makes no array, and then tells it no index."""
-    overrides = part(submit, "containerOverrides")
+    overrides = structure(submit, "containerOverrides")
     env = sweep_tasks.narrow_environment(
-        {each["name"]: each["value"] for each in parts(overrides, "environment")}, tasks, ref
+        {each["name"]: each["value"] for each in structures(overrides, "environment")}, tasks, ref
     )
     submit.pop("arrayProperties", None)
     if len(tasks) > 1:
@@ -232,7 +232,7 @@ def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
     name = family.rpartition("/")[2]
     with asking(f"DescribeJobDefinitions {name}"):
         answer = clients.batch.describe_job_definitions(jobDefinitionName=name, status="ACTIVE")
-    active = [each["jobDefinitionArn"] for each in parts(answer, "jobDefinitions")]
+    active = [each["jobDefinitionArn"] for each in structures(answer, "jobDefinitions")]
     if arn in active:
         return arn, []
     if not active:
@@ -245,10 +245,10 @@ def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
     """The overrides that make the containers of the definition those of the job."""
     count = node_count(job)
     if not count:
-        return {"containerOverrides": _overrides(part(job, "container"))}
+        return {"containerOverrides": _overrides(structure(job, "container"))}
     ranges = [
-        {"targetNodes": each["targetNodes"], "containerOverrides": _overrides(part(each, "container"))}
-        for each in parts(part(job, "nodeProperties"), "nodeRangeProperties")
+        {"targetNodes": each["targetNodes"], "containerOverrides": _overrides(structure(each, "container"))}
+        for each in structures(structure(job, "nodeProperties"), "nodeRangeProperties")
     ]
     for each in ranges:
         each["containerOverrides"].pop("resourceRequirements", None)  # the definition's: no submit changes them
@@ -259,7 +259,7 @@ def _overrides(container: dict[str, Any]) -> dict[str, Any]:
     overrides: dict[str, Any] = {}
     environment = [
         each
-        for each in parts(container, "environment")
+        for each in structures(container, "environment")
         if each["name"].startswith(RESERVED_PREFIXES[0]) or not each["name"].startswith(RESERVED_PREFIXES)
     ]
     if environment:

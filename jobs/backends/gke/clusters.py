@@ -19,8 +19,8 @@ from typing import Any
 from accel.clouds.google import rest
 from accel.clouds.kubernetes import endpoint_trust
 from accel.clouds.kubernetes.client import Api, Timing
-from accel.clouds.kubernetes.endpoint_trust import Place
-from accel.clouds.kubernetes.responses import part
+from accel.clouds.kubernetes.endpoint_trust import Endpoint
+from accel.clouds.kubernetes.responses import object_at
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
 from accel.folders import cache, write_json
@@ -61,7 +61,7 @@ class Clusters:
             pass  # it is there; what is wrong, the call itself says
         return self._made(known[0])
 
-    def _named(self, named: Place, places: list[Place], known: list[Place] | None, copy: Path) -> Place:
+    def _named(self, named: Endpoint, places: list[Endpoint], known: list[Endpoint] | None, copy: Path) -> Endpoint:
         """The place that a target names, if it may be; else the one that Google names first."""
         if named in places:
             return named
@@ -77,21 +77,21 @@ class Clusters:
             ) from refused
         return _at(told, named.endpoint) or told[0]
 
-    def _looked_up(self, copy: Path) -> list[Place]:
+    def _looked_up(self, copy: Path) -> list[Endpoint]:
         places = self._asked()
         _keep(copy, places)
         return places
 
-    def _made(self, place: Place, once: bool = False) -> Api:
+    def _made(self, place: Endpoint, once: bool = False) -> Api:
         timing = replace(self.timing, attempts=1) if once else self.timing
         return Api(place.endpoint, place.ca_pem, self._sign, timing=timing)
 
-    def _asked(self) -> list[Place]:
+    def _asked(self) -> list[Endpoint]:
         """From GKE, the usual one first. A cluster without an address for its API server has a name of Google's
         instead. Source: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
         """
         scope = self.scope
-        names = [rest.part(name) for name in (scope.project, scope.location, scope.cluster)]
+        names = [rest.path_segment(name) for name in (scope.project, scope.location, scope.cluster)]
         path = "v1/projects/{}/locations/{}/clusters/{}".format(*names)
         try:
             found = rest.get(self._session(), "container", path)
@@ -99,18 +99,21 @@ class Clusters:
             raise NotFound(
                 f"cluster {scope.cluster} in {scope.location} of {scope.project}: {missing.message}"
             ) from None
-        endpoints = part(found, "controlPlaneEndpointsConfig")
-        name, addresses = part(endpoints, "dnsEndpointConfig").get("endpoint"), part(endpoints, "ipEndpointsConfig")
-        by_name = [Place(str(name), None)] if name else []
+        endpoints = object_at(found, "controlPlaneEndpointsConfig")
+        name, addresses = (
+            object_at(endpoints, "dnsEndpointConfig").get("endpoint"),
+            object_at(endpoints, "ipEndpointsConfig"),
+        )
+        by_name = [Endpoint(str(name), None)] if name else []
         if by_name and addresses.get("enabled") is False:
             return by_name
-        endpoint, ca = found.get("endpoint"), part(found, "masterAuth").get("clusterCaCertificate")
+        endpoint, ca = found.get("endpoint"), object_at(found, "masterAuth").get("clusterCaCertificate")
         if not endpoint or not ca:
             state = found.get("status") or "its state is not known"
             raise CloudSilent(f"cluster {scope.cluster}: has no API server yet ({state})")
         others = [addresses.get("publicEndpoint"), addresses.get("privateEndpoint")]
         ca_pem = pem(str(ca), "clusterCaCertificate")
-        return [Place(str(each), ca_pem) for each in dict.fromkeys([endpoint, *others]) if each] + by_name
+        return [Endpoint(str(each), ca_pem) for each in dict.fromkeys([endpoint, *others]) if each] + by_name
 
     def _session(self) -> Any:
         self._google = self._google or rest.session()
@@ -138,12 +141,12 @@ def path_of(scope: Scope) -> str:
     return f"projects/{scope.project}/locations/{scope.location}/clusters/{scope.cluster}"
 
 
-def target_place(target: GkeTarget) -> Place:
+def target_place(target: GkeTarget) -> Endpoint:
     """Where a target says that its cluster is. Raises BadInput."""
-    return Place(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
+    return Endpoint(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
 
 
-def _at(places: list[Place], endpoint: str) -> Place | None:
+def _at(places: list[Endpoint], endpoint: str) -> Endpoint | None:
     """The place of an endpoint, however it is spelt."""
     plain = endpoint.removeprefix("https://").rstrip("/").removesuffix(":443")
     return next((place for place in places if place.endpoint in (endpoint, plain)), None)
@@ -154,17 +157,17 @@ def _copy(scope: Scope) -> Path:
     return cache() / f"gke-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
-def _kept(path: Path) -> list[Place] | None:
+def _kept(path: Path) -> list[Endpoint] | None:
     """A copy that is young enough; one from the future has no age."""
     try:
         kept: Any = json.loads(path.read_text())
         young = 0 <= time.time() - float(kept["fetched"]) < MAX_AGE_S
-        return [Place(str(endpoint), ca) for endpoint, ca in kept["places"]] or None if young else None
+        return [Endpoint(str(endpoint), ca) for endpoint, ca in kept["places"]] or None if young else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _keep(path: Path, places: list[Place]) -> None:
+def _keep(path: Path, places: list[Endpoint]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, {"fetched": time.time(), "places": places})

@@ -6,7 +6,7 @@ from typing import Any
 from accel.catalog import nearest
 from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import NotFound
 
 from ..base import Explanation, JobRef, Phase
@@ -89,7 +89,7 @@ def _insufficient(facts: GkeFacts) -> Explanation | None:
 def _starting(facts: GkeFacts) -> Explanation | None:
     if facts.age_s(facts.status.created) < NEW_S and not facts.pod:
         return facts.explanation("new")
-    if node := part(facts.pod, "spec").get("nodeName"):
+    if node := object_at(facts.pod, "spec").get("nodeName"):
         reason = "a node has it; the image is pulled and the container made"
         return facts.explanation("starting", reason, (f"node {node}", pending(facts.pod) or ""), "wait")
     return None
@@ -139,7 +139,7 @@ def _verb(count: int, verb: str) -> str:
 
 def _without_driver(facts: GkeFacts) -> Explanation | None:
     """Nodes with the pod's kind of GPU are Ready for long, and offer none."""
-    selector = part(facts.job.pod_spec, "nodeSelector")
+    selector = object_at(facts.job.pod_spec, "nodeSelector")
     if not facts.gpus or not facts.texts("scheduler") or facts.nodes is None:
         return None
     kind = selector.get(GPU_LABEL)
@@ -147,7 +147,7 @@ def _without_driver(facts: GkeFacts) -> Explanation | None:
     bare = [node for node in fitting if not _offers(node) and _ready_s(facts, node) > DRIVER_S]
     if not bare or any(_offers(node) for node in fitting):
         return None
-    names = ", ".join(str(part(node, "metadata").get("name")) for node in bare[:3])
+    names = ", ".join(str(object_at(node, "metadata").get("name")) for node in bare[:3])
     driver = _label(bare[0], "cloud.google.com/gke-gpu-driver-version") or "no label gke-gpu-driver-version"
     return facts.explanation(
         "driver-not-ready",
@@ -180,21 +180,23 @@ def _mislabelled(facts: GkeFacts) -> Explanation | None:
 
 def _wanted(facts: GkeFacts) -> dict[str, list[str]]:
     """Return the labels that the pod asks for: of its selector, and of the first term of its affinity."""
-    wanted = {name: [str(value)] for name, value in part(facts.job.pod_spec, "nodeSelector").items()}
-    required = part(facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    for term in parts(required, "nodeSelectorTerms")[:1]:
-        for each in parts(term, "matchExpressions"):
+    wanted = {name: [str(value)] for name, value in object_at(facts.job.pod_spec, "nodeSelector").items()}
+    required = object_at(
+        facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    for term in objects_at(required, "nodeSelectorTerms")[:1]:
+        for each in objects_at(term, "matchExpressions"):
             if each.get("operator") == "In":
                 wanted[str(each.get("key"))] = [str(value) for value in entries(each.get("values"))]
     return wanted
 
 
 def _label(node: dict[str, Any], name: str) -> str:
-    return str(part(node, "metadata", "labels").get(name) or "")
+    return str(object_at(node, "metadata", "labels").get(name) or "")
 
 
 def _offers(node: dict[str, Any]) -> bool:
-    return str(part(node, "status", "allocatable").get(GPUS) or "0") != "0"
+    return str(object_at(node, "status", "allocatable").get(GPUS) or "0") != "0"
 
 
 def _ready_s(facts: GkeFacts, node: dict[str, Any]) -> float:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import ASKED_AGAIN
 
 from ..base import Explanation, JobRef, Status
@@ -61,27 +61,27 @@ class GkeFacts(LazyFacts):
                 checks = [each for each in self.workload("admissionChecks") if each.get("state") != "Ready"]
                 return [f"{each.get('name')}: {each.get('message', '')}" for each in checks]
             case "scheduler":  # why no node takes the pod
-                conditions = parts(part(self.pod, "status"), "conditions")
+                conditions = objects_at(object_at(self.pod, "status"), "conditions")
                 return [str(each.get("message")) for each in conditions if each.get("reason") == "Unschedulable"]
             case "refused":  # why the job's pods are not made; the event is of the Job, which a JobSet names itself
                 return [] if self.job.pods else self._refusals()
             case "waiting":  # why the container does not start
-                waiting = part(lookup.state(self.pod), "waiting")
+                waiting = object_at(lookup.state(self.pod), "waiting")
                 # While it backs off, only the events still have the registry's words.
                 earlier = [text for text in self._messages("Failed") if "pull" in text] if waiting else []
                 texts = [*earlier, str(waiting.get("message", ""))]
                 return [f"{waiting.get('reason')}: {text}" for text in texts] if waiting else []
             case "pod":  # how the pod ended, where the kubelet ended it
-                return _reason(part(self.pod, "status"))
+                return _reason(object_at(self.pod, "status"))
             case "container":  # how the container ended
-                return _reason(part(lookup.state(self.pod), "terminated"))
+                return _reason(object_at(lookup.state(self.pod), "terminated"))
             case _:
                 return super().texts(kind)
 
     def context(self, kind: str) -> Sequence[str]:
         """Return how often nodes were asked for anew, or which of several pods the texts are of."""
         if kind == "check":
-            count = part(self.job.workload, "metadata", "annotations").get(ASKED_AGAIN)
+            count = object_at(self.job.workload, "metadata", "annotations").get(ASKED_AGAIN)
             return (f"nodes were asked for anew, time {count}",) if count else ()
         return () if kind in ("queue", "given-up") else self.place
 
@@ -97,7 +97,7 @@ class GkeFacts(LazyFacts):
     def pod(self) -> dict[str, Any]:
         """The pod that tells why the job is as it is: the last that failed, or the first that waits."""
         phase = "Failed" if self.status.phase == "FAILED" else "Pending"
-        fitting = [pod for pod in self.job.pods if part(pod, "status").get("phase") == phase]
+        fitting = [pod for pod in self.job.pods if object_at(pod, "status").get("phase") == phase]
         if not fitting:
             return {}
         return fitting[-1] if phase == "Failed" else fitting[0]
@@ -110,12 +110,14 @@ class GkeFacts(LazyFacts):
 
     def workload(self, member: str) -> list[dict[str, Any]]:
         """Return a list of the status of the job's Workload in Kueue."""
-        return parts(part(self.job.workload, "status"), member)
+        return objects_at(object_at(self.job.workload, "status"), member)
 
     def _refusals(self) -> list[str]:
         path = self.scope.core("events")
         read = self.read("list events", lambda: self.api.first(path, EVENTS_SEEN, fieldSelector="reason=FailedCreate"))
-        own = [each for each in read or [] if str(part(each, "involvedObject").get("name")).startswith(self.ref.id)]
+        own = [
+            each for each in read or [] if str(object_at(each, "involvedObject").get("name")).startswith(self.ref.id)
+        ]
         return [str(each.get("message")) for each in sorted(own, key=_last_seen, reverse=True)]
 
     def _messages(self, *reasons: str) -> list[str]:
@@ -124,7 +126,7 @@ class GkeFacts(LazyFacts):
     @cached_property
     def events(self) -> list[dict[str, Any]]:
         """Of the pod, the newest first. Kubernetes keeps them for an hour."""
-        name = part(self.pod, "metadata").get("name")
+        name = object_at(self.pod, "metadata").get("name")
         if not name:
             return []
         path, selector = self.scope.core("events"), f"involvedObject.name={name}"
@@ -139,7 +141,7 @@ class GkeFacts(LazyFacts):
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
         """The end of the pod's log; None: it could not be read, or the pod is gone."""
-        name = part(self.pod, "metadata").get("name")
+        name = object_at(self.pod, "metadata").get("name")
         if not name:
             return None
         path = f"{self.scope.core('pods')}/{name}/log"
@@ -150,18 +152,18 @@ class GkeFacts(LazyFacts):
         if lines:
             return lines
         # The kubelet has kept the end of the output in the pod's status.
-        kept = part(lookup.state(self.pod), "terminated").get("message")
+        kept = object_at(lookup.state(self.pod), "terminated").get("message")
         return tuple(str(kept).splitlines()) if kept else lines
 
     @property
     def gpus(self) -> int:
         """Of one pod."""
-        return int(part(self.job.container, "resources", "limits").get(GPUS) or 0)
+        return int(object_at(self.job.container, "resources", "limits").get(GPUS) or 0)
 
     @property
     def memory_mib(self) -> int | None:
         """The limit of one pod's container."""
-        text = str(part(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
+        text = str(object_at(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
         return int(text) if text.isdigit() else None
 
 
@@ -170,5 +172,5 @@ def _reason(state: dict[str, Any]) -> list[str]:
 
 
 def _last_seen(event: dict[str, Any]) -> str:
-    series = part(event, "series").get("lastObservedTime")
+    series = object_at(event, "series").get("lastObservedTime")
     return str(series or event.get("lastTimestamp") or event.get("eventTime") or "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part
+from accel.clouds.kubernetes.responses import object_at
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
 from ..base import JobRef, LogLine
@@ -73,11 +73,11 @@ class _Reader:
         seen: dict[int, int] = {}
         there: set[str] = set()
         for pod in self._pods():
-            name, index = str(part(pod, "metadata").get("name")), lookup.index(pod)
+            name, index = str(object_at(pod, "metadata").get("name")), lookup.index(pod)
             seen[index] = seen.get(index, 0) + 1
             there.add(name)
             tail = self.tails.setdefault(name, _Tail(name, index, seen[index]))
-            tail.ended = part(pod, "status").get("phase") in ("Succeeded", "Failed")
+            tail.ended = object_at(pod, "status").get("phase") in ("Succeeded", "Failed")
         for name in self.tails.keys() - there:
             self.tails[name].ended = True
 
@@ -86,7 +86,7 @@ class _Reader:
         if self.task is not None:
             selector += f",{labels.INDEX}={self.task}"
         listed = self.api.items(self.scope.core("pods"), labelSelector=selector)
-        return sorted(listed, key=lambda pod: str(part(pod, "metadata").get("creationTimestamp")))
+        return sorted(listed, key=lambda pod: str(object_at(pod, "metadata").get("creationTimestamp")))
 
     def read(self, into: list[tuple[str, LogLine]], newest: int | None = None) -> None:
         """What is new of every pod, or the newest lines of those that were not read before; what came before an error

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import GIVEN_UP
 from accel.diagnostics.errors import CloudRefused, NotFound
 
@@ -29,7 +29,7 @@ class GkeJob:
 
     @property
     def name(self) -> str:
-        return str(part(self.body, "metadata").get("name", ""))
+        return str(object_at(self.body, "metadata").get("name", ""))
 
     @property
     def jobset(self) -> bool:
@@ -37,36 +37,36 @@ class GkeJob:
 
     @property
     def annotations(self) -> dict[str, Any]:
-        return part(self.body, "metadata", "annotations")
+        return object_at(self.body, "metadata", "annotations")
 
     @property
     def suspended(self) -> bool:
-        return part(self.body, "spec").get("suspend") is True
+        return object_at(self.body, "spec").get("suspend") is True
 
     @property
     def given_up(self) -> str | None:
         """Why the wait for its nodes was ended for it, where it was and nobody has started it again."""
-        if part(self.workload, "spec").get("active") is not False:
+        if object_at(self.workload, "spec").get("active") is not False:
             return None
-        return part(self.workload, "metadata", "annotations").get(GIVEN_UP)
+        return object_at(self.workload, "metadata", "annotations").get(GIVEN_UP)
 
     @property
     def queue(self) -> str | None:
-        return part(self.body, "metadata", "labels").get(labels.QUEUE)
+        return object_at(self.body, "metadata", "labels").get(labels.QUEUE)
 
     @property
     def job_spec(self) -> dict[str, Any]:
         """Of the Job, or of a JobSet's only one."""
-        spec = part(self.body, "spec")
-        return part(parts(spec, "replicatedJobs")[0], "template", "spec") if self.jobset else spec
+        spec = object_at(self.body, "spec")
+        return object_at(objects_at(spec, "replicatedJobs")[0], "template", "spec") if self.jobset else spec
 
     @property
     def pod_spec(self) -> dict[str, Any]:
-        return part(self.job_spec, "template", "spec")
+        return object_at(self.job_spec, "template", "spec")
 
     @property
     def container(self) -> dict[str, Any]:
-        return main(parts(self.pod_spec, "containers"))
+        return main(objects_at(self.pod_spec, "containers"))
 
     @property
     def several(self) -> str | None:
@@ -101,13 +101,13 @@ def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
     found = GkeJob(job, pods(api, scope, ref.id))
     if not (found.queue and found.suspended):
         return found
-    return GkeJob(job, found.pods, workload(api, scope, str(part(job, "metadata").get("uid"))))
+    return GkeJob(job, found.pods, workload(api, scope, str(object_at(job, "metadata").get("uid"))))
 
 
 def pods(api: Api, scope: Scope, name: str) -> list[dict[str, Any]]:
     """Pods of the job, the oldest first."""
     found = api.first(scope.core("pods"), POD_SAMPLE, labelSelector=f"{labels.OBJECT}={name}")
-    return sorted(found, key=lambda pod: (str(part(pod, "metadata").get("creationTimestamp")), index(pod)))
+    return sorted(found, key=lambda pod: (str(object_at(pod, "metadata").get("creationTimestamp")), index(pod)))
 
 
 def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
@@ -121,8 +121,8 @@ def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
 
 def index(pod: Mapping[str, Any]) -> int:
     """Of a task or node; 0 for a pod without one."""
-    metadata = part(pod, "metadata")
-    told = part(metadata, "annotations").get(labels.INDEX) or part(metadata, "labels").get(labels.INDEX)
+    metadata = object_at(pod, "metadata")
+    told = object_at(metadata, "annotations").get(labels.INDEX) or object_at(metadata, "labels").get(labels.INDEX)
     return int(str(told)) if str(told).isdigit() else 0
 
 
@@ -133,24 +133,26 @@ def main(containers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def state(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Of the job's container: `waiting`, `running` or `terminated`, with what is said of it."""
-    return part(main(parts(part(pod, "status"), "containerStatuses")), "state")
+    return object_at(main(objects_at(object_at(pod, "status"), "containerStatuses")), "state")
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
     """A condition of an object that holds."""
-    conditions = parts(part(found, "status"), "conditions")
+    conditions = objects_at(object_at(found, "status"), "conditions")
     return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
 
 
 def is_lost(pod: Mapping[str, Any]) -> bool:
     """Whether the cloud or the cluster took the pod away, or its command said so and nobody had ended it. Source:
     https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
-    if part(pod, "status").get("phase") != "Failed":
+    if object_at(pod, "status").get("phase") != "Failed":
         return False
     if condition(pod, "DisruptionTarget") is not None:
         return True
-    told = lost_exit_codes("activeDeadlineSeconds" in part(pod, "spec"))
-    return part(state(pod), "terminated").get("exitCode") in told and "deletionTimestamp" not in part(pod, "metadata")
+    told = lost_exit_codes("activeDeadlineSeconds" in object_at(pod, "spec"))
+    return object_at(state(pod), "terminated").get("exitCode") in told and "deletionTimestamp" not in object_at(
+        pod, "metadata"
+    )
 
 
 def at(text: Any) -> datetime | None:

@@ -10,7 +10,7 @@ from accel.contract.gke import POOL_LABEL, GkePool, GkeTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
 from accel.rules.gke import jobs
-from accel.rules.gke.jobs import Place, Size
+from accel.rules.gke.jobs import PoolCapacity, Size
 
 from ...model.job import Job
 from ..chooser import Requirement, narrow
@@ -77,10 +77,10 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Dia
     return PoolChoice(tuple(holding), size, nodes, found)
 
 
-def place(pool: GkePool) -> Place:
+def place(pool: GkePool) -> PoolCapacity:
     """The pool as the rules see it."""
     node = Size(pool.cpu_m, pool.memory_mib, pool.gpus, pool.tpu_chips, pool.disk_gib)
-    return Place(pool.key, node, pool.max_nodes)
+    return PoolCapacity(pool.key, node, pool.max_nodes)
 
 
 def _named(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> list[GkePool]:

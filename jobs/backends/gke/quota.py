@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import POOL_LABEL, GkeTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
 
@@ -37,11 +37,11 @@ def free(api: Api, target: GkeTarget) -> Sequence[Free]:
         idle = sum(
             max(
                 0,
-                _amount(part(node, "status", "allocatable"), resource)
-                - used[str(part(node, "metadata").get("name")), resource],
+                _amount(object_at(node, "status", "allocatable"), resource)
+                - used[str(object_at(node, "metadata").get("name")), resource],
             )
             for node in ours
-            if not part(node, "spec").get("unschedulable")
+            if not object_at(node, "spec").get("unschedulable")
         )
         more = max(0, pool.max_nodes - len(ours)) * each
         found.append(Free(key, idle + more, max(pool.max_nodes, len(ours)) * each, idle))
@@ -50,7 +50,7 @@ def free(api: Api, target: GkeTarget) -> Sequence[Free]:
 
 def _pool(node: Mapping[str, Any], names: Mapping[str, str]) -> str | None:
     """The author's key of a node's pool; by the pool's name where a node has no label of ours."""
-    labels = part(node, "metadata", "labels")
+    labels = object_at(node, "metadata", "labels")
     return labels.get(POOL_LABEL) or names.get(str(labels.get("cloud.google.com/gke-nodepool")))
 
 
@@ -58,10 +58,10 @@ def _used(api: Api) -> Counter[tuple[str, str]]:
     """What the pods of a node ask for, by node and resource; pods that have ended hold nothing."""
     used: Counter[tuple[str, str]] = Counter()
     for pod in api.items("/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed"):
-        node = str(part(pod, "spec").get("nodeName") or "")
-        for container in parts(part(pod, "spec"), "containers"):
+        node = str(object_at(pod, "spec").get("nodeName") or "")
+        for container in objects_at(object_at(pod, "spec"), "containers"):
             for resource in (GPUS, CHIPS):
-                used[node, resource] += _amount(part(container, "resources", "limits"), resource)
+                used[node, resource] += _amount(object_at(container, "resources", "limits"), resource)
     return used
 
 
@@ -71,16 +71,16 @@ def _quota(api: Api, target: GkeTarget) -> list[Free]:
         return []
     try:
         local = api.get(f"{KUEUE}/namespaces/{target.namespace}/localqueues/{target.queue}")
-        queue = api.get(f"{KUEUE}/clusterqueues/{part(local, 'spec').get('clusterQueue')}")
+        queue = api.get(f"{KUEUE}/clusterqueues/{object_at(local, 'spec').get('clusterQueue')}")
     except (CloudRefused, NotFound):
         return []
     nominal = taken = 0
-    for group in parts(part(queue, "spec"), "resourceGroups"):
-        for flavor in parts(group, "flavors"):
-            rows = [row for row in parts(flavor, "resources") if row.get("name") in (GPUS, CHIPS)]
+    for group in objects_at(object_at(queue, "spec"), "resourceGroups"):
+        for flavor in objects_at(group, "flavors"):
+            rows = [row for row in objects_at(flavor, "resources") if row.get("name") in (GPUS, CHIPS)]
             nominal += sum(_number(row.get("nominalQuota")) for row in rows)
-    for flavor in parts(part(queue, "status"), "flavorsReservation"):
-        rows = [row for row in parts(flavor, "resources") if row.get("name") in (GPUS, CHIPS)]
+    for flavor in objects_at(object_at(queue, "status"), "flavorsReservation"):
+        rows = [row for row in objects_at(flavor, "resources") if row.get("name") in (GPUS, CHIPS)]
         taken += sum(_number(row.get("total")) for row in rows)
     return [Free(f"quota of {target.queue}", max(0, nominal - taken), nominal)] if nominal else []
 

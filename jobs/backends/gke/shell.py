@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
 from ..base import JobRef, Places, Streams
@@ -55,7 +55,7 @@ def places(api: Api, scope: Scope, ref: JobRef) -> Places:
     """The tasks or nodes whose pods run, and what each asks for. Raises NotFound, and BadInput where none runs."""
     job = GkeJob(lookup.body(api, scope, ref.id))
     running = {lookup.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
-    asked = part(job.container, "resources", "limits")
+    asked = object_at(job.container, "resources", "limits")
     return Places(
         word=job.several,
         running=tuple(sorted(running)),
@@ -75,14 +75,14 @@ def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
         indexes = sorted({lookup.index(pod) for pod in running})
         shown = ", ".join(map(str, indexes[:6])) + (", ..." if len(indexes) > 6 else "")
         raise BadInput(f"{ref}: --{word} is missing; {word}s that run: {shown}")
-    return str(part(running[-1], "metadata").get("name"))
+    return str(object_at(running[-1], "metadata").get("name"))
 
 
 def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -> list[dict[str, Any]]:
     """Pods of the job, or of one of its tasks. Raises BadInput where there are none."""
     selector = f"{labels.OBJECT}={ref.id}" + (f",{labels.INDEX}={task}" if task is not None else "")
     listed = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
-    running = [pod for pod in listed if not part(pod, "metadata").get("deletionTimestamp")]
+    running = [pod for pod in listed if not object_at(pod, "metadata").get("deletionTimestamp")]
     if not running:
         what = f"{word} {task} of {ref}" if task is not None else str(ref)
         raise BadInput(f"{what}: no pod of it runs now", f"`accel-jobs get {ref}` shows its state")
@@ -151,7 +151,7 @@ def _exit_code(doing: str, data: bytes) -> int:
         raise CloudSilent(f"{doing}: its end cannot be understood") from None
     if told.get("status") == "Success":
         return 0
-    for cause in parts(part(told, "details"), "causes"):
+    for cause in objects_at(object_at(told, "details"), "causes"):
         if cause.get("reason") == "ExitCode" and str(cause.get("message")).isdigit():
             return int(cause["message"])
     message = " ".join(str(told.get("message") or told.get("reason")).split())[:500]

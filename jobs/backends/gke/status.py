@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import CloudRefused, NotFound
 
 from ...model.owners import owner_of
@@ -71,18 +71,21 @@ def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count:
             bodies.append({**each, "kind": kind})  # items of a list do not name their kind
             progress(len(bodies))
     pods: dict[str, list[dict[str, Any]]] = {}
-    if any(part(body, "spec").get("suspend") is not True and not _ended(body) for body in bodies):
+    if any(object_at(body, "spec").get("suspend") is not True and not _ended(body) for body in bodies):
         for pod in _listed(api, scope.core("pods"), labelSelector=ours, fieldSelector=_LIVE):
-            pods.setdefault(str(part(pod, "metadata", "labels").get(labels.OBJECT)), []).append(pod)
+            pods.setdefault(str(object_at(pod, "metadata", "labels").get(labels.OBJECT)), []).append(pod)
     workloads: dict[str, dict[str, Any]] = {}
-    if any(part(body, "spec").get("suspend") and part(body, "metadata", "labels").get(labels.QUEUE) for body in bodies):
+    if any(
+        object_at(body, "spec").get("suspend") and object_at(body, "metadata", "labels").get(labels.QUEUE)
+        for body in bodies
+    ):
         for each in _listed(api, scope.workloads):
-            workloads[str(part(each, "metadata", "labels").get("kueue.x-k8s.io/job-uid"))] = each
+            workloads[str(object_at(each, "metadata", "labels").get("kueue.x-k8s.io/job-uid"))] = each
     return [
         GkeJob(
             body,
-            pods.get(str(part(body, "metadata").get("name")), []),
-            workloads.get(str(part(body, "metadata").get("uid"))),
+            pods.get(str(object_at(body, "metadata").get("name")), []),
+            workloads.get(str(object_at(body, "metadata").get("uid"))),
         )
         for body in bodies
     ]
@@ -112,7 +115,7 @@ def status_of(ref: JobRef, job: GkeJob, *, whole: bool = True) -> Status:
     phase, native, reason, stopped = _phase(job)
     counted = job.several != "task" and (whole or not _ignores_lost(job))
     lost = [pod for pod in job.pods if lookup.is_lost(pod)]
-    told = part(job.body, "status")
+    told = object_at(job.body, "status")
     return Status(
         ref=ref,
         name=str(job.annotations.get(labels.NAME) or job.name),
@@ -125,12 +128,12 @@ def status_of(ref: JobRef, job: GkeJob, *, whole: bool = True) -> Status:
         lost_gpu_hours=_gpu_hours(job, lost),
         taken=_taken(job) if phase is Phase.FAILED else None,
         tasks=_tasks(job) if job.several == "task" else {},
-        created=lookup.at(part(job.body, "metadata").get("creationTimestamp")),
+        created=lookup.at(object_at(job.body, "metadata").get("creationTimestamp")),
         started=lookup.at(told.get("startTime")) or _first_start(job),
         stopped=lookup.at(told.get("completionTime") or stopped),
         target=job.annotations.get(labels.TARGET),
         gpus=_gpus(job) * (job.count if job.several == "node" else 1),
-        owner=owner_of(part(job.body, "metadata", "labels")),
+        owner=owner_of(object_at(job.body, "metadata", "labels")),
     )
 
 
@@ -146,17 +149,17 @@ def _phase(job: GkeJob) -> tuple[Phase, str, str | None, str | None]:
         if cancelled is not None:
             return phase, "Cancelled", f"cancelled: {cancelled}", when
         return phase, "Failed", _failure(job, told), when
-    live = [pod for pod in job.pods if part(pod, "status").get("phase") not in ("Succeeded", "Failed")]
+    live = [pod for pod in job.pods if object_at(pod, "status").get("phase") not in ("Succeeded", "Failed")]
     if job.suspended and not live:
         if cancelled is not None:
             return Phase.FAILED, "Cancelled", f"cancelled: {cancelled}", None
         return Phase.QUEUED, "Suspended", _waits(job), None
     stopping = None if cancelled is None else f"stopping: {cancelled}"
-    if any(part(pod, "status").get("phase") == "Running" for pod in live):
+    if any(object_at(pod, "status").get("phase") == "Running" for pod in live):
         return Phase.RUNNING, "Running", stopping, None
-    if job.several == "task" and part(job.body, "status").get("succeeded"):
+    if job.several == "task" and object_at(job.body, "status").get("succeeded"):
         return Phase.RUNNING, "Running", stopping, None
-    if not live and any(part(pod, "status").get("phase") == "Succeeded" for pod in job.pods):
+    if not live and any(object_at(pod, "status").get("phase") == "Succeeded" for pod in job.pods):
         return Phase.RUNNING, "Running", stopping, None  # its pods are done, which the Job does not say yet
     return Phase.STARTING, "Pending", stopping or next(filter(None, map(pending, live)), None), None
 
@@ -165,10 +168,10 @@ def _waits(job: GkeJob) -> str:
     """Why Kueue has not admitted a job."""
     if job.given_up:
         return f"given up: {job.given_up}"
-    for each in parts(part(job.workload, "status"), "conditions"):
+    for each in objects_at(object_at(job.workload, "status"), "conditions"):
         if each.get("type") == "QuotaReserved" and each.get("status") == "False" and each.get("message"):
             return str(each["message"])
-    checks = parts(part(job.workload, "status"), "admissionChecks")
+    checks = objects_at(object_at(job.workload, "status"), "admissionChecks")
     waiting = next((each for each in checks if each.get("state") != "Ready" and each.get("message")), None)
     if waiting:
         return f"{waiting.get('name')}: {waiting['message']}"
@@ -177,10 +180,10 @@ def _waits(job: GkeJob) -> str:
 
 def pending(pod: dict[str, Any]) -> str | None:
     """Why a pod does not run yet."""
-    for each in parts(part(pod, "status"), "conditions"):
+    for each in objects_at(object_at(pod, "status"), "conditions"):
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return str(each.get("message") or each.get("reason") or "") or None
-    waiting = part(lookup.state(pod), "waiting")
+    waiting = object_at(lookup.state(pod), "waiting")
     told = [str(waiting[name]) for name in ("reason", "message") if waiting.get(name)]
     return ": ".join(told) or None
 
@@ -190,36 +193,36 @@ def _failure(job: GkeJob, told: dict[str, Any]) -> str:
     words = [str(told.get("reason") or "Failed"), str(told.get("message") or "")]
     pod = _last_failed(job)
     if pod is not None:
-        ended = part(lookup.state(pod), "terminated")
+        ended = object_at(lookup.state(pod), "terminated")
         # A pod that ran out of time, or was evicted, says so itself.
-        words.append(str(part(pod, "status").get("reason") or ended.get("reason") or ""))
+        words.append(str(object_at(pod, "status").get("reason") or ended.get("reason") or ""))
     return ": ".join(dict.fromkeys(word for word in words if word))
 
 
 def _last_failed(job: GkeJob) -> dict[str, Any] | None:
-    failed = [pod for pod in job.pods if part(pod, "status").get("phase") == "Failed"]
+    failed = [pod for pod in job.pods if object_at(pod, "status").get("phase") == "Failed"]
     return max(failed, key=_finished, default=None)
 
 
 def _finished(pod: dict[str, Any]) -> str:
-    ended = part(lookup.state(pod), "terminated").get("finishedAt")
-    return str(ended or part(pod, "metadata").get("creationTimestamp") or "")
+    ended = object_at(lookup.state(pod), "terminated").get("finishedAt")
+    return str(ended or object_at(pod, "metadata").get("creationTimestamp") or "")
 
 
 def _exit_code(job: GkeJob) -> int | None:
     """Of the pod that decided: the last that failed, or for a job that succeeded the last at all."""
     pod = _last_failed(job) if _ended(job.body) and lookup.condition(job.body, "Failed") else None
     if pod is None:
-        done = [each for each in job.pods if part(each, "status").get("phase") == "Succeeded"]
+        done = [each for each in job.pods if object_at(each, "status").get("phase") == "Succeeded"]
         pod = max(done, key=_finished, default=None)
-    code = part(lookup.state(pod or {}), "terminated").get("exitCode")
+    code = object_at(lookup.state(pod or {}), "terminated").get("exitCode")
     return int(code) if code is not None else None
 
 
 def _attempts(job: GkeJob, lost: int) -> int:
     """Pods of a single task; of nodes that start again together, how often they started. A lost pod counts while it is
     there: nothing else remembers it."""
-    told = part(job.body, "status")
+    told = object_at(job.body, "status")
     if job.jobset:
         return int(told.get("restarts") or 0) + bool(job.pods or told.get("terminalState"))
     count = sum(int(told.get(name) or 0) for name in ("active", "succeeded", "failed"))
@@ -228,12 +231,12 @@ def _attempts(job: GkeJob, lost: int) -> int:
 
 
 def _ignores_lost(job: GkeJob) -> bool:
-    rules = parts(part(job.job_spec, "podFailurePolicy"), "rules")
+    rules = objects_at(object_at(job.job_spec, "podFailurePolicy"), "rules")
     return any(rule.get("action") == "Ignore" for rule in rules)
 
 
 def _tasks(job: GkeJob) -> dict[str, int]:
-    told = part(job.body, "status")
+    told = object_at(job.body, "status")
     succeeded, active = int(told.get("succeeded") or 0), int(told.get("active") or 0)
     failed = _indexes(str(told.get("failedIndexes") or ""))
     running = min(int(told.get("ready") or 0), active)
@@ -255,7 +258,7 @@ def _indexes(text: str) -> int:
 def _gpu_hours(job: GkeJob, lost: Sequence[dict[str, Any]]) -> float | None:
     gpus, spans = _gpus(job), list[float]()
     for pod in lost:
-        start, end = lookup.at(part(pod, "status").get("startTime")), lookup.at(_finished(pod))
+        start, end = lookup.at(object_at(pod, "status").get("startTime")), lookup.at(_finished(pod))
         if start and end:
             spans.append(max((end - start).total_seconds(), 0.0))
     return round(gpus * sum(spans) / 3600, 3) if gpus and spans else None
@@ -263,7 +266,7 @@ def _gpu_hours(job: GkeJob, lost: Sequence[dict[str, Any]]) -> float | None:
 
 def _gpus(job: GkeJob) -> int:
     """Or TPU chips, of a pod."""
-    limits = part(job.container, "resources", "limits")
+    limits = object_at(job.container, "resources", "limits")
     return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
 
 
@@ -273,7 +276,7 @@ def _taken(job: GkeJob) -> str | None:
 
 
 def _first_start(job: GkeJob) -> datetime | None:
-    starts = [at for pod in job.pods if (at := lookup.at(part(pod, "status").get("startTime")))]
+    starts = [at for pod in job.pods if (at := lookup.at(object_at(pod, "status").get("startTime")))]
     return min(starts, default=None)
 
 
@@ -296,7 +299,7 @@ _VANISHED = "its pod is gone with its node"
 def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
     """By task or node, the oldest first. Raises NotFound."""
     job = lookup.look(api, scope, ref)
-    made = lookup.at(part(job.body, "metadata").get("creationTimestamp"))
+    made = lookup.at(object_at(job.body, "metadata").get("creationTimestamp"))
     places: dict[int, list[Attempt]] = {}
     for place, attempt in [
         *deleted_attempts(api, scope, job),
@@ -313,24 +316,24 @@ def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
 
 
 def _restarts(pod: Mapping[str, Any]) -> int:
-    told = str(part(pod, "metadata", "labels").get(RESTARTS) or "")
+    told = str(object_at(pod, "metadata", "labels").get(RESTARTS) or "")
     return int(told) if told.isdigit() else 0
 
 
 def _of(pod: Mapping[str, Any], job: GkeJob) -> Attempt:
     state = lookup.state(pod)
-    ended = part(state, "terminated")
+    ended = object_at(state, "terminated")
     lost = lookup.is_lost(pod)
     code = ended.get("exitCode")
-    words = [part(pod, "status").get("reason"), ended.get("reason"), _disruption(pod) if lost else None]
-    failed = part(pod, "status").get("phase") == "Failed"
+    words = [object_at(pod, "status").get("reason"), ended.get("reason"), _disruption(pod) if lost else None]
+    failed = object_at(pod, "status").get("phase") == "Failed"
     stopped = lookup.at(ended.get("finishedAt"))
     return Attempt(
         0,
         lookup.index(pod) if job.several else None,
-        lookup.at(part(pod, "metadata").get("creationTimestamp")),
+        lookup.at(object_at(pod, "metadata").get("creationTimestamp")),
         placed=_moved(pod, "PodScheduled"),
-        started=lookup.at(ended.get("startedAt") or part(state, "running").get("startedAt")),
+        started=lookup.at(ended.get("startedAt") or object_at(state, "running").get("startedAt")),
         stopped=stopped or (_moved(pod, "DisruptionTarget") if failed else None),
         exit_code=None if code is None else int(code),
         reason=": ".join(dict.fromkeys(str(word) for word in words if word)) or None,
@@ -345,7 +348,7 @@ def _moved(pod: Mapping[str, Any], kind: str) -> datetime | None:
 
 
 def _disruption(pod: Mapping[str, Any]) -> str:
-    conditions = parts(part(pod, "status"), "conditions")
+    conditions = objects_at(object_at(pod, "status"), "conditions")
     told = next((each for each in conditions if each.get("type") == "DisruptionTarget"), dict[str, Any]())
     return ": ".join(str(told[name]) for name in ("reason", "message") if told.get(name))
 
@@ -353,8 +356,8 @@ def _disruption(pod: Mapping[str, Any]) -> str:
 def deleted_attempts(api: Api, scope: Scope, job: GkeJob) -> list[tuple[int, Attempt]]:
     """Index and attempt, not numbered yet, the oldest first; none where events may not be read."""
     owner = f"{job.name}-{labels.REPLICATED}-0" if job.jobset else job.name
-    here = {str(part(pod, "metadata").get("name")) for pod in job.pods}
-    begun = at(part(job.body, "metadata").get("creationTimestamp")) or datetime.min.replace(tzinfo=UTC)
+    here = {str(object_at(pod, "metadata").get("name")) for pod in job.pods}
+    begun = at(object_at(job.body, "metadata").get("creationTimestamp")) or datetime.min.replace(tzinfo=UTC)
     try:
         # An older Job may have had the same name.
         told = [each for each in _events(api, scope, "Job", owner) if (moment := _at(each)) and moment >= begun]
@@ -376,7 +379,7 @@ def _attempt(job: GkeJob, name: str, of_job: Iterable[Mapping[str, Any]], of_pod
     # A pod that failed by itself stays, unless all of a JobSet's are deleted with it.
     lost = taken is not None or (not ends and not job.jobset)
     killed = [each for each in of_pod if each.get("reason") == "Killing"]
-    again = bool(part(job.body, "status").get("restarts"))
+    again = bool(object_at(job.body, "status").get("restarts"))
     ended = _message(ends[0]) if ends and not job.jobset else _RESTARTED if again else _DELETED
     return Attempt(
         0,
@@ -406,7 +409,9 @@ def _events(api: Api, scope: Scope, kind: str, name: str) -> list[dict[str, Any]
 
 
 def _at(event: Mapping[str, Any]) -> datetime | None:
-    told = event.get("firstTimestamp") or event.get("eventTime") or part(event, "metadata").get("creationTimestamp")
+    told = (
+        event.get("firstTimestamp") or event.get("eventTime") or object_at(event, "metadata").get("creationTimestamp")
+    )
     return at(told)
 
 
@@ -437,9 +442,9 @@ def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
         return [TaskStatus(0, job.phase, job.native, job.attempts or 0, job.exit_code, job.reason)]
     pods: dict[int, list[dict[str, Any]]] = {}
     listed = api.items(scope.core("pods"), labelSelector=f"{labels.OBJECT}={ref.id}")
-    for pod in sorted(listed, key=lambda pod: str(part(pod, "metadata").get("creationTimestamp"))):
+    for pod in sorted(listed, key=lambda pod: str(object_at(pod, "metadata").get("creationTimestamp"))):
         pods.setdefault(lookup.index(pod), []).append(pod)
-    told = part(whole.body, "status")
+    told = object_at(whole.body, "status")
     done, failed = (set(spans(str(told.get(name) or ""))) for name in ("completedIndexes", "failedIndexes"))
     seen: list[TaskStatus] = []
     for index in range(whole.count):
@@ -447,7 +452,7 @@ def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
         phase, native, reason = _task_phase(whole, own, index in done, index in failed)
         if not phase.ended and job.phase.ended:
             phase, native, reason = Phase.FAILED, job.native, job.reason
-        code = part(lookup.state(own[-1]), "terminated").get("exitCode") if own and phase.ended else None
+        code = object_at(lookup.state(own[-1]), "terminated").get("exitCode") if own and phase.ended else None
         seen.append(TaskStatus(index, phase, native, len(own), None if code is None else int(code), reason))
     return seen
 
@@ -458,13 +463,13 @@ def _task_phase(job: GkeJob, pods: list[dict[str, Any]], done: bool, failed: boo
         return (Phase.SUCCEEDED, "Succeeded", None) if done else (Phase.FAILED, "Failed", reason)
     if not pods:
         return Phase.QUEUED, "Suspended" if job.suspended else "Pending", None
-    native = str(part(pods[-1], "status").get("phase") or "Pending")
+    native = str(object_at(pods[-1], "status").get("phase") or "Pending")
     # A pod that failed, whose index has not: the Job makes another one.
     return _PODS.get(native, Phase.QUEUED), native, None
 
 
 def _task_reason(pod: Mapping[str, Any]) -> str | None:
-    ended = part(lookup.state(pod), "terminated")
+    ended = object_at(lookup.state(pod), "terminated")
     if lookup.is_lost(pod):
         return TAKEN
-    return str(part(pod, "status").get("reason") or ended.get("reason") or "") or None
+    return str(object_at(pod, "status").get("reason") or ended.get("reason") or "") or None

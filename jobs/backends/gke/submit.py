@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import AlreadyExists, part, parts
+from accel.clouds.kubernetes.responses import AlreadyExists, object_at, objects_at
 from accel.clouds.timeouts import pause
 from accel.contract.gke import ASKING_AGAIN
 from accel.diagnostics.errors import (
@@ -104,11 +104,11 @@ def _there(api: Api, path: str, name: str) -> dict[str, Any] | None:
         found = api.get(f"{path}/{name}")
     except (NotFound, CloudSilent):
         return None
-    return None if part(found, "metadata").get("deletionTimestamp") else found
+    return None if object_at(found, "metadata").get("deletionTimestamp") else found
 
 
 def _check(found: dict[str, Any], annotations: dict[str, str], name: str) -> None:
-    has = part(found, "metadata", "annotations")
+    has = object_at(found, "metadata", "annotations")
     if (has.get(labels.KEY), has.get(labels.SPEC)) != (annotations[labels.KEY], annotations[labels.SPEC]):
         raise BadInput(
             f"key: it was used for another request: {name}",
@@ -160,7 +160,7 @@ def resubmit_request(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Seque
 
 def _narrow(made: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     spec: dict[str, Any] = made["spec"]
-    container: dict[str, Any] = main(parts(part(spec, "template", "spec"), "containers"))
+    container: dict[str, Any] = main(objects_at(object_at(spec, "template", "spec"), "containers"))
     env: list[dict[str, Any]] = container.get("env", [])
     told = {each["name"]: str(each["value"]) for each in env if "value" in each}
     changed = sweep_tasks.narrow_environment(told, tasks, ref)
@@ -199,8 +199,8 @@ def _end_children(api: Api, scope: Scope, name: str) -> int:
     """The Jobs of a JobSet that run; its failure policy says that their deadline is its end."""
     ended = 0
     for child in api.items(scope.jobs, labelSelector=f"jobset.sigs.k8s.io/jobset-name={name}"):
-        if part(child, "spec").get("suspend") is not True:
-            path = f"{scope.jobs}/{part(child, 'metadata').get('name')}"
+        if object_at(child, "spec").get("suspend") is not True:
+            path = f"{scope.jobs}/{object_at(child, 'metadata').get('name')}"
             try:
                 api.patch(path, {"spec": {"activeDeadlineSeconds": DEADLINE_S}})
                 ended += 1
@@ -210,12 +210,12 @@ def _end_children(api: Api, scope: Scope, name: str) -> int:
 
 
 def _deactivate(api: Api, scope: Scope, body: dict[str, Any]) -> None:
-    workload = lookup.workload(api, scope, str(part(body, "metadata").get("uid")))
+    workload = lookup.workload(api, scope, str(object_at(body, "metadata").get("uid")))
     if workload is None:
         return
-    again = ASKING_AGAIN in part(workload, "metadata", "labels")
-    if again or part(workload, "spec").get("active") is not False:
-        name = part(workload, "metadata").get("name")
+    again = ASKING_AGAIN in object_at(workload, "metadata", "labels")
+    if again or object_at(workload, "spec").get("active") is not False:
+        name = object_at(workload, "metadata").get("name")
         # With the label, whoever asks for its nodes anew would make it active again.
         unmarked = {"metadata": {"labels": {ASKING_AGAIN: None}}} if again else {}
         api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}, **unmarked})

@@ -15,7 +15,7 @@ from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
-from ..google_logging import Entry, Tail, log_lines, moment, newest
+from ..google_logging import Entry, Tail, log_lines, newest, parse_time
 from . import labels
 from .labels import Scope
 from .lookup import BatchJob, look
@@ -96,7 +96,7 @@ def _stopped(google: Google, scope: Scope, job: BatchJob) -> Callable[[], dateti
 
 def _shown(job: BatchJob, task: int | None) -> Callable[[Entry], LogLine | None]:
     def line(entry: Entry) -> LogLine | None:
-        at = moment(entry.get("timestamp"))
+        at = parse_time(entry.get("timestamp"))
         whose = _TASK.search(str((mapping(entry.get("labels")) or {}).get("task_id", "")))
         if at is None:
             return None

@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, part
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, path_segment
 from accel.contract import variables
 from accel.diagnostics.errors import NotFound
 
-from ..google_logging import moment
+from ..google_logging import parse_time
 from . import labels as marks
 from .labels import Scope
 
@@ -158,7 +158,7 @@ def events(status: Mapping[str, Any]) -> list[Event]:
         code = (mapping(event.get("taskExecution")) or {}).get("exitCode")
         if code is None and (told := _CODE.search(text)):
             code = told[1]
-        found.append(Event(moment(event.get("eventTime")), text, None if code is None else int(code)))
+        found.append(Event(parse_time(event.get("eventTime")), text, None if code is None else int(code)))
     # Batch gives them in this order; nothing says that it has to.
     return sorted(found, key=lambda event: event.at.timestamp() if event.at else 0.0)
 
@@ -209,7 +209,7 @@ def _listed(google: Google, scope: Scope, name: str, state: str | None, limit: i
 
 def path_of(scope: Scope, name: str) -> str:
     """Of a job, below the API's root."""
-    return f"v1/{scope.parent}/jobs/{part(name)}"
+    return f"v1/{scope.parent}/jobs/{path_segment(name)}"
 
 
 def _tasks(scope: Scope, name: str) -> str:

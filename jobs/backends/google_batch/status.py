@@ -16,7 +16,7 @@ from accel.rules.batch.jobs import LOST
 
 from ...model.owners import owner_of
 from ..base import Attempt, JobRef, Phase, Status
-from ..google_logging import moment
+from ..google_logging import parse_time
 from ..tasks import TaskStatus
 from . import labels
 from .labels import Scope
@@ -190,7 +190,7 @@ def _last(job: BatchJob, state: str, *, oldest: bool = False) -> Event | None:
 
 def job_time(job: BatchJob, field: str) -> datetime | None:
     """A time of the job's own."""
-    return moment(job.body.get(field))
+    return parse_time(job.body.get(field))
 
 
 def _reason(job: BatchJob, now: Phase, decisive: Task | None) -> str | None:

@@ -14,7 +14,7 @@ from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
-from ..google_logging import Tail, log_lines, moment
+from ..google_logging import Tail, log_lines, parse_time
 from .labels import Scope
 from .lookup import Job, look
 
@@ -36,7 +36,7 @@ def logs(
     sources = {name: _source(name, index) for index, name in enumerate(replicas)} if len(replicas) > 1 else {}
 
     def line(entry: Mapping[str, Any]) -> LogLine | None:
-        at = moment(entry.get("timestamp"))
+        at = parse_time(entry.get("timestamp"))
         return LogLine(at, text_of(entry), sources.get(task_of(entry), "") if only is None else "") if at else None
 
     def stopped() -> datetime | None:

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, part
+from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, path_segment
 from accel.diagnostics.errors import NotFound
 
 from ..base import Phase
-from ..google_logging import moment
+from ..google_logging import parse_time
 from .labels import Scope
 
 PHASES = {
@@ -130,7 +130,7 @@ class Job:
 
     def at(self, field: str) -> datetime | None:
         """A time of the job's own."""
-        return moment(self.body.get(field))
+        return parse_time(self.body.get(field))
 
 
 def number(body: Mapping[str, Any]) -> str | None:
@@ -142,7 +142,7 @@ def number(body: Mapping[str, Any]) -> str | None:
 def look(google: Google, scope: Scope, wanted: str) -> Job:
     """The job. Raises NotFound."""
     try:
-        job = Job(google.get(scope.api, f"{scope.jobs}/{part(wanted)}"))
+        job = Job(google.get(scope.api, f"{scope.jobs}/{path_segment(wanted)}"))
     except NotFound:
         raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     if job.number != wanted:

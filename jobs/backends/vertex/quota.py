@@ -11,7 +11,7 @@ from accel.catalog.accelerators import accelerators
 from accel.catalog.quotas import Quota
 from accel.clouds.google.api import Google
 from accel.clouds.google.quotas import infos_path, limit_of
-from accel.clouds.google.rest import mapping, part
+from accel.clouds.google.rest import mapping, path_segment
 from accel.clouds.quota_cache import Limit
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
@@ -72,7 +72,7 @@ def _limit(google: Google, where: str, quota: Quota | None, region: str) -> Limi
     if quota is None or not quota.quota_id:
         return Limit(None, "its id in Cloud Quotas is not known")
     try:
-        info = google.get("cloudquotas", f"{infos_path(where, quota.service)}/{part(quota.quota_id)}")
+        info = google.get("cloudquotas", f"{infos_path(where, quota.service)}/{path_segment(quota.quota_id)}")
     except (CloudRefused, CloudSilent, NotFound) as error:
         return Limit(None, error.message)
     value = limit_of(info, quota, region)

@@ -24,7 +24,7 @@ from ..claims.platform import ClaimedJob, Forgetting, Pace
 from ..google_budget_gate import refuse
 from . import labels
 from .labels import KIND, Scope
-from .lookup import ELSEWHERE, Job, look, number, part, query_jobs
+from .lookup import ELSEWHERE, Job, look, number, path_segment, query_jobs
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
 """Of a 429 that no waiting helps against. Sources: https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
@@ -119,7 +119,7 @@ def cancel(google: Google, scope: Scope, wanted: str) -> None:
     if _over(look(google, scope, wanted)):
         return
     try:
-        google.post(scope.api, f"{scope.jobs}/{part(wanted)}:cancel", {}, repeat=True)
+        google.post(scope.api, f"{scope.jobs}/{path_segment(wanted)}:cancel", {}, repeat=True)
     except NotFound:
         raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     except CloudRefused:

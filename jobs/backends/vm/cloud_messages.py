@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accel.clouds.kubernetes.responses import part as inside
+from accel.clouds.kubernetes.responses import object_at as inside
 
 from .record import Attempt, Record
 from .state_machine import Machines

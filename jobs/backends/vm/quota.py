@@ -12,7 +12,7 @@ from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, standard_of
 from accel.clouds.google.api import Google
 from accel.clouds.google.quotas import infos_path, limit_of
-from accel.clouds.google.rest import part
+from accel.clouds.google.rest import path_segment
 from accel.clouds.quota_cache import DOUBTED_S, MAX_AGE_S, Limit, cached_limits
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
@@ -156,13 +156,17 @@ class _Asked:
     def _place(self, quota: Quota, place: str) -> dict[str, object]:
         """A region, or the project: each once."""
         if place not in self._places:
-            where = f"/regions/{part(place)}" if quota.scope == "region" else ""
-            self._places[place] = self._google.get("compute", f"projects/{part(self._project)}{where}", fields="quotas")
+            where = f"/regions/{path_segment(place)}" if quota.scope == "region" else ""
+            self._places[place] = self._google.get(
+                "compute", f"projects/{path_segment(self._project)}{where}", fields="quotas"
+            )
         return self._places[place]
 
     def _of_cloud_quotas(self, quota: Quota, place: str) -> Limit:
         if not quota.quota_id:
             return Limit(None, "its id in Cloud Quotas is not known")
-        info = self._google.get("cloudquotas", f"{infos_path(self._project, quota.service)}/{part(quota.quota_id)}")
+        info = self._google.get(
+            "cloudquotas", f"{infos_path(self._project, quota.service)}/{path_segment(quota.quota_id)}"
+        )
         value = limit_of(info, quota, place)
         return Limit(value, "" if value is not None else f"Cloud Quotas has no value of it for {place}")

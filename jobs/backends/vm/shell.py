@@ -27,9 +27,9 @@ from typing import Any
 from accel import folders
 from accel.clouds.google.account import email
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import line, mapping, part
-from accel.clouds.kubernetes.responses import part as inside
-from accel.clouds.kubernetes.responses import parts
+from accel.clouds.google.rest import line, mapping, path_segment
+from accel.clouds.kubernetes.responses import object_at as inside
+from accel.clouds.kubernetes.responses import objects_at
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
@@ -234,14 +234,14 @@ def host(google: Google, record: Record, number: int) -> Host:
 def _instance(google: Google, record: Record, attempt: Attempt, number: int) -> Host:
     project = str(record.body["project"])
     name = f"{attempt.name}-{number}" if record.hosts > 1 else attempt.name
-    path = f"projects/{part(project)}/zones/{part(attempt.zone)}/instances/{part(name)}"
+    path = f"projects/{path_segment(project)}/zones/{path_segment(attempt.zone)}/instances/{path_segment(name)}"
     found = google.get("compute", path)
     _check_state(f"{name} in {attempt.zone}", found.get("status"), "RUNNING")
     told: list[dict[str, Any]] = []
     # None were told, or who asks may not read them.
     with suppress(NotFound, CloudRefused):
         answer = google.get("compute", f"{path}/getGuestAttributes", queryPath=f"{_HOST_KEYS}/")
-        told = parts(inside(answer, "queryValue"), "items")
+        told = objects_at(inside(answer, "queryValue"), "items")
     return Host(project, attempt.zone, name, f"compute.{found.get('id')}", _host_keys(told))
 
 
@@ -249,11 +249,15 @@ def _worker(google: Google, record: Record, attempt: Attempt, number: int) -> Ho
     project, slices = str(record.body["project"]), int(record.body["machine"]["slices"])
     slice_number, worker = divmod(number, record.hosts // slices)
     name = attempt.name if slices == 1 else f"{attempt.name}-{slice_number}"
-    path = f"v2/projects/{part(project)}/locations/{part(attempt.zone)}/nodes/{part(name)}"
+    path = f"v2/projects/{path_segment(project)}/locations/{path_segment(attempt.zone)}/nodes/{path_segment(name)}"
     node = google.get("tpu", path)
     _check_state(f"TPU {name} in {attempt.zone}", node.get("state"), "READY")
     answer = google.post("tpu", f"{path}:getGuestAttributes", {"workerIds": [str(worker)]}, repeat=True)
-    told = [item for each in parts(answer, "guestAttributes") for item in parts(inside(each, "queryValue"), "items")]
+    told = [
+        item
+        for each in objects_at(answer, "guestAttributes")
+        for item in objects_at(inside(each, "queryValue"), "items")
+    ]
     # gcloud asks for no namespace, and so does not say in which one the name is.
     hostname = next((str(item.get("value")) for item in told if item.get("key") == "hostname"), "")
     if not hostname:
@@ -298,7 +302,7 @@ def login(google: Google, project: str, region: str) -> Login:
     Raises CloudRefused for a profile that may not be seen or changed, or has no POSIX account; NoCredentials.
     """
     key = key_pair()
-    user = f"v1/users/{part(email())}"
+    user = f"v1/users/{path_segment(email())}"
     profile: dict[str, Any] = {}
     with suppress(NotFound):
         profile = google.get(_OS_LOGIN, f"{user}/loginProfile", projectId=project)
@@ -342,7 +346,7 @@ def key_pair() -> Any:
 
 def _user_name(profile: dict[str, Any]) -> str:
     """Of the primary account, or of the only one."""
-    accounts = sorted(parts(profile, "posixAccounts"), key=lambda each: not each.get("primary"))
+    accounts = sorted(objects_at(profile, "posixAccounts"), key=lambda each: not each.get("primary"))
     return str(accounts[0].get("username") or "") if accounts else ""
 
 

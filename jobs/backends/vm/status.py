@@ -37,9 +37,9 @@ def status_of(record: Record, seen: MachineState, results: Mapping[int, Result],
         lost=foreseen.count(LOST),
         lost_gpu_hours=_lost_gpu_hours(foreseen),
         taken=_TAKEN.get(last.outcome) if phase is Phase.FAILED else None,
-        created=moment(record.created),
-        started=moment(started[0]) if started else None,
-        stopped=moment(record.ended or last.ended) if phase.ended else None,
+        created=record_time(record.created),
+        started=record_time(started[0]) if started else None,
+        stopped=record_time(record.ended or last.ended) if phase.ended else None,
         target=record.target or None,
         gpus=int(record.body.get("chips") or 0) or int(record.body.get("gpus") or 0) * record.hosts,
         owner=owner_of(_labels(record.body)),
@@ -88,7 +88,7 @@ def _lost_gpu_hours(record: Record) -> float | None:
     return gpus * sum(span.total_seconds() for span in spans) / 3600
 
 
-def moment(text: str | None) -> datetime | None:
+def record_time(text: str | None) -> datetime | None:
     """As a record has it."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
@@ -98,9 +98,9 @@ def attempts(record: Record) -> list[Tried]:
     return [
         Tried(
             number,
-            created=moment(each.made or each.planned),
-            started=moment(each.started),
-            stopped=moment(each.ended),
+            created=record_time(each.made or each.planned),
+            started=record_time(each.started),
+            stopped=record_time(each.ended),
             exit_code=exit_code(each),
             reason=": ".join(part for part in (each.zone, each.outcome, each.reason) if part) or None,
             lost=each.outcome == LOST,

@@ -13,7 +13,7 @@ from typing import Any
 from accel.clouds.conditional_store import WriteConflict
 from accel.clouds.conditional_store.firestore import encode, find, no_document, refusals, version
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, entries, mapping, part
+from accel.clouds.google.rest import REACH, entries, mapping, path_segment
 from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import CloudSilent
@@ -110,13 +110,13 @@ class FirestoreLedger:
                 raise CloudSilent("ledger: commit: the answer is not one of Firestore", REACH)
 
     def _team(self, team: str) -> str:
-        return f"{self._documents}/{columns.TEAMS}/{part(team)}"
+        return f"{self._documents}/{columns.TEAMS}/{path_segment(team)}"
 
     def _balance_name(self, team: str, period: str) -> str:
-        return f"{self._team(team)}/{columns.BALANCES}/{part(period)}"
+        return f"{self._team(team)}/{columns.BALANCES}/{path_segment(period)}"
 
     def _hold_name(self, team: str, key: str) -> str:
-        return f"{self._team(team)}/{columns.HOLDS}/{part(key)}"
+        return f"{self._team(team)}/{columns.HOLDS}/{path_segment(key)}"
 
     def _put(self, hold: Hold, condition: Json) -> Json:
         fields: Json = {columns.TERMS: serialize_hold(hold)}

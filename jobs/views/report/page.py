@@ -16,7 +16,7 @@ from ...runtime.sweep import format_spans
 from ..watch.draw import dollars
 from .gather import ReportData
 from .sweep import Sweep, sweep
-from .text import NOT_KNOWN, bullets, facts, moment, span, table, tag, text
+from .text import NOT_KNOWN, bullets, facts, span, table, tag, text, utc_text
 from .timeline import events, gpus, known_attempts, metrics, timeline, times
 
 TASKS_SHOWN = 50
@@ -81,7 +81,7 @@ def page(found: Facts) -> str:
     body = "".join(tag("section", f"{tag('h2', text(title))}{inside}\n") for title, inside in sections if inside)
     head = f"{_HEAD}<title>{text(status.name)}</title>\n<style>{STYLE}</style>\n</head>\n"
     badge = tag("span", text(status.phase), {"class": f"phase {status.phase.lower()}"})
-    foot = tag("footer", f"Made {text(moment(found.made))} by accel-jobs report.")
+    foot = tag("footer", f"Made {text(utc_text(found.made))} by accel-jobs report.")
     top = tag("header", tag("h1", f"{text(status.name)} {badge}") + tag("p", text(status.ref)) + _tiles(found))
     return f"{head}<body>\n{top}\n{_facts(found)}\n{body}{foot}\n</body>\n</html>\n"
 
@@ -122,9 +122,9 @@ def _facts(found: Facts) -> str:
     rows = [
         ("target", status.target or NOT_KNOWN),
         ("state", status.native),
-        ("created", moment(status.created)),
-        ("started", moment(status.started) if status.started or status.phase.ended else "not yet"),
-        ("ended", moment(status.stopped) if status.phase.ended else "not yet"),
+        ("created", utc_text(status.created)),
+        ("started", utc_text(status.started) if status.started or status.phase.ended else "not yet"),
+        ("ended", utc_text(status.stopped) if status.phase.ended else "not yet"),
         ("GPU hours lost", status.lost_gpu_hours),
         ("tasks", ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())),
         ("parameters", " ".join(f"{name}={value}" for name, value in found.params.items())),

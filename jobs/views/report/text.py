@@ -57,7 +57,7 @@ def bullets(rows: Iterable[str]) -> str:
     return tag("ul", "".join(tag("li", prose(row)) for row in rows))
 
 
-def moment(at: datetime | None) -> str:
+def utc_text(at: datetime | None) -> str:
     """In UTC, to the second."""
     return NOT_KNOWN if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 

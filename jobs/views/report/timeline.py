@@ -11,7 +11,7 @@ from ...backends.base import Attempt, Status
 from .axis import Axis, around, since
 from .chart import Series, Times, chart, frame, lines, mark, percent
 from .gather import CHECKPOINT, EVENTS_MAX, Curve, GpuKey, Key, Point, ReportData
-from .text import NOT_KNOWN, attrs, clock, moment, span, table, tag, text
+from .text import NOT_KNOWN, attrs, clock, span, table, tag, text, utc_text
 
 ROW, BAR = 30, 18
 """Heights in pixels."""
@@ -108,7 +108,9 @@ def _bars(
     )
     left = f", {len(attempts) - len(rows)} more rows are in the table" if len(attempts) > len(rows) else ""
     begun = datetime.fromtimestamp(between.first, until.tzinfo)
-    caption = tag("figcaption", tag("p", f"Since {text(moment(begun))}{text(left)}") + tag("p", key, {"class": "key"}))
+    caption = tag(
+        "figcaption", tag("p", f"Since {text(utc_text(begun))}{text(left)}") + tag("p", key, {"class": "key"})
+    )
     return tag("figure", caption + frame("timeline", side, "".join(field), across, "", len(rows) * ROW))
 
 
@@ -234,7 +236,7 @@ def events(gathered: ReportData | None, word: str) -> str:
         for at, name, (_, _, words) in zip(moments, names, told, strict=True)
     ]
     head = ("at", "of", "what") if any(names) else ("at", "what")
-    return table(head, rows, numbers=("at",)) + tag("p", f"Since {text(moment(moments[0]))}.", {"class": "note"})
+    return table(head, rows, numbers=("at",)) + tag("p", f"Since {text(utc_text(moments[0]))}.", {"class": "note"})
 
 
 def _happened(gathered: ReportData) -> list[tuple[float, Key, str]]:

@@ -26,7 +26,7 @@ from ..config import Environment
 from ..export_model import promise_output
 from . import outputs
 from .config import AnyPool, Cluster, CreatedCluster, ExistingCluster, ExistingNodeAccount, Gcp, StackCluster
-from .network import Place, network_of
+from .network import ClusterNetwork, network_of
 from .providers import labels
 
 
@@ -46,7 +46,7 @@ class ClusterContext:
     cluster: pulumi.Output[contract.GkeCluster] | None
     pools: Mapping[str, MadePool]
     emails: Mapping[str, pulumi.Output[str]]
-    place: Place | None = None
+    place: ClusterNetwork | None = None
 
     @property
     def accelerated_pools(self) -> dict[str, pulumi.Output[str]]:
@@ -124,7 +124,7 @@ class _Bare:
 def _cluster(
     section: Gcp,
     cluster: Cluster,
-    place: Place | None,
+    place: ClusterNetwork | None,
     nodes: pulumi.Output[str] | None,
     on_gcp: pulumi.ResourceOptions,
 ) -> _Bare:

@@ -14,7 +14,7 @@ from .config import CreatedNetwork, ExistingNetwork, Gcp, StackNetwork
 
 
 @dataclass(frozen=True)
-class Place:
+class ClusterNetwork:
     """Where a cluster gets addresses. Each value comes from its own resource, and not out of `whole`, which is unknown
     as long as anything in it is: a preview would take that for a change, and replace the cluster."""
 
@@ -28,7 +28,7 @@ class Place:
     """The subnet of any region that the network has one in."""
 
 
-def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
+def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> ClusterNetwork | None:
     """The network of the section, made or read; None where it has none. Its own region is where clusters are."""
     match section.network:
         case None:
@@ -38,7 +38,7 @@ def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
             known = pulumi.Output.all(network=made.network, subnetworks=made.subnetworks)
             whole = promise_output(known, lambda ids: _described(section, spec, ids["network"], ids["subnetworks"]))
             here = section.region if section.region in spec.subnets else min(spec.subnets)
-            return Place(
+            return ClusterNetwork(
                 whole,
                 made.network,
                 made.subnetwork(here),
@@ -54,9 +54,9 @@ def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> Place | None:
             return _read_place(whole, section.region)
 
 
-def _read_place(whole: pulumi.Output[GcpNetwork], region: str) -> Place:
+def _read_place(whole: pulumi.Output[GcpNetwork], region: str) -> ClusterNetwork:
     subnet = whole.apply(lambda one: subnet_of(one, region))
-    return Place(
+    return ClusterNetwork(
         whole,
         whole.apply(lambda one: one.network),
         subnet.apply(lambda one: one.subnetwork),

@@ -36,7 +36,7 @@ from .jobs_config import (
     PeeredNetwork,
     Vertex,
 )
-from .network import Place
+from .network import ClusterNetwork
 from .providers import gcp_provider, labels
 
 _Targets = dict[str, pulumi.Output[dict[str, Any]]]
@@ -72,7 +72,7 @@ def deploy(
 
 def _deploy_jobs(
     section: Gcp,
-    place: Place | None,
+    place: ClusterNetwork | None,
     labels: Mapping[str, str],
     on_gcp: pulumi.ResourceOptions,
     wired: _Wired,
@@ -103,7 +103,7 @@ def _deploy_images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
 def _deploy_batch(
     section: Gcp,
     spec: GoogleBatch,
-    place: Place,
+    place: ClusterNetwork,
     labels: Mapping[str, str],
     on_gcp: pulumi.ResourceOptions,
     wired: _Wired,

@@ -30,7 +30,7 @@ from ..export_model import promise_output
 from .budgets import Stopping
 from .capacity_config import Capacity
 from .config import Gcp
-from .network import Place
+from .network import ClusterNetwork
 from .vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
 
 
@@ -64,7 +64,7 @@ class CapacityResources:
 
 def deploy(
     section: Gcp,
-    place: Place | None,
+    place: ClusterNetwork | None,
     labels: Mapping[str, str],
     hooks: Sequence[pulumi.ResourceHookBinding],
     on_gcp: pulumi.ResourceOptions,
@@ -154,7 +154,7 @@ def _capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions) -> C
 def _machines(
     section: Gcp,
     vms: Vms,
-    place: Place,
+    place: ClusterNetwork,
     capacity: CapacityResources,
     account: pulumi.Input[str],
     hooks: pulumi.ResourceHookBinding,
@@ -206,7 +206,7 @@ def _machines(
     return queued, told
 
 
-def _ground(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptions) -> VmJobs | None:
+def _ground(section: Gcp, vms: Vms, place: ClusterNetwork, on_gcp: pulumi.ResourceOptions) -> VmJobs | None:
     if vms.jobs is None:
         return None
     args = VmJobsArgs(
@@ -222,7 +222,7 @@ def _ground(section: Gcp, vms: Vms, place: Place, on_gcp: pulumi.ResourceOptions
 def _declared(
     section: Gcp,
     vms: Vms,
-    place: Place,
+    place: ClusterNetwork,
     ground: VmJobs,
     labels: Mapping[str, str],
     account: pulumi.Input[str],
@@ -280,7 +280,7 @@ def _target(
     section: Gcp,
     name: str,
     spec: AnyVmTarget,
-    place: Place,
+    place: ClusterNetwork,
     ground: VmJobs,
     labels: Mapping[str, str],
     own: Wired,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 
 from ...environment.images_lock import ImageLock, LockedImage
 from ..aws_region import AwsRegion
@@ -70,12 +70,12 @@ class Environment:
 
     @property
     def resources(self) -> dict[str, Any]:
-        return part(self.now, "computeResources")
+        return structure(self.now, "computeResources")
 
     @property
     def image(self) -> Mapping[str, Any]:
         """The first of its `ec2Configuration`: ours have one."""
-        found = parts(self.resources, "ec2Configuration")
+        found = structures(self.resources, "ec2Configuration")
         return found[0] if found else {}
 
     @property
@@ -134,7 +134,7 @@ def _queues(region: Region, own: Sequence[Resource]) -> Iterator[Drift]:
 def _templates(region: Region, live: Sequence[Environment]) -> Iterator[Drift]:
     """Batch keeps the version with which it was made or updated. Source:
     https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html"""
-    used = {each.key: one for each in live if (one := part(each.resources, "launchTemplate"))}
+    used = {each.key: one for each in live if (one := structure(each.resources, "launchTemplate"))}
     templates = region.templates() if used else {}
     for key, one in used.items():
         named, version = one.get("launchTemplateId") or one.get("launchTemplateName"), str(one.get("version"))
@@ -153,7 +153,7 @@ def _templates(region: Region, live: Sequence[Environment]) -> Iterator[Drift]:
 def _images(
     region: Region, live: Sequence[Environment], state: State, lock: ImageLock | None, now: datetime
 ) -> Iterator[Drift]:
-    specs = {each.name: part(each.inputs, "spec") for each in state.of(COMPONENT)}
+    specs = {each.name: structure(each.inputs, "spec") for each in state.of(COMPONENT)}
     own = {key for key, spec in specs.items() if spec.get("image_id_override")}
     pinned = [image for each in live if (image := each.image_id)]
     there = region.images(pinned) if pinned else {}
@@ -198,7 +198,8 @@ def _reservations(region: Region, state: State, now: datetime, within: timedelta
     named = {
         each.name: str(reserved["id"])
         for each in state.of(COMPONENT)
-        if (reserved := part(part(each.inputs, "spec"), "capacity_reservation")).get("id") and each.name in here
+        if (reserved := structure(structure(each.inputs, "spec"), "capacity_reservation")).get("id")
+        and each.name in here
     }
     found = region.reservations() if named else {}
     for key, id_ in named.items():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from accel.clouds.aws.responses import part
+from accel.clouds.aws.responses import structure
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
@@ -21,7 +21,7 @@ from ..stack_files import ReadStack
 from . import state as drift_state
 from .aws import drift_of_aws
 from .differences import Drift, attempt_check, in_order
-from .google import When, drift_of_google, moment
+from .google import When, drift_of_google, google_time
 from .state import State
 
 _TARGETS_FIX = "pulumi up --refresh publishes what the stack has"
@@ -92,10 +92,12 @@ def drift_of_quotas(stack: ReadStack) -> list[Drift]:
 
 def drift_of_targets(state: State) -> list[Drift]:
     """Targets that jobs would read otherwise than the stack has them, that are missing, and that it has no longer."""
-    promised = part(state.outputs, "targets")
+    promised = structure(state.outputs, "targets")
     found: list[Drift] = []
     for source, names in sorted(_target_sources(state, promised).items()):
-        wanted = {name: {key: value for key, value in part(promised, name).items() if key != SOURCE} for name in names}
+        wanted = {
+            name: {key: value for key, value in structure(promised, name).items() if key != SOURCE} for name in names
+        }
         found += attempt_check(source, lambda source=source, wanted=wanted: _compare_targets(source, wanted), _BORNE)
     return found
 
@@ -135,7 +137,7 @@ def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterato
         yield Drift("node label", name, "broken", text, f"kubectl label node {name} {' '.join(lost)} --overwrite")
     wanted = {GPU: pool.gpus, TPU: pool.tpu_chips}
     there, whole = (mapping(status.get(part)) or {} for part in ("allocatable", "capacity"))
-    created = moment(metadata.get("creationTimestamp"))
+    created = google_time(metadata.get("creationTimestamp"))
     settled = created is not None and now - created > SETTLING
     for resource, count in wanted.items():
         has = _count(there.get(resource))
@@ -156,7 +158,7 @@ def _target_sources(state: State, promised: Mapping[str, Any]) -> dict[str, list
     }
     found: dict[str, list[str]] = {}
     for name in promised:
-        target = part(promised, name)
+        target = structure(promised, name)
         match target.get("kind"):
             case "aws-batch":
                 source = f"ssm:{target['region']}{paths[0]}" if paths else None

@@ -73,7 +73,7 @@ def _why(found: Mapping[str, Any]) -> str:
 def _reservation(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if (status := found.get("status")) == "INVALID":
         yield Drift("reservation", name, "broken", f"is {status}", AGAIN)
-    yield from ending("reservation", name, moment(found.get("deleteAtTime")), when.now, when.within, RENEW)
+    yield from ending("reservation", name, google_time(found.get("deleteAtTime")), when.now, when.within, RENEW)
 
 
 def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
@@ -82,12 +82,12 @@ def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if how in ("FAILED", "DECLINED", "CANCELLED", "FAILED_PARTIALLY_FULFILLED"):
         yield Drift("future reservation", name, "broken", f"is {how}", RENEW)
     end = (mapping(found.get("timeWindow")) or {}).get("endTime")
-    yield from ending("future reservation", name, moment(end), when.now, when.within, RENEW)
+    yield from ending("future reservation", name, google_time(end), when.now, when.within, RENEW)
 
 
 def _commitment(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if not found.get("autoRenew"):
-        yield from ending("commitment", name, moment(found.get("endTimestamp")), when.now, when.within, RENEW)
+        yield from ending("commitment", name, google_time(found.get("endTimestamp")), when.now, when.within, RENEW)
 
 
 def _request(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
@@ -153,7 +153,7 @@ def _declared(each: Resource, google: Google) -> Iterator[Drift]:
         yield Drift("declared TPUs", each.name, "broken", f"are not there: {before or seen.native}", TEND)
 
 
-def moment(text: object) -> datetime | None:
+def google_time(text: object) -> datetime | None:
     """A time as Google writes it."""
     if not text:
         return None

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused
 
 from ..pulumi_command import ran
@@ -70,8 +70,8 @@ def read_state(folder: Path, stack: str) -> State:
     """What was deployed; nothing after a destroy. Raises NotFound where there is no such stack, CloudRefused where
     Pulumi refuses."""
     exported: dict[str, Any] = json.loads(_pulumi(folder, "stack", "export", "--stack", stack))
-    deployment = part(exported, "deployment")
-    resources = tuple(map(_resource, parts(deployment, "resources")))
+    deployment = structure(exported, "deployment")
+    resources = tuple(map(_resource, structures(deployment, "resources")))
     return State(resources, bool(deployment.get("pending_operations")))
 
 
@@ -79,7 +79,7 @@ def changed_properties(folder: Path, stack: str, fix: str = SET_AGAIN) -> list[D
     """What the providers see that differs from the state, without what clouds change by themselves; `fix` is that of a
     changed property. The program is not run, and the state stays as it is."""
     told: dict[str, Any] = json.loads(_pulumi(folder, "refresh", "--preview-only", "--json", "--stack", stack))
-    return [drift for step in parts(told, "steps") for drift in _step(step, fix)]
+    return [drift for step in structures(told, "steps") for drift in _step(step, fix)]
 
 
 def _step(step: Mapping[str, Any], fix: str) -> Iterator[Drift]:

@@ -12,7 +12,7 @@ from accel.clouds import image_registry
 from accel.diagnostics.errors import BadInput
 
 from ..stack_files import ReadStack
-from .gpus import Place
+from .gpus import ImageTarget
 
 TEMPLATE = Path(__file__).with_name("images.Dockerfile")
 RUNTIME = Path(__file__).parents[3] / "jobs" / "runtime"
@@ -20,7 +20,7 @@ TAG = "$(git rev-parse --short HEAD)"
 _READ = "import json, sys; print(json.load(sys.stdin)[sys.argv[1]])"
 
 
-def build_commands(stack: ReadStack, wanted_at: Iterable[Place], tag: str, pin: bool) -> Iterator[str]:
+def build_commands(stack: ReadStack, wanted_at: Iterable[ImageTarget], tag: str, pin: bool) -> Iterator[str]:
     """Yield the shell commands, one set for each base image that the places need."""
     wanted: dict[tuple[Base, str], dict[str, None]] = {}
     for place in wanted_at:
@@ -34,7 +34,7 @@ def build_commands(stack: ReadStack, wanted_at: Iterable[Place], tag: str, pin: 
             yield from _build(repository, login, base, platform, tag, pin)
 
 
-def _base(kind: Accelerator, place: Place) -> Base:
+def _base(kind: Accelerator, place: ImageTarget) -> Base:
     base = cuda.base(kind, place.driver)
     if base is None:
         driver = f" and driver {cuda.format_driver(place.driver)}" if place.driver else ""

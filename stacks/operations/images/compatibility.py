@@ -8,14 +8,14 @@ from accel.clouds import image_registry
 from accel.diagnostics.errors import CloudRefused
 from accel.rules.jobs import image_cuda
 
-from .gpus import Place
+from .gpus import ImageTarget
 
 if TYPE_CHECKING:
     from accel.diagnostics.findings import Finding
 
 
 def compatibility(
-    image: str, places: Iterable[Place], cuda: Version | None, strict: bool
+    image: str, places: Iterable[ImageTarget], cuda: Version | None, strict: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each finding of each place, and the lines of those with which the image cannot run; with
     `strict`, of all. The registry is asked for the image's CUDA where `cuda` is None."""
@@ -50,7 +50,7 @@ def _registered_cuda(image: str) -> Version | None:
         raise CloudRefused(f"{image}: its labels tell a CUDA that is no version: {str(found)[:60]}") from None
 
 
-def _verdict(cuda: Version | None, place: Place) -> str:
+def _verdict(cuda: Version | None, place: ImageTarget) -> str:
     if cuda is None:
         return "not known: neither name nor labels tell its CUDA; --cuda tells it"
     return "runs" if place.driver else "the GPUs are fit; their driver is not known: --driver tells it"

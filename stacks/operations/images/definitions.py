@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part
+from accel.clouds.aws.responses import structure
 from accel.clouds.backoff import Lease, now, patiently, pause
 from accel.contract.targets import AwsBatchTarget
 
@@ -69,7 +69,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
 
 def is_registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
     """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
-    name, tags = definition["jobDefinitionName"], part(definition, "tags")
+    name, tags = definition["jobDefinitionName"], structure(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
     return named and tags.get("accel:owner") == "jobs"
 

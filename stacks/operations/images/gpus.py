@@ -13,7 +13,7 @@ from ..stack_files import ReadStack
 
 
 @dataclass(frozen=True)
-class Place:
+class ImageTarget:
     """Where an image shall run: a compute environment of a stack, or what the command line says."""
 
     name: str
@@ -21,11 +21,13 @@ class Place:
     driver: Version | None
 
 
-def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | None) -> list[Place]:
+def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | None) -> list[ImageTarget]:
     """Of a stack; what the command line says goes before it."""
     if accelerators:
-        return [Place(stack.name, accelerators, driver)]
-    found = [Place(f"{stack.name}/{name}", gpus, driver or known) for name, gpus, known in _environments(stack) if gpus]
+        return [ImageTarget(stack.name, accelerators, driver)]
+    found = [
+        ImageTarget(f"{stack.name}/{name}", gpus, driver or known) for name, gpus, known in _environments(stack) if gpus
+    ]
     if not found:
         raise BadInput(f"{stack.path}: has no AWS Batch environment with GPUs", "name GPUs: --accelerator nvidia-l4")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import find_price
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchTarget
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
@@ -95,7 +95,7 @@ def look(region: Region, unread: Unread) -> Iterator[Orphan]:
 def _environments(region: Region) -> Iterator[Orphan]:
     """Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
     for each in region.environments:
-        tags, name, status = part(each, "tags"), each["computeEnvironmentName"], each["status"]
+        tags, name, status = structure(each, "tags"), each["computeEnvironmentName"], each["status"]
         if not region.stacks.own(tags):
             continue
         why = None
@@ -111,14 +111,14 @@ def _environments(region: Region) -> Iterator[Orphan]:
 
 def _all_a_day(region: Region, environment: Mapping[str, Any]) -> float | None:
     """USD of the instances of an environment; None where one has no known price."""
-    whose = _whose(part(part(environment, "computeResources"), "tags"))
+    whose = _whose(structure(structure(environment, "computeResources"), "tags"))
     own = [_instance_a_day(region, each) for each in region.instances if _whose(_tags(each)) == whose]
     return None if None in own else sum(filter(None, own))
 
 
 def _queues(region: Region) -> Iterator[Orphan]:
     for each in region.pages(region.batch, "describe_job_queues", "jobQueues"):
-        tags, arn = part(each, "tags"), each["jobQueueArn"]
+        tags, arn = structure(each, "tags"), each["jobQueueArn"]
         if not region.stacks.own(tags):
             continue
         invalid = each["status"] == "INVALID"
@@ -133,7 +133,7 @@ def _instances(region: Region) -> Iterator[Orphan]:
     keys = {
         _whose(tags)
         for each in region.environments
-        if each["status"] != "DELETED" and (tags := part(part(each, "computeResources"), "tags"))
+        if each["status"] != "DELETED" and (tags := structure(structure(each, "computeResources"), "tags"))
     }
     for each in region.instances:
         tags, id_ = _tags(each), each["InstanceId"]
@@ -144,7 +144,7 @@ def _instances(region: Region) -> Iterator[Orphan]:
             id_,
             tags,
             f"its environment {tags.get('Name') or '(not named)'} is gone",
-            zone=part(each, "Placement").get("AvailabilityZone") or region.name,
+            zone=structure(each, "Placement").get("AvailabilityZone") or region.name,
             state=each["State"]["Name"],
             created=each.get("LaunchTime"),
             usd_a_day=_instance_a_day(region, each),
@@ -220,7 +220,7 @@ def _addresses(region: Region) -> Iterator[Orphan]:
 def _interfaces(region: Region) -> Iterator[Orphan]:
     unattached = [{"Name": "status", "Values": ["available"]}]
     for each in region.tagged("describe_network_interfaces", "NetworkInterfaces", Filters=unattached):
-        tags, id_ = {tag["Key"]: tag["Value"] for tag in parts(each, "TagSet")}, each["NetworkInterfaceId"]
+        tags, id_ = {tag["Key"]: tag["Value"] for tag in structures(each, "TagSet")}, each["NetworkInterfaceId"]
         if not each.get("RequesterManaged") and region.stacks.own(tags) and not region.stacks.holds(id_):
             delete = region.call("delete_network_interface", NetworkInterfaceId=id_)
             zone = each.get("AvailabilityZone") or region.name
@@ -230,7 +230,8 @@ def _interfaces(region: Region) -> Iterator[Orphan]:
 
 def _templates(region: Region) -> Iterator[Orphan]:
     used = {
-        part(part(each, "computeResources"), "launchTemplate").get("launchTemplateId") for each in region.environments
+        structure(structure(each, "computeResources"), "launchTemplate").get("launchTemplateId")
+        for each in region.environments
     }
     for each in region.tagged("describe_launch_templates", "LaunchTemplates"):
         tags, id_ = _tags(each), each["LaunchTemplateId"]
@@ -259,4 +260,4 @@ def _moment(value: object) -> datetime | None:
 
 
 def _tags(each: Mapping[str, Any]) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in parts(each, "Tags")}
+    return {tag["Key"]: tag["Value"] for tag in structures(each, "Tags")}

@@ -15,7 +15,7 @@ from typing import Any
 from accel.catalog import UnknownName
 from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google, object_path
-from accel.clouds.google.rest import entries, mapping, part
+from accel.clouds.google.rest import entries, mapping, path_segment
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
 from accel.rules.gcp.labels import gcp_labels
@@ -254,7 +254,7 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]
 
 def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """A pool in ERROR keeps what nodes it has, which are paid."""
-    answer = google.get("container", f"v1/projects/{part(project)}/locations/-/clusters")
+    answer = google.get("container", f"v1/projects/{path_segment(project)}/locations/-/clusters")
     for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
         labels = {str(key): str(value) for key, value in (mapping(cluster.get("resourceLabels")) or {}).items()}
         for pool in [mapping(each) or {} for each in entries(cluster.get("nodePools"))]:
@@ -280,7 +280,7 @@ def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orph
 def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Orphan]:
     """Persistent resources on which no job runs: they are paid all the same. Source:
     https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
-    api, place = f"{region}-aiplatform", f"v1/projects/{part(project)}/locations/{part(region)}"
+    api, place = f"{region}-aiplatform", f"v1/projects/{path_segment(project)}/locations/{path_segment(region)}"
     every = google.pages(api, f"{place}/persistentResources", "persistentResources")
     kept = [each for each in every if _concern(stacks, _labels_of(each))]
     busy = {
@@ -381,7 +381,7 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
         machine=_machine(item) if kind == "instance" else None,
         spot=scheduling.get("provisioningModel") == "SPOT",
         api="compute",
-        path=f"projects/{project}/{place}/{collection}/{part(str(item.get('name')))}",
+        path=f"projects/{project}/{place}/{collection}/{path_segment(str(item.get('name')))}",
         query={},
         job=_job(_pairs(item)),
         used=kind != "disk" or bool(item.get("users")),
@@ -403,7 +403,7 @@ def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
             machine=None,
             spot=False,
             api="compute",
-            path=f"projects/{project}/global/instanceTemplates/{part(str(item.get('name')))}",
+            path=f"projects/{project}/global/instanceTemplates/{path_segment(str(item.get('name')))}",
             query={},
             job=_job(_pairs(properties)),
         )

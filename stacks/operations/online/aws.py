@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.clouds.aws.clients import Clients, Timing
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.contract.network import AwsNetwork
 from accel.diagnostics.findings import Finding, under
 from accel.rules.aws import existing as rules
@@ -155,7 +155,7 @@ def _read_role(reader: Reader, arn: str, service: str, actions: Sequence[str]) -
     if found is None:
         return None
     missing = iam_role.lacking(reader, name, actions) if actions else ()
-    return RoleFacts(True, iam_role.trusts(part(found, "Role"), service), missing or ())
+    return RoleFacts(True, iam_role.trusts(structure(found, "Role"), service), missing or ())
 
 
 EVERY_PORT = range(65536)
@@ -197,7 +197,7 @@ def read_subnets(reader: Reader, wanted: Iterable[str]) -> dict[str, SubnetFacts
 
 def _usable(reader: Reader, endpoints: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Endpoints that answer: available, under the service's own name, and open to HTTPS where they have groups."""
-    ids = sorted({str(group["GroupId"]) for row in endpoints for group in parts(row, "Groups")})
+    ids = sorted({str(group["GroupId"]) for row in endpoints for group in structures(row, "Groups")})
     groups = {}
     if ids:
         rows = reader.pages(
@@ -208,7 +208,7 @@ def _usable(reader: Reader, endpoints: list[dict[str, Any]]) -> list[dict[str, A
     found: list[dict[str, Any]] = []
     for row in endpoints:
         interface = row.get("VpcEndpointType") == "Interface"
-        own = [groups[str(each["GroupId"])] for each in parts(row, "Groups") if str(each["GroupId"]) in groups]
+        own = [groups[str(each["GroupId"])] for each in structures(row, "Groups") if str(each["GroupId"]) in groups]
         closed = bool(own) and not any(HTTPS in opening for openings in own for opening in openings)
         if str(row.get("State")).lower() == "available" and not (interface and (closed or not _private_dns(row))):
             found.append(row)
@@ -233,7 +233,7 @@ def _table_of(tables: list[dict[str, Any]], subnet: Mapping[str, Any]) -> str:
     """The route table of a subnet: its own, else its VPC's main one."""
     main = ""
     for table in tables:
-        for row in parts(table, "Associations"):
+        for row in structures(table, "Associations"):
             if row.get("SubnetId") == subnet["SubnetId"]:
                 return str(table["RouteTableId"])
             if row.get("Main") and table.get("VpcId") == subnet["VpcId"]:
@@ -257,7 +257,7 @@ def read_groups(reader: Reader, wanted: Iterable[str]) -> dict[str, GroupFacts] 
 def _open_ports(group: Mapping[str, Any], direction: str) -> tuple[range, ...]:
     """TCP ports of a group's rules in one direction. A rule for all protocols has no ports."""
     found: list[range] = []
-    for row in parts(group, direction):
+    for row in structures(group, direction):
         if row.get("IpProtocol") == "-1":
             found.append(EVERY_PORT)
         elif row.get("IpProtocol") in ("tcp", "6"):

@@ -11,7 +11,7 @@ from components.aws import draining, stop_hooks
 from components.aws.budget_stop import BudgetStop
 from components.aws.submit_policy import SubmitPolicy
 
-from .program import Place, RegisteredResource, place, registered_resources
+from .program import ArnPrefix, RegisteredResource, place, registered_resources
 
 if TYPE_CHECKING:
     from ...environment.config import Environment
@@ -39,13 +39,13 @@ THROUGH_BATCH = (TASKS, INSTANCES)
 """Whose roles Batch takes and passes on."""
 
 
-def deployer(resources: Sequence[RegisteredResource], at: Place) -> list[Policy]:
+def deployer(resources: Sequence[RegisteredResource], at: ArnPrefix) -> list[Policy]:
     """What an update, a refresh and a destroy need."""
     own = _merged([*_of_types(resources, at, OPERATIONS), *_of_keys(resources), *_of_hooks(resources, at)])
     return pack_policies([*own, *_passed(resources, at), *_linked(resources, at)])
 
 
-def reader(resources: Sequence[RegisteredResource], at: Place) -> list[Policy]:
+def reader(resources: Sequence[RegisteredResource], at: ArnPrefix) -> list[Policy]:
     """What a preview needs, with --refresh too."""
     return pack_policies(_merged(_of_types(resources, at, ("read",))))
 
@@ -79,7 +79,7 @@ def _names(resources: Sequence[RegisteredResource], kind: str) -> list[str]:
 
 
 def _of_types(
-    resources: Sequence[RegisteredResource], at: Place, operations: Collection[Operation]
+    resources: Sequence[RegisteredResource], at: ArnPrefix, operations: Collection[Operation]
 ) -> Iterator[Statement]:
     for kind in sorted({one.type for one in resources if one.type.startswith("aws:")}):
         for one in aws_permissions()[kind]:
@@ -100,7 +100,7 @@ def _of_keys(resources: Sequence[RegisteredResource]) -> Iterator[Statement]:
                 yield _allow(("kms:CreateGrant", "kms:DescribeKey", "kms:RetireGrant"), [key])
 
 
-def _of_hooks(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
+def _of_hooks(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[Statement]:
     if _names(resources, ENVIRONMENT):
         yield _anywhere(draining.LOOKS, at)
         yield _allow(draining.ENDS, [at.arn("arn:{partition}:batch:{region}:{account}:job/*", "")])
@@ -109,7 +109,7 @@ def _of_hooks(resources: Sequence[RegisteredResource], at: Place) -> Iterator[St
         yield _allow(stop_hooks.READS, [at.arn(template, name) for name in _names(resources, TABLE)])
 
 
-def _passed(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
+def _passed(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[Statement]:
     """The roles that services get, by whom each may be assumed."""
     by_service: dict[str, set[str]] = {}
     for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
@@ -120,7 +120,9 @@ def _passed(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Stat
         yield _allow(("iam:PassRole",), sorted(arns), {"iam:PassedToService": names})
 
 
-def _roles(one: RegisteredResource, resources: Sequence[RegisteredResource], at: Place) -> Iterator[tuple[str, str]]:
+def _roles(
+    one: RegisteredResource, resources: Sequence[RegisteredResource], at: ArnPrefix
+) -> Iterator[tuple[str, str]]:
     """Services and the roles that they get by one resource: those that the stack makes, and those that were there."""
 
     def arn(role: str) -> str:
@@ -143,7 +145,7 @@ def _roles(one: RegisteredResource, resources: Sequence[RegisteredResource], at:
             yield INSTANCES, arn(profile)
 
 
-def _linked(resources: Sequence[RegisteredResource], at: Place) -> Iterator[Statement]:
+def _linked(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[Statement]:
     if any(one.type == ENVIRONMENT and not one.inputs.get("serviceRole") for one in resources):
         role = at.arn(ROLE_ARN, f"aws-service-role/{LINKED}/*")
         yield _allow(("iam:CreateServiceLinkedRole",), [role], {"iam:AWSServiceName": [LINKED]})
@@ -154,7 +156,7 @@ def _allow(actions: Collection[str], arns: list[str], condition: dict[str, list[
     return {"Effect": "Allow", "Action": sorted(actions), "Resource": arns, **only}
 
 
-def _anywhere(actions: Collection[str], at: Place) -> Statement:
+def _anywhere(actions: Collection[str], at: ArnPrefix) -> Statement:
     """Of what has no ARN that could be named: in the environment's region."""
     return _allow(actions, ["*"], {"aws:RequestedRegion": [at.region]})
 

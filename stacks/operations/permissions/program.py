@@ -46,7 +46,7 @@ class RegisteredResource:
 
 
 @dataclass(frozen=True)
-class Place:
+class ArnPrefix:
     """What ARNs begin with."""
 
     region: str
@@ -59,10 +59,10 @@ class Place:
         return filled.replace("**", "*")
 
 
-def place(environment: Environment) -> Place:
+def place(environment: Environment) -> ArnPrefix:
     """Of the environment's AWS section; an account that is not named is any."""
     section = environment.aws
-    return Place(section.region if section else "", section.account_id or "*" if section else "*")
+    return ArnPrefix(section.region if section else "", section.account_id or "*" if section else "*")
 
 
 def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:

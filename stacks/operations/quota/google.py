@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.catalog.quotas import Quota, standard_of
 from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of, mappings, number
-from accel.clouds.google.rest import GarbledAnswer, get, mapping, part, session
+from accel.clouds.google.rest import GarbledAnswer, get, mapping, path_segment, session
 from accel.diagnostics.errors import CloudRefused, JobsError
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
 
@@ -59,7 +59,7 @@ class _Project:
     """The answers about one project, each asked for once."""
 
     def __init__(self, project: str, own: Own | None, borne: tuple[type[JobsError], ...]) -> None:
-        self._project, self._name, self._own = project, part(project), own
+        self._project, self._name, self._own = project, path_segment(project), own
         self._borne = (CloudRefused, GarbledAnswer, *borne)
         self._http = session()
         self._kept: dict[str, Any] = {}
@@ -116,7 +116,7 @@ class _Project:
 
     def _found(self, quota: Quota, location: str) -> _Found:
         if quota.service == "compute" and quota.scope != "zone":
-            place = f"regions/{part(location)}" if quota.scope == "region" else ""
+            place = f"regions/{path_segment(location)}" if quota.scope == "region" else ""
             answer = self._ask("compute", f"projects/{self._name}/{place}".rstrip("/"))
             if isinstance(answer, str):
                 return _Found(why=answer)

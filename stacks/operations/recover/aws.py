@@ -10,10 +10,10 @@ from typing import Any
 
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import NoCredentials
 
-from .lookup import GONE, Candidate, NotSought, matching, moment, proof
+from .lookup import GONE, Candidate, NotSought, matching, parse_cloud_time, proof
 from .pending import Json, Pending, resources, setting
 
 _NOT_THERE = re.compile(r"NotFound|NoSuch|\.Unknown$")
@@ -82,7 +82,9 @@ class Aws:
             id = str(item.get("id") or row.id.format_map({**values, **item}))
             why, strange = proof(operation, row.part, row.over, row.within, wanted, seen)
             rest = tuple(dict.fromkeys(call.partition(".")[2] for calls in row.rest for call in calls))
-            found.append(Candidate(id, state, why, moment(item.get("made")), row.part, row.over, strange, rest))
+            found.append(
+                Candidate(id, state, why, parse_cloud_time(item.get("made")), row.part, row.over, strange, rest)
+            )
         return found
 
     def names(self, operation: Pending) -> Sequence[str]:
@@ -128,7 +130,7 @@ class Aws:
                 return getattr(client, operation)(**parameters)
             except ClientError as error:
                 answer: Any = error.response
-                told = part(answer, "Error")
+                told = structure(answer, "Error")
                 if _NOT_THERE.search(str(told.get("Code"))):
                     return None
                 raise
@@ -189,5 +191,6 @@ def _pairs(tags: Any) -> dict[str, str]:
     if not isinstance(tags, list):
         return dict(tags or {})
     return {
-        str(tag.get("Key", tag.get("key"))): str(tag.get("Value", tag.get("value"))) for tag in parts({"": tags}, "")
+        str(tag.get("Key", tag.get("key"))): str(tag.get("Value", tag.get("value")))
+        for tag in structures({"": tags}, "")
     }

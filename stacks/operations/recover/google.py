@@ -10,11 +10,11 @@ from string import Template
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import auth_headers, entries, mapping, part
+from accel.clouds.google.rest import auth_headers, entries, mapping, path_segment
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
 
-from .lookup import GONE, Candidate, MadeAgain, NotSought, moment, proof
+from .lookup import GONE, Candidate, MadeAgain, NotSought, parse_cloud_time, proof
 from .pending import Json, Pending, setting
 
 
@@ -81,7 +81,9 @@ class GoogleCloud:
             return []
         seen: Json | None = (answer.get(row.labels) or {}) if row.labels else None
         why, _ = proof(operation, row.part, row.over, row.within, _labels(inputs, settings, row.labels), seen)
-        made = moment(answer.get("creationTimestamp") or answer.get("createTime") or answer.get("timeCreated"))
+        made = parse_cloud_time(
+            answer.get("creationTimestamp") or answer.get("createTime") or answer.get("timeCreated")
+        )
         id = _path(row.id or row.path, inputs)
         return [Candidate(id, state, why, None if row.found else made, row.part, row.over)]
 
@@ -112,7 +114,7 @@ class GoogleCloud:
 def _path(template: str, inputs: Mapping[str, Any], quoted: bool = False) -> str:
     def value(found: re.Match[str]) -> str:
         text = _value(inputs, found[1])
-        return part(text) if quoted and found[1] != "cluster" else text
+        return path_segment(text) if quoted and found[1] != "cluster" else text
 
     return re.sub(r"\{(\w+)\}", value, template)
 
@@ -157,7 +159,7 @@ class Kubernetes:
         id = f"{namespace or 'default'}/{name}" if served.get("namespaced") else name
         state = "deleting" if found.get("deletionTimestamp") else ""
         why = "its name was made up for it" if operation.made_up else ""
-        return [Candidate(id, state, why, moment(found.get("creationTimestamp")))]
+        return [Candidate(id, state, why, parse_cloud_time(found.get("creationTimestamp")))]
 
     def _api(self, operation: Pending) -> Api:
         given = self.provider(operation).get("kubeconfig")

@@ -91,7 +91,7 @@ def proof(
     return "", not operation.naming
 
 
-def moment(value: object) -> datetime | None:
+def parse_cloud_time(value: object) -> datetime | None:
     """A time as clouds tell it: RFC 3339, botocore's datetime, or milliseconds."""
     if isinstance(value, datetime):
         return value.astimezone(UTC)

@@ -16,7 +16,7 @@ from typing import Any
 
 from accel.catalog.accelerators import accelerators
 from accel.catalog.tables import Row
-from accel.clouds.google.rest import SIGN_IN, get, part, session
+from accel.clouds.google.rest import SIGN_IN, get, path_segment, session
 from accel.diagnostics.errors import CloudSilent, JobsError, NoCredentials
 
 from ..quota.planned_machines import PROJECT
@@ -206,7 +206,7 @@ def types(regions: Sequence[str], known: Collection[str]) -> Types:
         return Types(kept=[f"machine types of Google Cloud: {PROJECT} names no project to ask with"])
     found, doubted = Types(TYPES), dict[str, None]()
     try:
-        http, path, token = session(), f"projects/{part(project)}/aggregated/machineTypes", ""
+        http, path, token = session(), f"projects/{path_segment(project)}/aggregated/machineTypes", ""
         while True:
             page = get(http, "compute", path, {"maxResults": "500", **({"pageToken": token} if token else {})})
             with understood(path, "Google"):

@@ -8,7 +8,7 @@ from typing import Any
 from accel.clouds.aws.batch_jobs import describe, pages
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchTarget
 from jobs.backends.aws_batch import status as batch_status
 from jobs.backends.base import JobRef, Phase
@@ -90,12 +90,12 @@ def _live(
 def _tasks(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """ECS's: one, or, of a job of several containers, those of ecsProperties. Source:
     https://docs.aws.amazon.com/batch/latest/APIReference/API_EcsTaskDetails.html"""
-    return parts(part(job, "ecsProperties"), "taskProperties") or [part(job, "container")]
+    return structures(structure(job, "ecsProperties"), "taskProperties") or [structure(job, "container")]
 
 
 def _gpus(job: Mapping[str, Any]) -> int:
-    containers = [each for task in _tasks(job) for each in parts(task, "containers") or [task]]
-    wanted = [each for container in containers for each in parts(container, "resourceRequirements")]
+    containers = [each for task in _tasks(job) for each in structures(task, "containers") or [task]]
+    wanted = [each for container in containers for each in structures(container, "resourceRequirements")]
     return sum(int(each["value"]) for each in wanted if each["type"] == "GPU")
 
 

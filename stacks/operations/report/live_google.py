@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
@@ -39,17 +39,17 @@ def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
     api = Clusters(scope, target).api
     pods: dict[str, list[dict[str, Any]]] = {}
     for pod in api.items(scope.core("pods"), labelSelector=f"{marks.OWNER}={marks.JOBS}", fieldSelector=NOT_ENDED):
-        pods.setdefault(str(part(pod, "metadata", "labels").get(marks.OBJECT)), []).append(pod)
+        pods.setdefault(str(object_at(pod, "metadata", "labels").get(marks.OBJECT)), []).append(pod)
     pools = _pools(api) if pods else {}
     jobsets = _jobsets(api, scope) if target.jobset else set[str]()
     cluster = f"{target.project}/{target.location}/{target.cluster}"
     for status in GkeBackend(name, target).list(limit=LIMIT, ended=False):
-        own = [pod for pod in pods.get(status.ref.id, []) if part(pod, "spec").get("nodeName")]
+        own = [pod for pod in pods.get(status.ref.id, []) if object_at(pod, "spec").get("nodeName")]
         places = {f"gke:{cluster}", f"namespace:{target.namespace}"}
         places |= {f"localqueue:{target.namespace}/{target.queue}"} if target.queue else set[str]()
-        places |= {f"pool:{cluster}/{pools.get(str(part(pod, 'spec')['nodeName']), '')}" for pod in own}
+        places |= {f"pool:{cluster}/{pools.get(str(object_at(pod, 'spec')['nodeName']), '')}" for pod in own}
         places |= {f"definition:{JOBSETS}"} if status.ref.id in jobsets else set[str]()
-        counted = [(_count(pod), lookup.at(part(pod, "status").get("startTime"))) for pod in own]
+        counted = [(_count(pod), lookup.at(object_at(pod, "status").get("startTime"))) for pod in own]
         spans = [hours(sum(counts), since, now) for counts, since in counted]
         yield Live(
             ref=str(status.ref),
@@ -65,20 +65,23 @@ def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
 
 def _pools(api: Any) -> dict[str, str]:
     """Node pools by the names of nodes."""
-    labels = {part(node, "metadata")["name"]: part(node, "metadata", "labels") for node in api.items("/api/v1/nodes")}
+    labels = {
+        object_at(node, "metadata")["name"]: object_at(node, "metadata", "labels")
+        for node in api.items("/api/v1/nodes")
+    }
     return {name: str(each.get(machines.NODEPOOL, "")) for name, each in labels.items()}
 
 
 def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
     try:
-        return {part(each, "metadata")["name"] for each in api.items(scope.jobsets)}
+        return {object_at(each, "metadata")["name"] for each in api.items(scope.jobsets)}
     except NotFound:  # no such kind
         return set()
 
 
 def _count(pod: dict[str, Any]) -> tuple[int, int]:
     """GPUs and TPU chips that the pod's own container asked for."""
-    asked = part(lookup.main(parts(part(pod, "spec"), "containers")), "resources", "limits")
+    asked = object_at(lookup.main(objects_at(object_at(pod, "spec"), "containers")), "resources", "limits")
     return int(asked.get(machines.GPUS) or 0), int(asked.get(machines.CHIPS) or 0)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.clouds.aws.errors import Throttled, asking
-from accel.clouds.aws.responses import part
+from accel.clouds.aws.responses import structure
 from accel.clouds.backoff import now, pause
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound, WaitedTooLong
 from components.aws.draining import MOVING, running_on
@@ -51,7 +51,7 @@ def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
     own = environment["computeEnvironmentName"]
     if name in (own, environment["computeEnvironmentArn"]):
         return True
-    made_for: str | None = part(environment, "tags").get("accel:stack")
+    made_for: str | None = structure(environment, "tags").get("accel:stack")
     stack_name = Path(stack).name.removeprefix("Pulumi.").removesuffix(".yaml") if stack else made_for
     return made_for is not None and made_for == stack_name and own.rpartition("-")[0] == name
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused
 
 Kind = Literal["service role", "Spot Fleet role", "instance profile"]
@@ -59,7 +59,7 @@ class EnvironmentRole:
 
 def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[EnvironmentRole]:
     """The roles of an environment as DescribeComputeEnvironments shows it."""
-    resources = part(environment, "computeResources")
+    resources = structure(environment, "computeResources")
     given: dict[Kind, str | None] = {
         "service role": environment.get("serviceRole"),
         "Spot Fleet role": resources.get("spotIamFleetRole"),
@@ -159,7 +159,7 @@ def _profile(iam: Any, name: str) -> dict[str, Any] | None:
 
 
 def _whose(found: Mapping[str, Any]) -> tuple[State, str]:
-    keys = {tag["Key"] for tag in parts(found, "Tags")}
+    keys = {tag["Key"] for tag in structures(found, "Tags")}
     return ("made by unwedge" if TAG in keys else "there"), ""
 
 
@@ -171,7 +171,7 @@ def _unless(codes: Sequence[str], call: Callable[[], Any]) -> Any:
         return call()
     except ClientError as error:
         answer: Any = error.response
-        if part(answer, "Error").get("Code") not in codes:
+        if structure(answer, "Error").get("Code") not in codes:
             raise
         return None
 

@@ -6,7 +6,7 @@ import pytest
 
 from accel.catalog.prices import price
 from accel.rules import Finding
-from accel.rules.aws.fit import Place, Size, fit, in_queues, placement, startable, unserved_queue
+from accel.rules.aws.fit import QueueEnvironment, Size, fit, in_queues, placement, startable, unserved_queue
 
 TRAIN = Size(8, 30_000, 1)
 
@@ -40,11 +40,15 @@ def said(found: Sequence[Finding]) -> list[tuple[str, str]]:
     ],
 )
 def test_one_queue(size: Size, places: list[tuple[str, list[str], int]], expected: list[tuple[str, str]]) -> None:
-    assert said(placement(size, [Place(*place) for place in places])) == expected
+    assert said(placement(size, [QueueEnvironment(*place) for place in places])) == expected
 
 
 def test_the_fix_names_the_environment_that_lacks_least() -> None:
-    places = [Place("a", ["g5.16xlarge"], 16), Place("b", ["g5.4xlarge"], 12), Place("c", ["g5.xlarge"], 64)]
+    places = [
+        QueueEnvironment("a", ["g5.16xlarge"], 16),
+        QueueEnvironment("b", ["g5.4xlarge"], 12),
+        QueueEnvironment("c", ["g5.xlarge"], 64),
+    ]
     (finding,) = placement(Size(8, 60_000, 1), places)
     assert finding.message == (
         "8 vCPUs, 60000 MiB and 1 GPUs need an instance that no environment has room for "
@@ -56,16 +60,16 @@ def test_the_fix_names_the_environment_that_lacks_least() -> None:
 def test_with_room_it_says_what_types_alone_say() -> None:
     for size in (TRAIN, Size(8, 32_768, 1), Size(32, 131_072, 4), Size(1, 4, 0)):
         for types in (["g5"], ["g6", "p4d"], ["g5.2xlarge"]):
-            assert said(placement(size, [Place("a", types, 10_000)])) == said(fit(*size, types))
+            assert said(placement(size, [QueueEnvironment("a", types, 10_000)])) == said(fit(*size, types))
 
 
 def test_types_that_the_room_holds() -> None:
-    places = [Place("a", ["p4d", "p5.48xlarge"], 100), Place("b", ["g5"], 8)]
+    places = [QueueEnvironment("a", ["p4d", "p5.48xlarge"], 100), QueueEnvironment("b", ["g5"], 8)]
     assert [machine.name for machine in startable(places)] == ["p4d.24xlarge", "g5.xlarge", "g5.2xlarge"]
 
 
 def test_a_definition_goes_by_the_queue_that_suits_it_best() -> None:
-    small, large = [Place("a", ["g5.xlarge"], 64)], [Place("b", ["p4d"], 96)]
+    small, large = [QueueEnvironment("a", ["g5.xlarge"], 64)], [QueueEnvironment("b", ["p4d"], 96)]
     assert in_queues(Size(4, 14_000, 1), {"small": small, "large": large}) == []
     assert said(in_queues(Size(64, 60_000, 8), {"small": small, "large": large})) == []
     assert said(in_queues(Size(64, 60_000, 8), {"small": small})) == [("aws.fit.too-many-gpus", "gpus")]
@@ -74,9 +78,9 @@ def test_a_definition_goes_by_the_queue_that_suits_it_best() -> None:
 
 def test_a_queue_that_serves_one_definition_is_enough() -> None:
     sizes = {"train": TRAIN, "big": Size(64, 60_000, 8)}
-    assert unserved_queue(sizes, [Place("a", ["g5"], 8)]) == []
-    assert unserved_queue({}, [Place("a", ["g5"], 8)]) == []
-    (finding,) = unserved_queue(sizes, [Place("a", ["g5.xlarge"], 8)])
+    assert unserved_queue(sizes, [QueueEnvironment("a", ["g5"], 8)]) == []
+    assert unserved_queue({}, [QueueEnvironment("a", ["g5"], 8)]) == []
+    (finding,) = unserved_queue(sizes, [QueueEnvironment("a", ["g5.xlarge"], 8)])
     assert finding.severity == "warn"
 
 
@@ -89,14 +93,14 @@ def test_a_queue_that_serves_one_definition_is_enough() -> None:
     ],
 )
 def test_what_a_job_of_full_memory_runs_on_is_named_by_price(types: list[str], region: str | None, said: str) -> None:
-    (warned,) = placement(Size(8, 32_768, 1), [Place("a", types, 64, region)])
+    (warned,) = placement(Size(8, 32_768, 1), [QueueEnvironment("a", types, 64, region)])
     assert warned.rule == "aws.fit.head-room" and said in warned.text
 
 
 def test_types_that_would_hold_a_job_are_named_by_price() -> None:
-    (refused,) = placement(Size(4, 130_000, 1), [Place("a", ["g5.xlarge"], 64, "us-east-1")])
+    (refused,) = placement(Size(4, 130_000, 1), [QueueEnvironment("a", ["g5.xlarge"], 64, "us-east-1")])
     named = refused.fix.partition(" such as ")[2].partition(" (by price in us-east-1)")[0].split(", ")
     usd = [price("aws", "us-east-1", name).on_demand or 0 for name in named]
     assert len(named) == 3 and usd[0] > 0 and usd == sorted(usd) and "p5.4xlarge" not in named
-    (unsaid,) = placement(Size(4, 130_000, 1), [Place("a", ["g5.xlarge"], 64)])
+    (unsaid,) = placement(Size(4, 130_000, 1), [QueueEnvironment("a", ["g5.xlarge"], 64)])
     assert "(by price" not in unsaid.fix

@@ -12,7 +12,7 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
 from jobs.backends import google_logging as module
 from jobs.backends.base import LogLine
-from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, list_entries, log_lines, moment
+from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, list_entries, log_lines, parse_time
 from sandbox.google.log_filter import nanoseconds, parse_filter
 from sandbox.google.world import Logs
 from tests.support.soak import SOAK
@@ -66,7 +66,7 @@ def tail(google: Google) -> Tail:
 
 
 def line(each: Entry) -> LogLine | None:
-    at = moment(each["timestamp"])
+    at = parse_time(each["timestamp"])
     assert at is not None
     return None if each["textPayload"].startswith("-") else LogLine(at, each["textPayload"])
 
@@ -224,7 +224,7 @@ def test_random_lateness_and_faults(clock: Callable[[], float], seed: int) -> No
     ],
 )
 def test_times(text: str | None, seconds: float | None) -> None:
-    found = moment(text)
+    found = parse_time(text)
     assert found == (None if seconds is None else START + timedelta(seconds=seconds))
 
 

@@ -149,7 +149,7 @@ def test_cloud_storage_has_it_once(fake: Fake, archive: Archive, monkeypatch: py
     fake.call("POST", "storage.googleapis.com/storage/v1/b", {"name": "code"}, project="accel-sandbox")
     kept = shipping.CloudStorage("code")
     assert kept.put(archive) is True
-    about = f"storage.googleapis.com/storage/v1/b/code/o/{rest.part(archive.name)}"
+    about = f"storage.googleapis.com/storage/v1/b/code/o/{rest.path_segment(archive.name)}"
     first = fake.call("GET", about)
     assert kept.put(archive) is False
     assert fake.call("GET", about)["generation"] == first["generation"]

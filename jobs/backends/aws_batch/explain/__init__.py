@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.clouds.aws.batch_jobs import describe
 from accel.clouds.aws.clients import Clients
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
 from ...base import Explanation, JobRef
@@ -70,7 +70,7 @@ def _well(facts: AwsFacts) -> Explanation:
 def _representative(reader: Reader, job: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the job itself, or the task of an array or the main node that stands for it; and which one that is."""
     counts = task_counts(job)
-    size = part(job, "arrayProperties").get("size")
+    size = structure(job, "arrayProperties").get("size")
     if size and counts and job["status"] in ("PENDING", "FAILED"):
         failed = job["status"] == "FAILED"
         status = "FAILED" if failed else next((each for each in STANDS_FOR if counts.get(each)), "")
@@ -84,8 +84,8 @@ def _representative(reader: Reader, job: Mapping[str, Any]) -> tuple[Mapping[str
             if task:
                 place = f"{counts[status]} of {size} tasks are {status}; this is task {_index(task['jobId'])}"
                 return task, (place,)
-    main = part(job, "nodeProperties").get("mainNode")
-    if main is not None and job["status"] == "FAILED" and not parts(job, "attempts"):
+    main = structure(job, "nodeProperties").get("mainNode")
+    if main is not None and job["status"] == "FAILED" and not structures(job, "attempts"):
         node = _one(reader, f"{job['jobId']}#{main}")
         if node:
             return node, (f"of its nodes this is the main one, {main}",)
@@ -98,7 +98,7 @@ def _index(job_id: str) -> int:
 
 def _one(reader: Reader, job_id: str) -> Mapping[str, Any] | None:
     answer = reader.ask("batch:DescribeJobs", lambda batch: batch.describe_jobs(jobs=[job_id]))
-    rows = parts(answer or {}, "jobs")
+    rows = structures(answer or {}, "jobs")
     return rows[0] if rows else None
 
 
@@ -236,7 +236,7 @@ def _dependency_failed(facts: AwsFacts) -> Explanation | None:
 
 def _refused(facts: AwsFacts) -> Explanation | None:
     """No attempt was made."""
-    if facts.attempts or not facts.reason or part(facts.job, "arrayProperties").get("size"):
+    if facts.attempts or not facts.reason or structure(facts.job, "arrayProperties").get("size"):
         return None
     if _SECRETS.search(facts.reason):
         return _secret(facts, facts.reason)
@@ -248,7 +248,7 @@ def _timeout(facts: AwsFacts) -> Explanation | None:
     """An attempt took too long."""
     if TIMED_OUT not in facts.reason and (facts.last is None or TIMED_OUT not in facts.last.status_reason):
         return None
-    limit = part(facts.job, "timeout").get("attemptDurationSeconds")
+    limit = structure(facts.job, "timeout").get("attemptDurationSeconds")
     evidence = (f"timeout_s is {limit}" if limit else TIMED_OUT, *outcome.last(facts.lines()))
     return facts.explanation("timeout", "an attempt ran longer than its timeout", evidence)
 
@@ -322,7 +322,7 @@ def _program(facts: AwsFacts) -> Explanation | None:
     if last is None or last.exit_code is None:
         return None
     size = facts.size
-    shm = part(facts.container, "linuxParameters").get("sharedMemorySize")
+    shm = structure(facts.container, "linuxParameters").get("sharedMemorySize")
     ended = outcome.FailedAttempt(last.exit_code, facts.lines(), size.gpus, size.memory_mib, shm)
     return outcome.program_failure(facts, ended)
 

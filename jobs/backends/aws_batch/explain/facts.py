@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, ClassVar, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.rules.aws.fit import Size
 
 from ...base import Explanation
@@ -252,13 +252,13 @@ class AwsFacts(engine.Facts):
     @property
     def container(self) -> Document:
         """Of a multi-node job the first range's."""
-        nodes = parts(part(self.job, "nodeProperties"), "nodeRangeProperties")
-        return part(self.job, "container") or (part(nodes[0], "container") if nodes else {})
+        nodes = structures(structure(self.job, "nodeProperties"), "nodeRangeProperties")
+        return structure(self.job, "container") or (structure(nodes[0], "container") if nodes else {})
 
     @cached_property
     def size(self) -> Size:
         """What the job asks for."""
-        asked = {row["type"]: row["value"] for row in parts(self.container, "resourceRequirements")}
+        asked = {row["type"]: row["value"] for row in structures(self.container, "resourceRequirements")}
         vcpus, memory = (
             asked.get("VCPU", self.container.get("vcpus")),
             asked.get("MEMORY", self.container.get("memory")),
@@ -268,7 +268,7 @@ class AwsFacts(engine.Facts):
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
         """Those that are over."""
-        return tuple(_attempt(each) for each in parts(self.job, "attempts"))
+        return tuple(_attempt(each) for each in structures(self.job, "attempts"))
 
     @property
     def last(self) -> Attempt | None:
@@ -305,7 +305,7 @@ class AwsFacts(engine.Facts):
 
 
 def _attempt(attempt: Document) -> Attempt:
-    container = part(attempt, "container")
+    container = structure(attempt, "container")
     stopped = attempt.get("stoppedAt")
     # arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>
     cluster = str(container.get("containerInstanceArn") or "").split("/")[1:2]

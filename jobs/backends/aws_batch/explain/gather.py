@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchEnvironment
 from accel.rules.aws.fit import Size
 
@@ -65,14 +65,14 @@ class Gather:
     def _read_queue(self) -> Document | None:
         name = self._job["jobQueue"]
         found = self._reader.ask("batch:DescribeJobQueues", lambda batch: batch.describe_job_queues(jobQueues=[name]))
-        rows = parts(found or {}, "jobQueues")
+        rows = structures(found or {}, "jobQueues")
         return rows[0] if rows else None
 
     def _queue(self) -> Queue | None:
         row = self._queue_detail()
         if row is None:
             return None
-        limits = {each["reason"]: int(each["maxTimeSeconds"]) for each in parts(row, "jobStateTimeLimitActions")}
+        limits = {each["reason"]: int(each["maxTimeSeconds"]) for each in structures(row, "jobStateTimeLimitActions")}
         shares = self._policy(str(row.get("schedulingPolicyArn") or ""))
         reason = str(row.get("statusReason") or "")
         return Queue(row["jobQueueName"], row["state"], str(row.get("status") or ""), reason, shares, limits)
@@ -83,14 +83,14 @@ class Gather:
         found = self._reader.ask(
             "batch:DescribeSchedulingPolicies", lambda batch: batch.describe_scheduling_policies(arns=[arn])
         )
-        rows = parts(found or {}, "schedulingPolicies")
-        return part(rows[0], "fairsharePolicy") if rows else {}
+        rows = structures(found or {}, "schedulingPolicies")
+        return structure(rows[0], "fairsharePolicy") if rows else {}
 
     def _environments(self, facts: AwsFacts) -> tuple[Environment, ...] | None:
         row = self._queue_detail()
         if row is None:
             return None
-        order = sorted(parts(row, "computeEnvironmentOrder"), key=lambda each: each["order"])
+        order = sorted(structures(row, "computeEnvironmentOrder"), key=lambda each: each["order"])
         arns = [each["computeEnvironment"] for each in order]
         found = self._reader.ask(
             "batch:DescribeComputeEnvironments",
@@ -98,7 +98,7 @@ class Gather:
         )
         if found is None:
             return None
-        rows = {each["computeEnvironmentArn"]: each for each in parts(found, "computeEnvironments")}
+        rows = {each["computeEnvironmentArn"]: each for each in structures(found, "computeEnvironments")}
         return tuple(environment(self._reader, rows[arn], facts.size) for arn in arns if arn in rows)
 
     def _read_snapshot(self) -> Document | None:
@@ -109,7 +109,9 @@ class Gather:
         snapshot = self._snapshot()
         if snapshot is None:
             return None
-        ids = [str(each["jobArn"]).rpartition("/")[2] for each in parts(part(snapshot, "frontOfQueue"), "jobs")]
+        ids = [
+            str(each["jobArn"]).rpartition("/")[2] for each in structures(structure(snapshot, "frontOfQueue"), "jobs")
+        ]
         known = self._described(ids)
         if known is None:
             return None
@@ -125,7 +127,7 @@ class Gather:
 
     def _active_shares(self) -> int | None:
         """As the snapshot counts them, else those of the jobs that have not ended: a share with such jobs is active."""
-        usage = part(part(self._snapshot() or {}, "queueUtilization"), "fairshareUtilization")
+        usage = structure(structure(self._snapshot() or {}, "queueUtilization"), "fairshareUtilization")
         if usage.get("activeShareCount"):
             return int(usage["activeShareCount"])
         shares: set[str] = set()
@@ -139,11 +141,11 @@ class Gather:
         return len(shares) or None
 
     def _depends_on(self) -> tuple[Other, ...] | None:
-        ids = [str(row["jobId"]) for row in parts(self._job, "dependsOn") if row.get("jobId")]
-        index = part(self._job, "arrayProperties").get("index")
-        pairs = {str(row["jobId"]) for row in parts(self._job, "dependsOn") if row.get("type") == "N_TO_N"}
+        ids = [str(row["jobId"]) for row in structures(self._job, "dependsOn") if row.get("jobId")]
+        index = structure(self._job, "arrayProperties").get("index")
+        pairs = {str(row["jobId"]) for row in structures(self._job, "dependsOn") if row.get("type") == "N_TO_N"}
         ids = [f"{one}:{index}" if one in pairs and index is not None else one for one in ids]
-        if index and any(row.get("type") == "SEQUENTIAL" for row in parts(self._job, "dependsOn")):
+        if index and any(row.get("type") == "SEQUENTIAL" for row in structures(self._job, "dependsOn")):
             ids.append(f"{str(self._job['jobId']).rpartition(':')[0]}:{index - 1}")
         known = self._described(ids)
         if known is None:
@@ -159,16 +161,18 @@ class Gather:
             return {}
         asked = ids[:ASKED_AT_ONCE]
         found = self._reader.ask("batch:DescribeJobs", lambda batch: batch.describe_jobs(jobs=asked))
-        return None if found is None else {str(row["jobId"]): row for row in parts(found, "jobs")}
+        return None if found is None else {str(row["jobId"]): row for row in structures(found, "jobs")}
 
     def _lines(self) -> tuple[str, ...] | None:
         """The end of the last attempt's log; none where it has no stream."""
-        attempts = parts(self._job, "attempts")
-        container = part(self._job, "container")
-        stream = part(attempts[-1], "container").get("logStreamName") if attempts else container.get("logStreamName")
+        attempts = structures(self._job, "attempts")
+        container = structure(self._job, "container")
+        stream = (
+            structure(attempts[-1], "container").get("logStreamName") if attempts else container.get("logStreamName")
+        )
         if not stream:
             return ()
-        options = part(part(container, "logConfiguration"), "options")
+        options = structure(structure(container, "logConfiguration"), "options")
         group = options.get("awslogs-group") or BATCH_GROUP
 
         def read(logs: Any) -> tuple[str, ...]:
@@ -181,20 +185,20 @@ class Gather:
             return ()
 
     def _pull_began(self) -> float | None:
-        task = str(part(self._job, "container").get("taskArn") or "")
+        task = str(structure(self._job, "container").get("taskArn") or "")
         if task.count("/") != 2:
             return None
         found = self._reader.ask(
             "ecs:DescribeTasks", lambda ecs: ecs.describe_tasks(cluster=task.split("/")[1], tasks=[task])
         )
-        rows = parts(found or {}, "tasks")
+        rows = structures(found or {}, "tasks")
         if not rows or rows[0].get("pullStoppedAt") or not rows[0].get("pullStartedAt"):
             return None
         return float(rows[0]["pullStartedAt"].timestamp())
 
     def _image_exists(self) -> bool | None:
         """Whether ECR has the image; None for one of another registry or region."""
-        found = ECR.fullmatch(str(part(self._job, "container").get("image") or ""))
+        found = ECR.fullmatch(str(structure(self._job, "container").get("image") or ""))
         if not found or found[2] != self._reader.region:
             return None
         wanted = {"imageDigest": found[5]} if found[5] else {"imageTag": found[4] or "latest"}
@@ -217,10 +221,10 @@ ACTIVITIES = 20
 
 def environment(reader: Reader, row: Document, size: Size) -> Environment:
     """An environment of DescribeComputeEnvironments; what else there is to know of it is read when asked for."""
-    resources = part(row, "computeResources")
+    resources = structure(row, "computeResources")
     images = tuple(
         (str(each.get("imageType") or ""), str(resources.get("imageId") or each.get("imageIdOverride") or ""))
-        for each in parts(resources, "ec2Configuration")
+        for each in structures(resources, "ec2Configuration")
     )
     name, cluster = str(row["computeEnvironmentName"]), str(row.get("ecsClusterArn") or "").rpartition("/")[2]
     return Environment(
@@ -238,7 +242,7 @@ def environment(reader: Reader, row: Document, size: Size) -> Environment:
         instances=cache(partial(_instances, reader, name, cluster)),
         role=cache(partial(role, reader, str(resources.get("instanceRole") or ""))),
         network=cache(partial(network, reader, resources)),
-        own_image=cache(partial(_own_image, reader, part(resources, "launchTemplate"))),
+        own_image=cache(partial(_own_image, reader, structure(resources, "launchTemplate"))),
         over_quota=cache(partial(_over_quota, reader, row, resources, size)),
     )
 
@@ -254,7 +258,7 @@ def _activities(reader: Reader, name: str) -> tuple[Activity, ...] | None:
         "autoscaling:DescribeScalingActivities",
         lambda client: client.describe_scaling_activities(AutoScalingGroupName=group, MaxRecords=ACTIVITIES),
     )
-    return None if rows is None else tuple(_activity(each) for each in parts(rows, "Activities"))
+    return None if rows is None else tuple(_activity(each) for each in structures(rows, "Activities"))
 
 
 def _activity(row: Document) -> Activity:
@@ -270,7 +274,7 @@ def _instances(reader: Reader, name: str, cluster: str) -> tuple[Instance, ...] 
     found = reader.pages("ec2:DescribeInstances", "describe_instances", "Reservations", Filters=filters)
     if found is None:
         return None
-    rows = [row for reservation in found for row in parts(reservation, "Instances")]
+    rows = [row for reservation in found for row in structures(reservation, "Instances")]
     members = _members(reader, cluster) if rows else {}
     return tuple(
         Instance(
@@ -307,9 +311,9 @@ def _members(reader: Reader, cluster: str) -> dict[str, tuple[bool, int]] | None
         )
         if found is None:
             return None
-        for row in parts(found, "containerInstances"):
+        for row in structures(found, "containerInstances"):
             memory = [
-                each.get("integerValue") for each in parts(row, "registeredResources") if each["name"] == "MEMORY"
+                each.get("integerValue") for each in structures(row, "registeredResources") if each["name"] == "MEMORY"
             ]
             members[row["ec2InstanceId"]] = (bool(row.get("agentConnected")), int(memory[0] or 0) if memory else 0)
     return members
@@ -319,7 +323,7 @@ def _own_image(reader: Reader, template: Document) -> str | None:
     """The launch template's image, "" for none. https://docs.aws.amazon.com/batch/latest/userguide/ami-selection-order.html"""
     if not template:
         return ""
-    if parts(template, "overrides"):
+    if structures(template, "overrides"):
         return None  # one of them may have an image for some types
     named = {
         key: value
@@ -334,8 +338,8 @@ def _own_image(reader: Reader, template: Document) -> str | None:
         "ec2:DescribeLaunchTemplateVersions",
         lambda ec2: ec2.describe_launch_template_versions(Versions=[version], **named),
     )
-    rows = parts(found or {}, "LaunchTemplateVersions")
-    return str(part(rows[0], "LaunchTemplateData").get("ImageId") or "") if rows else None
+    rows = structures(found or {}, "LaunchTemplateVersions")
+    return str(structure(rows[0], "LaunchTemplateData").get("ImageId") or "") if rows else None
 
 
 def _over_quota(reader: Reader, row: Document, resources: Document, size: Size) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from accel.clouds.aws.responses import parts
+from accel.clouds.aws.responses import structures
 
 from .facts import Network
 from .reader import Reader
@@ -17,7 +17,7 @@ def network(reader: Reader, resources: Document) -> Network | None:
     found = reader.ask("ec2:DescribeSubnets", lambda ec2: ec2.describe_subnets(SubnetIds=subnets))
     if found is None:
         return None
-    vpcs = {str(row["SubnetId"]): str(row["VpcId"]) for row in parts(found, "Subnets")}
+    vpcs = {str(row["SubnetId"]): str(row["VpcId"]) for row in structures(found, "Subnets")}
     within = [{"Name": "vpc-id", "Values": sorted(set(vpcs.values()))}]
     tables = reader.pages("ec2:DescribeRouteTables", "describe_route_tables", "RouteTables", Filters=within)
     endpoints = reader.pages("ec2:DescribeVpcEndpoints", "describe_vpc_endpoints", "VpcEndpoints", Filters=within)
@@ -38,13 +38,13 @@ def network(reader: Reader, resources: Document) -> Network | None:
 
 def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
     """The target of a subnet's default route, "" where it has none that works."""
-    own = [each for each in tables if any(row.get("SubnetId") == subnet for row in parts(each, "Associations"))]
+    own = [each for each in tables if any(row.get("SubnetId") == subnet for row in structures(each, "Associations"))]
     main = [
         each
         for each in tables
-        if each.get("VpcId") == vpc and any(row.get("Main") for row in parts(each, "Associations"))
+        if each.get("VpcId") == vpc and any(row.get("Main") for row in structures(each, "Associations"))
     ]
-    for route in parts((own or main or [{}])[0], "Routes"):
+    for route in structures((own or main or [{}])[0], "Routes"):
         everywhere = (route.get("DestinationCidrBlock"), route.get("DestinationIpv6CidrBlock"))
         if route.get("State") != "blackhole" and ("0.0.0.0/0" in everywhere or "::/0" in everywhere):
             # A NAT gateway, an internet gateway, a transit gateway, an instance, a peering, ...
@@ -57,4 +57,4 @@ def _egress_allowed(reader: Reader, groups: list[str]) -> bool:
     if not groups:
         return True
     found = reader.ask("ec2:DescribeSecurityGroups", lambda ec2: ec2.describe_security_groups(GroupIds=groups))
-    return found is None or any(parts(each, "IpPermissionsEgress") for each in parts(found, "SecurityGroups"))
+    return found is None or any(structures(each, "IpPermissionsEgress") for each in structures(found, "SecurityGroups"))

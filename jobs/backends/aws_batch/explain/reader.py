@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Reader:
 
         def read(client: Client) -> list[dict[str, Any]]:
             every = client.get_paginator(operation).paginate(**arguments)
-            return [row for page in every for row in parts(page, key)]
+            return [row for page in every for row in structures(page, key)]
 
         return self.ask(permission, read)
 
@@ -61,6 +61,6 @@ def _answered(call: Callable[[Client], T], client: Client, absent: tuple[str, ..
         return call(client)
     except ClientError as error:
         answer: Any = error.response
-        if part(answer, "Error").get("Code") in absent:
+        if structure(answer, "Error").get("Code") in absent:
             return Absent(str(error))
         raise

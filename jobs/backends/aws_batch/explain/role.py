@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from accel.clouds.aws.responses import part, parts
+from accel.clouds.aws.responses import structure, structures
 
 from .facts import Role
 from .reader import Absent, Reader
@@ -28,7 +28,7 @@ def role(reader: Reader, profile: str) -> Role | None:
         return Role(name, exists=False)
     if found is None:
         return None
-    roles = parts(part(found, "InstanceProfile"), "Roles")
+    roles = structures(structure(found, "InstanceProfile"), "Roles")
     if not roles:
         return Role(name, exists=True)
     held_by = str(roles[0]["RoleName"])

@@ -4,7 +4,7 @@ from accel.catalog import UnknownName
 from accel.catalog.places import where
 from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.clouds.google.rest import entries
-from accel.clouds.kubernetes.responses import part, parts
+from accel.clouds.kubernetes.responses import object_at, objects_at
 
 from ..record import Record
 
@@ -14,8 +14,8 @@ SHOWN = 6
 def request_text(record: Record) -> str:
     """What the job asks for, in words: `v5litepod-16, Spot`."""
     body = record.body
-    machine = part(body, "machine")
-    named = entries(part(machine, "properties", "reservationAffinity").get("values"))
+    machine = object_at(body, "machine")
+    named = entries(object_at(machine, "properties", "reservationAffinity").get("values"))
     reserved = machine.get("reservation") or next(iter(named), None)
     how = "Spot" if body.get("spot") else f"of reservation {reserved}" if reserved else "on demand"
     if machine.get("wait_s"):
@@ -52,7 +52,7 @@ def _known(record: Record) -> list[str]:
 
 def _priced(record: Record) -> str:
     """The catalogue's name: GPUs on N1 machines are rows of their own."""
-    attached = parts(part(record.body, "machine", "properties"), "guestAccelerators")
+    attached = objects_at(object_at(record.body, "machine", "properties"), "guestAccelerators")
     if not attached:
         return str(record.body["type"])
     return f"n1+{attached[0]['acceleratorType']}x{attached[0]['acceleratorCount']}"
@@ -68,6 +68,6 @@ def hint(record: Record) -> str:
         found.append("more zones in the target")
     if body.get("spot"):
         found.append("spot: false asks for machines that are given first, and stay")
-    elif not part(body, "machine").get("reservation"):
+    elif not object_at(body, "machine").get("reservation"):
         found.append("spot: true, or a reservation, draws on other capacity")
     return "wait; quicker may be: " + "; ".join(found) if found else "wait"

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import line, mapping, part, root_of
-from accel.clouds.kubernetes.responses import part as inside
-from accel.clouds.kubernetes.responses import parts
+from accel.clouds.google.rest import line, mapping, path_segment, root_of
+from accel.clouds.kubernetes.responses import object_at as inside
+from accel.clouds.kubernetes.responses import objects_at
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound
 
@@ -112,14 +112,14 @@ class Instances:
 
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
         """Whether it has ended well. Raises what it ended in."""
-        if errors := parts(inside(operation, "error"), "errors"):
+        if errors := objects_at(inside(operation, "error"), "errors"):
             raise refusal(f"{attempt.name} in {attempt.zone}", errors)
         return operation.get("status") == "DONE"
 
     def _operation(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> dict[str, Any]:
-        project, zone = f"projects/{part(str(record.body['project']))}", _zone_path(record, attempt)
+        project, zone = f"projects/{path_segment(str(record.body['project']))}", _zone_path(record, attempt)
         place = zone if operation.get("zone") else f"{project}/global"
-        path = f"{place}/operations/{part(str(operation.get('name')))}"
+        path = f"{place}/operations/{path_segment(str(operation.get('name')))}"
         return instance_metadata.under_way(lambda: self._google.get(API, path))
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
@@ -190,7 +190,7 @@ class Instances:
         told = self._operations(record, attempt)
         for operation in told:
             if operation.get("operationType") == "insert" and (
-                errors := parts(mapping(operation.get("error")) or {}, "errors")
+                errors := objects_at(mapping(operation.get("error")) or {}, "errors")
             ):
                 return of_errors("FAILED", errors)
         kinds = {str(operation.get("operationType")) for operation in told}
@@ -238,7 +238,7 @@ class Instances:
                 page = self._google.post(API, path, {}, repeat=True, pageToken=token)
             except NotFound:
                 return {}
-            for each in parts(page, "managedInstances"):
+            for each in objects_at(page, "managedInstances"):
                 found[str(each.get("name") or str(each.get("instance")).rpartition("/")[2])] = each
             token = str(page.get("nextPageToken") or "") or None
             if token is None:
@@ -284,7 +284,7 @@ def group_body(record: Record, attempt: Attempt) -> dict[str, Any]:
 def instance_path(record: Record, attempt: Attempt, number: int | None = None) -> str:
     """Return the path of the attempt's one instance, or of one in its group."""
     name = attempt.name if number is None else f"{attempt.name}-{number}"
-    return f"{_zone_path(record, attempt)}/instances/{part(name)}"
+    return f"{_zone_path(record, attempt)}/instances/{path_segment(name)}"
 
 
 def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
@@ -317,17 +317,17 @@ def _note(record: Record, attempt: Attempt) -> str:
 
 def _zone_path(record: Record, attempt: Attempt) -> str:
     """Below the API's root."""
-    return f"projects/{part(str(record.body['project']))}/zones/{part(attempt.zone)}"
+    return f"projects/{path_segment(str(record.body['project']))}/zones/{path_segment(attempt.zone)}"
 
 
 def _template_path(record: Record, attempt: Attempt | None = None) -> str:
     """Return the path of instance templates, or of the attempt's."""
-    place = f"projects/{part(str(record.body['project']))}/global/instanceTemplates"
-    return f"{place}/{part(attempt.name)}" if attempt else place
+    place = f"projects/{path_segment(str(record.body['project']))}/global/instanceTemplates"
+    return f"{place}/{path_segment(attempt.name)}" if attempt else place
 
 
 def _group_path(record: Record, attempt: Attempt) -> str:
-    return f"{_zone_path(record, attempt)}/instanceGroupManagers/{part(attempt.name)}"
+    return f"{_zone_path(record, attempt)}/instanceGroupManagers/{path_segment(attempt.name)}"
 
 
 INSTANCE = {
@@ -380,7 +380,7 @@ def _managed(name: str, found: Mapping[str, Any] | None) -> MachineState:
     if found is None:
         return MachineState(TAKEN, "", f"{name} is no longer there")
     action = str(found.get("currentAction") or "NONE")
-    errors = parts(inside(found, "lastAttempt", "errors"), "errors")
+    errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
     if errors and action != "NONE":
         # A group tries for ever; a job has other zones to try.
         return of_errors(action, errors)
@@ -410,7 +410,7 @@ def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
     first = errors[0]
     code, message = str(first.get("code") or ""), line(first.get("message") or first.get("code") or "no reason is told")
     message = f"{doing}: {message}" if doing else message
-    details = [mapping(each) or {} for each in parts(first, "errorDetails")]
+    details = [mapping(each) or {} for each in objects_at(first, "errorDetails")]
     if code.startswith(STOCKOUT):
         named = [str(inside(each, "errorInfo", "metadatas").get("zonesAvailable") or "") for each in details]
         zones = tuple(zone.strip() for text in named for zone in text.split(",") if zone.strip())
@@ -432,14 +432,14 @@ def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
     """An instance of a group, in words."""
     if found is None:
         return f"instance {name} is not there"
-    errors = parts(inside(found, "lastAttempt", "errors"), "errors")
+    errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
     why = f": {refusal('', errors).message}" if errors else ""
     return f"instance {name} is {found.get('instanceStatus') or found.get('currentAction')}{why}"
 
 
 def operation_text(operation: Mapping[str, Any]) -> str:
     """An operation, in words. Fields: the schema Operation of the API."""
-    errors = parts(mapping(operation.get("error")) or {}, "errors")
+    errors = objects_at(mapping(operation.get("error")) or {}, "errors")
     why = f": {refusal('', errors).message}" if errors else ""
     who = f" by {operation['user']}" if operation.get("user") else ""
     return f"{operation.get('insertTime')} {operation.get('operationType')}{who}{why}"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import line, mapping, part, root_of
-from accel.clouds.kubernetes.responses import part as inside
-from accel.clouds.kubernetes.responses import parts
+from accel.clouds.google.rest import line, mapping, path_segment, root_of
+from accel.clouds.kubernetes.responses import object_at as inside
+from accel.clouds.kubernetes.responses import objects_at
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled
 
@@ -109,7 +109,7 @@ class QueuedResources:
         place, count = _place(record, attempt), int(record.body["machine"]["slices"])
         own = _node_id(record, attempt)
         if count == 1:
-            return {own: self._google.find(API, f"{place}/nodes/{part(own)}")}
+            return {own: self._google.find(API, f"{place}/nodes/{path_segment(own)}")}
         wanted = [f"{own}-{index}" for index in range(count)]
         listed = self._google.pages(API, f"{place}/nodes", "nodes")
         there = {str(node.get("name")).rpartition("/")[2]: node for node in listed}
@@ -131,7 +131,7 @@ class QueuedResources:
         found = self._google.find(API, _name(record, attempt))
         maker = marks.JOBS if record.standing is None else marks.QUEUES
         wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
-        specs = parts(inside(found, "tpu"), "nodeSpec")
+        specs = objects_at(inside(found, "tpu"), "nodeSpec")
         labels = [inside(spec, "node", "labels") for spec in specs]
         return found if labels and all(wanted.items() <= each.items() for each in labels) else None
 
@@ -171,11 +171,11 @@ def _node_id(record: Record, attempt: Attempt) -> str:
 
 
 def _place(record: Record, attempt: Attempt) -> str:
-    return f"v2/projects/{part(str(record.body['project']))}/locations/{part(attempt.zone)}"
+    return f"v2/projects/{path_segment(str(record.body['project']))}/locations/{path_segment(attempt.zone)}"
 
 
 def _name(record: Record, attempt: Attempt) -> str:
-    return f"{_place(record, attempt)}/queuedResources/{part(attempt.name)}"
+    return f"{_place(record, attempt)}/queuedResources/{path_segment(attempt.name)}"
 
 
 REQUEST = {
@@ -284,7 +284,7 @@ def health_texts(name: str, node: Mapping[str, Any]) -> list[str]:
     if str(node.get("health") or "HEALTHY") not in ("HEALTHY", "HEALTH_UNSPECIFIED"):
         more = f": {line(node['healthDescription'])}" if node.get("healthDescription") else ""
         found.append(f"node {name} is {node['health']}{more}")
-    for symptom in parts(node, "symptoms"):
+    for symptom in objects_at(node, "symptoms"):
         worker = f" of worker {symptom['workerId']}" if symptom.get("workerId") else ""
         details = f": {line(symptom['details'])}" if symptom.get("details") else ""
         found.append(f"node {name}: {symptom.get('symptomType')}{worker} at {symptom.get('createTime')}{details}")

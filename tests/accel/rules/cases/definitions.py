@@ -135,14 +135,14 @@ DEFINITIONS = [
     Case(
         "aws.fit.over-max", "memory_mib", ("8 vCPUs, 60000 MiB and 1 GPUs", "max_vcpus is 8, g5.4xlarge has 16"),
         "raise max_vcpus of spot to at least 16, or ask for at most 30000 MiB to fit g5.2xlarge",
-        lambda: fit.placement(fit.Size(8, 60000, 1), [fit.Place("spot", ["g5"], 8)]),
-        lambda: fit.placement(fit.Size(8, 60000, 1), [fit.Place("spot", ["g5"], 16)]),
+        lambda: fit.placement(fit.Size(8, 60000, 1), [fit.QueueEnvironment("spot", ["g5"], 8)]),
+        lambda: fit.placement(fit.Size(8, 60000, 1), [fit.QueueEnvironment("spot", ["g5"], 16)]),
     ),
     Case(
         "aws.fit.unserved-queue", "environments", ("none of the definitions", "train: gpus is 4", "big: gpus is 8"),
         "an environment that holds one",
-        lambda: fit.unserved_queue(_TWO, [fit.Place("spot", ["g5.xlarge"], 64)]),
-        lambda: fit.unserved_queue(_TWO, [fit.Place("spot", ["g5.12xlarge"], 64)]),
+        lambda: fit.unserved_queue(_TWO, [fit.QueueEnvironment("spot", ["g5.xlarge"], 64)]),
+        lambda: fit.unserved_queue(_TWO, [fit.QueueEnvironment("spot", ["g5.12xlarge"], 64)]),
     ),
     Case(
         "aws.retry.attempts", "attempts", ("1 to 10", "is 11"), "write 10",

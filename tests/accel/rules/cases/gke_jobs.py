@@ -2,12 +2,12 @@
 
 from accel.catalog.tpu import forms
 from accel.rules.gke import jobs
-from accel.rules.gke.jobs import Place, Size
+from accel.rules.gke.jobs import PoolCapacity, Size
 
 from .case import Case
 
-A100 = Place("a100", Size(46_000, 320_000, gpus=4, disk_gib=80), 2)
-CPU = Place("cpu", Size(7500, 27_000), 10)
+A100 = PoolCapacity("a100", Size(46_000, 320_000, gpus=4, disk_gib=80), 2)
+CPU = PoolCapacity("cpu", Size(7500, 27_000), 10)
 
 CASES = [
     Case(

@@ -19,8 +19,8 @@ def _reserved(*instance_types: str, **changed: object) -> list[Finding]:
     return reservations.environment(**{**right, **changed})  # type: ignore[arg-type]
 
 
-def _place(name: str, least_vcpus: int | None = 96, *, close: bool = True) -> nodes.Place:
-    return nodes.Place(name, "EC2", 192, least_vcpus, close)
+def _place(name: str, least_vcpus: int | None = 96, *, close: bool = True) -> nodes.NodeEnvironment:
+    return nodes.NodeEnvironment(name, "EC2", 192, least_vcpus, close)
 
 
 CASES = [
