@@ -8,7 +8,7 @@ from typing import Any
 from accel.catalog.quotas import quota_for
 
 from .compute.api import check_place, compute_collection, zones
-from .compute.disks import listed as disk_types
+from .compute.disks import list_types as disk_types
 from .compute.instance_body import accelerator_types, check_machine_type
 from .errors import ApiError, Failure
 from .world import Call, Json, Pending, World, stamp

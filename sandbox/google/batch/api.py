@@ -21,7 +21,7 @@ from ..operations import begin
 from ..verbs import matches
 from ..world import Call, Collection, Json, Pending, World, by_id
 from .attempt import CODES, PREEMPTED, time_of
-from .checks import check_request, completed
+from .checks import check_request, complete_job
 from .job import OVER, Job
 from .settings import change, settings
 
@@ -52,7 +52,7 @@ def _create(call: Call, collection: Collection) -> Json:
     key = f"{call.key}/{name}"
     if f"batch/{key}" in call.world.live:
         raise ApiError(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
-    made = completed(call, key, name)
+    made = complete_job(call, key, name)
     made |= {"uid": f"{name[:18]}-{str(uuid.uuid4())[:18]}0", "createTime": time_of(time.time())}
     plan = call.plan
     job = Job(call.world, key, made, plan.delay_s if plan else 0, plan.fails if plan else "")

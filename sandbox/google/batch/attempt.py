@@ -62,7 +62,7 @@ def job_text(name: str, before: str, after: str) -> str:
     return f"Job state is set from {before} to {after} for job {name}."
 
 
-def failed_text(index: int, event: Event) -> str:
+def failure_text(index: int, event: Event) -> str:
     what = f'task with index {index} failed due to the following task event: "{task_text(event)}"'
     return f"Job failed due to task failure. Specifically, {what}"
 
@@ -73,7 +73,7 @@ def short_text(code: str, vm: str, why: str) -> str:
     return f"VM in Managed Instance Group meets error: {said} creation failed: {why}"
 
 
-def refused_text(why: str) -> str:
+def refusal_text(why: str) -> str:
     return f"Job gets non-retryable information Batch Error: code - CODE_GCE_INVALID_FIELD_VALUE, description - {why}"
 
 
@@ -141,7 +141,7 @@ class Attempt(Protocol):
     def kill(self) -> None: ...
 
 
-class Pretended:
+class PretendedRun:
     """Nothing runs: it ends after a moment."""
 
     processes = 0

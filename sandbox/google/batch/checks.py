@@ -45,7 +45,7 @@ def check_request(call: Call) -> str:
     return name
 
 
-def completed(call: Call, key: str, name: str) -> Json:
+def complete_job(call: Call, key: str, name: str) -> Json:
     """The body as the service shows it: numbers of 64 bits as strings, defaults, names. Raises ApiError."""
     job: Json = _shown(call, {"$ref": "Job"}, call.body)
     for field, why in _faults(job):
@@ -57,7 +57,7 @@ def completed(call: Call, key: str, name: str) -> Json:
     policy["location"] = {"allowedLocations": places}
     policy["labels"] = {"batch-job-id": name, **policy.get("labels", {})}
     policy.setdefault("serviceAccount", {"email": f"{PROJECT_NUMBER}-compute@developer.gserviceaccount.com"})
-    group["name"] = f"{numbered(key)}/taskGroups/group0"
+    group["name"] = f"{numbered_name(key)}/taskGroups/group0"
     group["taskCount"] = str(_tasks(group))
     group.setdefault("parallelism", str(min(_tasks(group), MOST_PARALLEL)))
     spec = group["taskSpec"]
@@ -65,7 +65,7 @@ def completed(call: Call, key: str, name: str) -> Json:
     return {**job, "name": key}
 
 
-def numbered(key: str) -> str:
+def numbered_name(key: str) -> str:
     """A name with the project's number, as those of task groups and tasks are: https://github.com/nextflow-io/nextflow/
     issues/5422"""
     return key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/", 1)

@@ -20,20 +20,20 @@ from .attempt import (
     Attempt,
     Event,
     Log,
-    Pretended,
+    PretendedRun,
     Real,
-    failed_text,
+    failure_text,
     job_event,
     job_text,
     no_agent_text,
     notify,
     really_runs,
-    refused_text,
+    refusal_text,
     short_text,
     task_event,
     time_of,
 )
-from .checks import numbered
+from .checks import numbered_name
 from .machines import Shape, Vm
 from .settings import Settings, settings
 
@@ -155,7 +155,7 @@ class Job:
 
     def __init__(self, world: World, key: str, item: Json, hold_s: float = 0, fails: str = "") -> None:
         self.world, self.key, self.item, self._fails = world, key, item, fails
-        self.name, self.uid = numbered(key), item["uid"]
+        self.name, self.uid = numbered_name(key), item["uid"]
         self.group: Json = item["taskGroups"][0]
         self.spec: Json = self.group["taskSpec"]
         self.shape = Shape(item, key.split("/")[3], world)
@@ -210,7 +210,7 @@ class Job:
         self.move("SCHEDULED")
         why = self.shape.nowhere()
         if why or self._fails:
-            said = refused_text(why) if why else self._fails
+            said = refusal_text(why) if why else self._fails
             self._events.append(job_event(said, time.time(), "OPERATIONAL_INFO"))
             self.tasks.drop()
             self.move("FAILED", said)
@@ -283,9 +283,9 @@ class Job:
         }
         if missing := sorted(name for name in buckets if f"storage/b/{name}" not in self.world.items):
             self._log.agent(task.vm, [f"mount gs://{missing[0]}: gcsfuse: bucket does not exist"], "ERROR")
-            return Pretended(wave, OTHERWISE)
+            return PretendedRun(wave, OTHERWISE)
         if not self._real:
-            return Pretended(wave)
+            return PretendedRun(wave)
         folder = self.world.home / "machines" / "batch" / self.uid / str(task.index) / str(task.failed)
         env = self._environment(task, task.vm)
         return Real(self.world, self.item, self._log, task.index, task.vm, folder, env, self.passed)
@@ -350,7 +350,7 @@ class Job:
 
     def _finish(self) -> None:
         failed = next(self.tasks.failures(), None)
-        self.move("FAILED" if failed else "SUCCEEDED", failed_text(failed.index, failed.events[-1]) if failed else "")
+        self.move("FAILED" if failed else "SUCCEEDED", failure_text(failed.index, failed.events[-1]) if failed else "")
 
     def leave(self, state: str) -> None:
         """Towards CANCELLED, or being deleted."""

@@ -50,7 +50,7 @@ def check_place(call: Call) -> None:
         )
 
 
-def linked(call: Call, item: Json) -> None:
+def complete_links(call: Call, item: Json) -> None:
     """Full links in place of partial ones. A network or subnetwork that is named has to exist."""
     project = call.path["project"]
     place = {"region": call.path.get("region", ""), "zone": call.path.get("zone", "")}
@@ -72,7 +72,7 @@ def _made(call: Call, key: str, item: Json) -> None:
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", item["name"]):
         said = f"Invalid value for field 'resource.name': '{item['name']}'."
         raise ApiError(400, f"{said} Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'", "invalid")
-    linked(call, item)
+    complete_links(call, item)
     kind = call.method.collection.rpartition(".")[2]
     singular = _SINGULAR.get(kind, kind.removesuffix("s"))
     for place in ("region", "zone"):

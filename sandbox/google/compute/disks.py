@@ -5,7 +5,7 @@ from typing import Any
 from ..errors import ApiError
 from ..world import Call, Json
 from .api import compute_collection
-from .images import resolved
+from .images import resolve_image
 from .instance_body import existing
 
 TYPES = {
@@ -24,7 +24,7 @@ disk-types list`; what a zone does not have is not known here."""
 _new_disk: Any = compute_collection("disks", "Disk").made
 
 
-def listed(call: Call) -> list[Json]:
+def list_types(call: Call) -> list[Json]:
     place = "/".join(call.key.split("/")[:4])
     return [
         {"kind": "compute#diskType", "name": name, "defaultDiskSizeGb": size, "validDiskSize": sizes,
@@ -74,7 +74,7 @@ def _made(call: Call, instance: str, index: int, disk: Json) -> tuple[str, Json]
     made: Json = {"name": name, "labels": params.get("labels", {})}
     least = 10
     if source := params.get("sourceImage"):
-        image = resolved(call, source)
+        image = resolve_image(call, source)
         least = int(image["diskSizeGb"])
         made |= {"sourceImage": image["selfLink"], "sourceImageId": image["id"]}
         made["architecture"] = image.get("architecture", "X86_64")
@@ -130,7 +130,7 @@ def leave(call: Call, key: str, disk: Json) -> None:
         found["users"] = [user for user in found.get("users", []) if user != f"{call.link}{key}"]
 
 
-def attached(call: Call, key: str, item: Json, disk: Json) -> None:
+def add_disk(call: Call, key: str, item: Json, disk: Json) -> None:
     """One more disk."""
     disk.setdefault("mode", "READ_WRITE")
     take(call, disk, disk.get("source", ""))

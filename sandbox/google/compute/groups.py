@@ -19,7 +19,7 @@ from . import instance_body as body
 from . import instance_life as life
 from . import instances
 from .api import compute_collection, refuse_if_in_use, zones
-from .images import resolved
+from .images import resolve_image
 from .instance_body import accelerator_types, check_machine_type, existing
 
 
@@ -83,7 +83,7 @@ def abandon_instances(call: Call, collection: Collection) -> Json:
     for row in rows:
         del call.world.items[f"managed/{call.key}/{row['name']}"]
     group["targetSize"] = max(0, int(group["targetSize"]) - len(rows))
-    counted(call, call.key)
+    count_instances(call, call.key)
     return begin(call, "compute", "abandonInstances", call.key, lambda: "")
 
 
@@ -91,11 +91,11 @@ def recreate_instances(call: Call, collection: Collection) -> Json:
     verbs.get(call, collection)
     for row in _named(call):
         recreate(call, call.key, row)
-    counted(call, call.key)
+    count_instances(call, call.key)
     return begin(call, "compute", "recreateInstances", call.key, lambda: "")
 
 
-def listed(call: Call, collection: Collection) -> Json:
+def list_instances(call: Call, collection: Collection) -> Json:
     verbs.get(call, collection)
     return {"managedInstances": [_shown(call, row) for row in managed_rows(call.world, call.key)]}
 
@@ -141,7 +141,7 @@ def _new_template(call: Call, group: Json) -> None:
         for row in managed_rows(call.world, call.key):
             if row.get("template") not in (None, template["selfLink"]):
                 recreate(call, call.key, row)
-    counted(call, call.key)
+    count_instances(call, call.key)
 
 
 def patch(call: Call, collection: Collection) -> Json:
@@ -243,7 +243,7 @@ def grow(call: Call, key: str, group: Json, count: int, names: list[str] | None 
         row = {"name": name, "zone": zone, "currentAction": "CREATING", "targetStatus": "RUNNING"}
         call.world.items[f"managed/{key}/{name}"] = row
         life.later(call.world, call.world.settle_s / 2, partial(_create, call, key, row))
-    counted(call, key, group)
+    count_instances(call, key, group)
 
 
 def _instance(call: Call, row: Json) -> str:
@@ -293,14 +293,14 @@ def _failed(call: Call, key: str, row: Json, why: Failure | None) -> None:
     life.later(call.world, _RETRY * call.world.settle_s, partial(_create, call, key, row))
 
 
-def noticed(call: Call, at: str, what: str, why: Failure | None) -> None:
+def note_change(call: Call, at: str, what: str, why: Failure | None) -> None:
     """Something has become of an instance, which may be one of a group."""
     _, _, _, zone, _, name = at.split("/")
     for place, row in list(call.world.items.items()):
         if place.startswith("managed/") and place.endswith(f"/{name}") and row["zone"] == zone:
             key = place.removeprefix("managed/").rpartition("/")[0]
             _noticed(call, key, at, row, what, why)
-            counted(call, key)
+            count_instances(call, key)
 
 
 def _lets_be(group: Json) -> bool:
@@ -348,10 +348,10 @@ def shrink(call: Call, key: str, group: Json, gone: list[Json]) -> None:
             delete_instance(call, row)
         else:
             del call.world.items[f"managed/{key}/{row['name']}"]
-    counted(call, key)
+    count_instances(call, key)
 
 
-def counted(call: Call, key: str, group: Json | None = None) -> None:
+def count_instances(call: Call, key: str, group: Json | None = None) -> None:
     """What a group says of its instances."""
     group, known = group or call.find(key), managed_rows(call.world, key)
     if group is None:
@@ -368,7 +368,7 @@ def counted(call: Call, key: str, group: Json | None = None) -> None:
     }
 
 
-life.LISTENERS.append(noticed)
+life.LISTENERS.append(note_change)
 
 
 _new_template_item: Any = compute_collection("instanceTemplates", "InstanceTemplate").made
@@ -393,7 +393,7 @@ def _template_made(call: Call, key: str, item: Json) -> None:
         disk.setdefault("mode", "READ_WRITE")
         disk.setdefault("type", "PERSISTENT")
         if source := disk.get("initializeParams", {}).get("sourceImage"):
-            resolved(call, source)
+            resolve_image(call, source)
     for name in ("metadata", "tags"):
         if name in properties:
             properties[name]["fingerprint"] = "template"
@@ -414,7 +414,7 @@ _METHODS: dict[str, Callable[[Call, Collection], Json]] = {
     "deleteInstances": delete_instances,
     "abandonInstances": abandon_instances,
     "recreateInstances": recreate_instances,
-    "listManagedInstances": listed,
+    "listManagedInstances": list_instances,
     "listErrors": errors,
     "setInstanceTemplate": set_template,
     "patch": patch,

@@ -15,7 +15,7 @@ _ROOT = "https://www.googleapis.com/compute/v1/"
 
 
 @cache
-def published() -> dict[str, dict[str, Json]]:
+def public_images() -> dict[str, dict[str, Json]]:
     """Images of each project of Google's, by name."""
     rows: Json = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return {
@@ -50,7 +50,7 @@ def driver_of(project: str) -> str:
 
 def _images(call: Call, project: str) -> list[Json]:
     own = call.world.below("compute", f"projects/{project}/global/images")
-    return [*published().get(project, {}).values(), *own]
+    return [*public_images().get(project, {}).values(), *own]
 
 
 def of_family(call: Call, project: str, family: str) -> Json:
@@ -62,7 +62,7 @@ def of_family(call: Call, project: str, family: str) -> Json:
     return max(found, key=lambda image: image["creationTimestamp"])
 
 
-def resolved(call: Call, source: str) -> Json:
+def resolve_image(call: Call, source: str) -> Json:
     """The image that a link, or part of one, means: an image, or the newest of a family. Raises ApiError."""
     found = _LINK.fullmatch(source)
     project, rest = (found[1] or call.path["project"], found[2]) if found else (call.path["project"], source)
@@ -85,7 +85,7 @@ def from_family(call: Call, collection: Collection) -> Json:
 
 def public(call: Call, project: str) -> bool:
     """Whether a call reads images of one of Google's projects, which everybody may."""
-    return call.method.collection == "compute.images" and call.method.http == "GET" and project in published()
+    return call.method.collection == "compute.images" and call.method.http == "GET" and project in public_images()
 
 
 COLLECTIONS = (compute_collection("images", "Image", listed=_listed),)

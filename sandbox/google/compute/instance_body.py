@@ -23,15 +23,15 @@ _CPUS = re.compile(
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
 
 
-def linked(call: Call, value: str, folder: str) -> str:
+def link_key(call: Call, value: str, folder: str) -> str:
     """The key of what a link, part of one, or a bare name in `folder` ("regions/r/subnetworks") means."""
     found = _LINKS.fullmatch(value)
     return found[1] if found else f"projects/{call.path['project']}/{value if '/' in value else f'{folder}/{value}'}"
 
 
 def existing(call: Call, value: str, folder: str) -> Json:
-    """What `linked` names. Raises ApiError where it is not there."""
-    key = linked(call, value, folder)
+    """What `link_key` names. Raises ApiError where it is not there."""
+    key = link_key(call, value, folder)
     found = call.find(key)
     if found is None:
         raise ApiError(404, f"The resource '{key}' was not found")

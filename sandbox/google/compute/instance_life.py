@@ -59,7 +59,7 @@ def _tick(world: World) -> None:
         world.tick()
 
 
-def staged(call: Call, item: Json) -> None:
+def schedule_staging(call: Call, item: Json) -> None:
     """Half way through the operation that makes it."""
 
     def stage() -> None:
@@ -70,7 +70,7 @@ def staged(call: Call, item: Json) -> None:
     call.world.pending.append(Pending("", time.monotonic() + whole_s / 2, stage))
 
 
-def refused(call: Call, key: str, item: Json) -> Failure | None:
+def room_failure(call: Call, key: str, item: Json) -> Failure | None:
     """Why the zone has no room for it. What is reserved is there, whatever else is out of stock."""
     if why := quota_failure(call, item):
         return why
@@ -106,7 +106,7 @@ def boot(call: Call, key: str, item: Json) -> None:
 
     def off() -> None:
         if is_on():
-            ended(call, key, item)
+            end_instance(call, key, item)
 
     world.pending.append(Pending("", 0, off, lambda: not is_on() or not world.guests.running(name)))
     if (seconds := _limit(item)) is not None:
@@ -138,14 +138,14 @@ def stopping(call: Call, key: str, item: Json) -> None:
     call.world.guests.stop(f"compute/{key}")
 
 
-def ended(call: Call, key: str, item: Json) -> None:
+def end_instance(call: Call, key: str, item: Json) -> None:
     call.world.guests.stop(f"compute/{key}")
     item |= {"status": "TERMINATED", "lastStopTimestamp": stamp()}
     item.pop("resourceStatus", None)
     tell(call, key, "terminated")
 
 
-def removed(call: Call, key: str, item: Json) -> None:
+def remove_instance(call: Call, key: str, item: Json) -> None:
     call.world.guests.stop(f"compute/{key}")
     free(call, key, item)
     verbs.forget(call, key)
@@ -163,7 +163,7 @@ def _end(call: Call, key: str, item: Json) -> None:
 
     def end() -> None:
         if call.find(key) is item:
-            (removed if delete else ended)(call, key, item)
+            (remove_instance if delete else end_instance)(call, key, item)
 
     later(call.world, call.world.settle_s, end, lambda: not call.world.guests.running(f"compute/{key}"))
 

@@ -12,7 +12,7 @@ from ..world import Call, Collection, Json
 from . import instance_body as body
 from . import instance_life as life
 from .api import check_place, compute_collection, set_labels, zones
-from .disks import attach, attached, free, leave
+from .disks import add_disk, attach, free, leave
 
 _new: Any = compute_collection("instances", "Instance").made
 
@@ -63,14 +63,14 @@ def _made(call: Call, key: str, item: Json) -> None:
     for field, value in (("enableSecureBoot", False), ("enableVtpm", True), ("enableIntegrityMonitoring", True)):
         shielded.setdefault(field, value)
     attach(call, key, item)
-    life.staged(call, item)
+    life.schedule_staging(call, item)
 
 
 def _settled(call: Call, key: str) -> str | Failure:
     item = call.find(key)
     if item is None or item["status"] not in ("PROVISIONING", "STAGING"):
         return ""
-    if why := life.refused(call, key, item):
+    if why := life.room_failure(call, key, item):
         _failed(call, key, why)
         return why
     life.boot(call, key, item)
@@ -97,7 +97,7 @@ def _leaving(call: Call, key: str) -> None:
 
 def _gone(call: Call, key: str) -> str:
     if item := call.find(key):
-        life.removed(call, key, item)
+        life.remove_instance(call, key, item)
     return ""
 
 
@@ -117,20 +117,20 @@ def start(call: Call, collection: Collection) -> Json:
     if begun:
         life.check_reservation(call, item)
         item["status"] = "PROVISIONING"
-        life.staged(call, item)
+        life.schedule_staging(call, item)
 
     def end() -> str | Failure:
         if not begun or call.find(call.key) is not item:
             return ""
-        if why := life.refused(call, call.key, item):
-            life.ended(call, call.key, item)
+        if why := life.room_failure(call, call.key, item):
+            life.end_instance(call, call.key, item)
             return why
         life.boot(call, call.key, item)
         return ""
 
     def failed() -> None:
         if begun:
-            life.ended(call, call.key, item)
+            life.end_instance(call, call.key, item)
 
     return begin(call, "compute", "start", call.key, end, failed=failed)
 
@@ -142,7 +142,7 @@ def stop(call: Call, collection: Collection) -> Json:
 
     def end() -> str:
         if stops and call.find(call.key) is item and item["status"] == "STOPPING":
-            life.ended(call, call.key, item)
+            life.end_instance(call, call.key, item)
         return ""
 
     return begin(call, "compute", "stop", call.key, end, _is_off(call))
@@ -199,7 +199,7 @@ def maintenance(call: Call, collection: Collection) -> Json:
 
 def attach_disk(call: Call, collection: Collection) -> Json:
     item, disk = verbs.get(call, collection), copy.deepcopy(call.body)
-    attached(call, call.key, item, disk)
+    add_disk(call, call.key, item, disk)
     return begin(call, "compute", "attachDisk", call.key, lambda: "")
 
 
@@ -246,7 +246,7 @@ def serial_output(call: Call, collection: Collection) -> Json:
     return {**made, "next": str(len(text)), "selfLink": f"{call.link}{call.key}/serialPort"}
 
 
-def aggregated(call: Call, collection: Collection) -> Json:
+def aggregate(call: Call, collection: Collection) -> Json:
     """Everything of a collection by zone or region; places that have nothing are left out, where Google warns."""
     kind = collection.id.rpartition(".")[2]
     found: Json = {}
@@ -258,7 +258,7 @@ def aggregated(call: Call, collection: Collection) -> Json:
     return {"kind": f"compute#{kind.removesuffix('s')}AggregatedList", "items": found}
 
 
-def unserved(call: Call, collection: Collection) -> Json:
+def refuse_method(call: Call, collection: Collection) -> Json:
     raise ApiError(501, f"the sandbox does not serve {call.method.id}")
 
 
@@ -366,9 +366,9 @@ OWN: dict[str, Callable[[Call, Collection], Any]] = {
     f"{_AT}.detachDisk": detach_disk,
     f"{_AT}.getGuestAttributes": guest_attributes,
     f"{_AT}.getSerialPortOutput": serial_output,
-    f"{_AT}.update": unserved,
+    f"{_AT}.update": refuse_method,
     **{
-        f"compute.{kind}.aggregatedList": aggregated
+        f"compute.{kind}.aggregatedList": aggregate
         for kind in ("addresses", "disks", "futureReservations", "instanceGroupManagers", "instances", "reservations")
     },
 }

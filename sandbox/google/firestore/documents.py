@@ -222,7 +222,7 @@ def _query(call: Call, collection: Collection) -> list[Json]:
         inner = f"{parent}/{source['collectionId']}"
         rows += [item for item in call.world.below("firestore", inner) if "fields" in item]
     moment = _time(call.world.moment())
-    found = found_by(query, rows)
+    found = run_query(query, rows)
     return [{"document": item, "readTime": moment} for item in found] or [{"readTime": moment}]
 
 
@@ -295,7 +295,7 @@ def _holds(item: Json, where: Json) -> bool:
     return found is not None and _COMPARED[given["op"]](found, _plain(given["value"]))
 
 
-def found_by(query: Json, rows: list[Json]) -> list[Json]:
+def run_query(query: Json, rows: list[Json]) -> list[Json]:
     """Raises ApiError."""
     if unknown := query.keys() - _KNOWN:
         raise _refused(", ".join(sorted(unknown)))

@@ -31,10 +31,10 @@ from .nodes import (
     bad_argument,
     bad_request,
     boot,
-    checked,
+    check_node,
+    check_zone,
     complete,
     count,
-    located,
     out_of_stock,
     runtimes,
     spot,
@@ -268,7 +268,7 @@ def _once(call: Call, carry_out: Callable[[], Json]) -> Json:
 
 def create_request(call: Call, key: str, item: Json) -> None:
     world, zone = call.world, call.location
-    located(zone)
+    check_zone(zone)
     if not NAME.fullmatch(call.query["queuedResourceId"]):
         raise bad_argument("queued_resource_id", call.query["queuedResourceId"])
     if "spot" in item and "guaranteed" in item:
@@ -311,7 +311,7 @@ def _spec(world: World, zone: str, item: Json, spec: Json, key: str) -> None:
     is_spot = spot(spec["node"], item)
     if is_spot and ("reservationName" in item or spec["node"].get("schedulingConfig", {}).get("reserved")):
         raise bad_request("a queued resource is Spot or reserved, not both")
-    found = checked(world, zone, spec["node"])
+    found = check_node(world, zone, spec["node"])
     spec["node"]["acceleratorType"] = found.name
     spec["node"].pop("acceleratorConfig", None)
     within_quota(world, zone, found, found.chips * count(spec), is_spot)
@@ -344,7 +344,7 @@ _LOCATIONS = "tpu.projects.locations"
 
 
 def _place(call: Call) -> str:
-    located(call.location)
+    check_zone(call.location)
     return "/".join(call.key.split("/")[:4])
 
 
@@ -372,8 +372,8 @@ def _versions(call: Call) -> list[Json]:
 COLLECTIONS = (
     Collection(
         id=f"{_LOCATIONS}.nodes", schema="Node", name="?nodeId", style="longrunning", kind="NODE", full_name=True,
-        state=("state", "CREATING", "READY", "DELETING"), made=tpu_nodes.create_node, settled=tpu_nodes.settled,
-        failed=tpu_nodes.dropped, changed=tpu_nodes.changed, leaving=tpu_nodes.leaving, ending=tpu_nodes.off,
+        state=("state", "CREATING", "READY", "DELETING"), made=tpu_nodes.create_node, settled=tpu_nodes.settle_node,
+        failed=tpu_nodes.drop_node, changed=tpu_nodes.change_node, leaving=tpu_nodes.leaving, ending=tpu_nodes.off,
         gone=remove_node,
     ),
     Collection(

@@ -61,13 +61,13 @@ def bad_request(why: str) -> ApiError:
     return ApiError(400, f"Cloud TPU received a bad request. {why}")
 
 
-def located(zone: str) -> None:
+def check_zone(zone: str) -> None:
     """The usual wording of Google's newer APIs; that of this one was not found."""
     if zone not in zones():
         raise ApiError(403, f"Permission denied on 'locations/{zone}' (or it may not exist).")
 
 
-def checked(world: World, zone: str, node: Json) -> Slice:
+def check_node(world: World, zone: str, node: Json) -> Slice:
     """The slice that a node's body asks for. Raises ApiError."""
     found = _slice(node, zone)
     if found.name not in zones()[zone]:
@@ -153,7 +153,7 @@ def within_quota(world: World, zone: str, found: Slice, chips: int, is_spot: boo
     deleted, suspended and failed requests too: https://github.com/marin-community/marin/issues/87. Wording:
     https://github.com/marin-community/marin/pull/1612."""
     limit = world.quota.get(f"tpu/{zone}/{found.generation.prefix}")
-    if limit is None or used(world, zone, found.generation) + chips <= limit:
+    if limit is None or used_chips(world, zone, found.generation) + chips <= limit:
         return
     raise ApiError(
         429, f"Quota limit '{_metric(found.generation, is_spot)}' has been exceeded. Limit: {limit} in zone {zone}."
@@ -167,7 +167,7 @@ def _metric(generation: Generation, is_spot: bool) -> str:
     return named[0] if named else f"TPU{generation.version}PerProjectPerZoneForTPUAPI"
 
 
-def used(world: World, zone: str, generation: Generation) -> int:
+def used_chips(world: World, zone: str, generation: Generation) -> int:
     """The chips of a generation that nodes and queued resources of a zone hold."""
     total = 0
     for key, item in world.items.items():
@@ -303,13 +303,13 @@ def _megascale(world: World, node: Json) -> dict[str, str]:
 
 
 def create_node(call: Call, key: str, item: Json) -> None:
-    located(call.location)
-    found = checked(call.world, call.location, item)
+    check_zone(call.location)
+    found = check_node(call.world, call.location, item)
     within_quota(call.world, call.location, found, found.chips, spot(item))
     item.update(complete(item, key, found, call.world.number()))
 
 
-def settled(call: Call, key: str) -> str:
+def settle_node(call: Call, key: str) -> str:
     """Boots the node, where there is room. Wording: https://github.com/hashicorp/terraform-provider-google/issues/21243.
     Such a node is gone again."""
     node = call.find(key)
@@ -331,7 +331,7 @@ def off(call: Call, key: str) -> Callable[[], bool]:
     return lambda: not call.world.guests.running(f"tpu/{key}")
 
 
-def changed(call: Call, item: Json, news: Json) -> None:
+def change_node(call: Call, item: Json, news: Json) -> None:
     """The fields that the discovery document says can be changed."""
     mask = call.query.get("updateMask", "")
     changed = {name for name in item.keys() | news.keys() if item.get(name) != news.get(name)}
@@ -343,7 +343,7 @@ def changed(call: Call, item: Json, news: Json) -> None:
         call.world.guests.change(f"tpu/{call.key}", news.get("metadata", {}))
 
 
-def dropped(call: Call, key: str) -> None:
+def drop_node(call: Call, key: str) -> None:
     """Of a node whose creation is planned to fail nothing is left."""
     call.world.items.pop(f"tpu/{key}", None)
 

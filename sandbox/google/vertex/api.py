@@ -19,9 +19,9 @@ from .. import PROJECT, verbs
 from ..errors import ApiError
 from ..operations import begin
 from ..world import Call, Collection, Json, Pending, World, stamp
-from .checks import checked, disk, labels, located, machine, number_form, refusal
-from .jobs import ENDED, Job, filled
-from .limits import submitted, within
+from .checks import check_job, check_region, disk, labels, machine, number_form, refusal
+from .jobs import ENDED, Job, fill_defaults
+from .limits import count_submission, within
 
 _SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}
@@ -190,23 +190,23 @@ def _begun(call: Call) -> tuple[str, Json]:
 
 
 def create_job(call: Call, collection: Collection) -> Json:
-    submitted(call)
+    count_submission(call)
     key, item = _begun(call)
-    checked(call, item)
+    check_job(call, item)
     within(call, item["jobSpec"])
-    filled(item["jobSpec"])
+    fill_defaults(item["jobSpec"])
     call.world.items[f"aiplatform/{key}"] = item
     Job(call.world, key, item, call.plan)
     return item
 
 
 def create_tuning(call: Call, collection: Collection) -> Json:
-    submitted(call)
+    count_submission(call)
     key, item = _begun(call)
-    checked(call, item, "trialJobSpec")
+    check_job(call, item, "trialJobSpec")
     _check_tuning(item)
     within(call, item["trialJobSpec"])
-    filled(item["trialJobSpec"])
+    fill_defaults(item["trialJobSpec"])
     call.world.items[f"aiplatform/{key}"] = item
     TuningJob(call.world, key, item)
     return item
@@ -222,7 +222,7 @@ def cancel(call: Call, collection: Collection) -> Json:
 
 def delete(call: Call, collection: Collection) -> Json:
     """That a job has to have ended, and how that is said, is from memory."""
-    submitted(call)
+    count_submission(call)
     item = verbs.get(call, collection)
     if item["state"] not in ENDED:
         said = f"The {collection.schema.partition('V1')[2]} {call.key} is in state {item['state']}: cancel it first."
@@ -251,8 +251,8 @@ def preempt(world: World, name: str) -> None:
 
 def _kept_made(call: Call, key: str, item: Json) -> None:
     """A persistent resource. Source of its name's form: https://github.com/search?q="persistent_resource_id+can+only"."""
-    located(call.location)
-    submitted(call)
+    check_region(call.location)
+    count_submission(call)
     name = key.rpartition("/")[2]
     faults = [*labels(item, "persistent_resource.labels")]
     if not (name[0].isalpha() and name[-1] != "-" and name.replace("-", "a").isalnum() and name == name.lower()):
@@ -290,7 +290,7 @@ def _kept_changed(call: Call, item: Json, news: Json) -> None:
 
 def _board_made(call: Call, key: str, item: Json) -> None:
     """Its name is a number that Google chooses."""
-    located(call.location)
+    check_region(call.location)
     if not item.get("displayName"):
         raise refusal([("tensorboard.display_name", "Required field is not set.")])
     key = f"{call.key}/{call.world.number()}"

@@ -48,15 +48,15 @@ def refusal(faults: list[Fault]) -> ApiError:
     return ApiError(400, f"List of found errors:\t{told}", "badRequest", details=details)
 
 
-def located(region: str) -> None:
+def check_region(region: str) -> None:
     """The usual wording of Google's newer APIs; that of this one was not found."""
     if region not in regions("gcp"):
         raise ApiError(403, f"Permission denied on 'locations/{region}' (or it may not exist).")
 
 
-def checked(call: Call, item: Json, spec: str = "jobSpec") -> None:
+def check_job(call: Call, item: Json, spec: str = "jobSpec") -> None:
     """Raises ApiError. `spec`: the property that has the CustomJobSpec."""
-    located(call.location)
+    check_region(call.location)
     at = _snake(spec)
     found = [*_named(item), *_spec(call.world, call.location, item.get(spec, {}), at)]
     if found:

@@ -414,7 +414,7 @@ class Job:
             replica.run.stop()
 
 
-def filled(spec: Json) -> None:
+def fill_defaults(spec: Json) -> None:
     """What the service adds to a CustomJobSpec."""
     for pool in filter(None, spec["workerPoolSpecs"]):
         newer = own_gpus(pool["machineSpec"]["machineType"]) in (("NVIDIA_H200_141GB", 8), ("NVIDIA_B200", 8))

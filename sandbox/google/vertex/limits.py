@@ -17,7 +17,7 @@ like. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
 _METRIC = "Job or LRO submission requests"
 
 
-def submitted(call: Call) -> None:
+def count_submission(call: Call) -> None:
     """Counts a call; refuses the 61st of a minute (World.minute_s long). The form of the words is that of
     https://github.com/GoogleCloudPlatform/python-docs-samples/issues/10242, the metric's name of the quotas' page and
     of https://docs.cloud.google.com/monitoring/api/metrics_gcp_a_b (job_or_lro_submission_requests)."""
