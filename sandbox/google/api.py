@@ -16,7 +16,6 @@ from . import (
     container,
     functions,
     logging,
-    oslogin,
     permissions,
     pubsub,
     quotas,
@@ -29,7 +28,7 @@ from . import (
 )
 from .batch import api as batch
 from .compute import api as compute
-from .compute import groups, images, instance_life, instances
+from .compute import groups, images, instance_life, instances, oslogin
 from .discovery import Document, Method, check, document
 from .errors import ApiError, invalid
 from .faults import Plan

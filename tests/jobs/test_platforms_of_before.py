@@ -14,9 +14,9 @@ from accel.contract import buckets
 from accel.diagnostics.errors import BadInput, NotFound
 from jobs.backends import gke, google_batch
 from jobs.backends.base import JobRef, Request, Status
-from jobs.backends.gke import explain as gke_explain
+from jobs.backends.diagnosis import gke as gke_explain
+from jobs.backends.diagnosis import google_batch as batch_explain
 from jobs.backends.gke import labels as gke_labels
-from jobs.backends.google_batch import explain as batch_explain
 from jobs.backends.google_batch import labels as batch_labels
 from jobs.backends.vm import state_machine as machine
 from jobs.backends.vm.queues import KIND, DeclaredQueue

@@ -17,8 +17,8 @@ from botocore.config import Config
 
 from accel.catalog.quotas import quotas
 from accel.clouds.aws.clients import Clients, Timing
-from jobs.backends.aws_batch.explain import explain
 from jobs.backends.base import Explanation, JobRef
+from jobs.backends.diagnosis.aws_batch import explain
 from jobs.backends.diagnosis.causes import of_platform
 from sandbox import keys
 from tests.support.waiting import until

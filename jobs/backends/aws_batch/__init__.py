@@ -114,7 +114,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""
-        from .explain import explain  # a dozen modules that nothing else needs
+        from ..diagnosis.aws_batch import explain  # a dozen modules that nothing else needs
 
         return explain(self._clients, self._checked(ref), elsewhere)
 

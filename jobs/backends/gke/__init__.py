@@ -139,7 +139,7 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which cluster, so nothing is looked for elsewhere."""
-        from .explain import explain  # modules that nothing else needs
+        from ..diagnosis.gke import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 

@@ -102,7 +102,7 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
-        from .explain import explain  # modules that nothing else needs
+        from ..diagnosis.google_batch import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 

@@ -212,7 +212,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """What its status, its exit code and the end of its output say."""
-        from .explain import explain
+        from ..diagnosis.local import explain
 
         folder = _existing(ref)
         return explain(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])

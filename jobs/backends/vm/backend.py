@@ -190,8 +190,8 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return attempts(self.records.read(self._checked(ref).id)[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed. See explain/. A bucket has no region, so `elsewhere` is not asked."""
-        from .explain import explain
+        """Why the job waits or failed. See ../diagnosis/vm/. A bucket has no region, so `elsewhere` is not asked."""
+        from ..diagnosis.vm import explain
 
         self._checked(ref)
         return explain(self.google, self.records, self.machines(), ref)

@@ -13,9 +13,9 @@ from accel.rules.aws.existing import HTTPS, NFS, GroupFacts, RoleFacts, SubnetFa
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
-from jobs.backends.aws_batch.explain import role as iam_role
-from jobs.backends.aws_batch.explain.network import default_route
-from jobs.backends.aws_batch.explain.reader import Absent, Reader
+from jobs.backends.diagnosis.aws_batch import role as iam_role
+from jobs.backends.diagnosis.aws_batch.network import default_route
+from jobs.backends.diagnosis.aws_batch.reader import Absent, Reader
 
 from ...environment.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 from ..quota.aws import check_account

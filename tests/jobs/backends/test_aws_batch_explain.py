@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.aws_batch.explain import decide
-from jobs.backends.aws_batch.explain.facts import (
+from jobs.backends.diagnosis.aws_batch import decide
+from jobs.backends.diagnosis.aws_batch.facts import (
     Activity,
     Ahead,
     AwsFacts,

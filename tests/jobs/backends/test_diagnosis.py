@@ -6,23 +6,18 @@ from pathlib import Path
 import pytest
 
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.aws_batch import explain as aws_batch
-from jobs.backends.aws_batch.explain.facts import AwsFacts
 from jobs.backends.base import Explanation
-from jobs.backends.diagnosis import outcome, words
+from jobs.backends.diagnosis import aws_batch, gke, google_batch, local, outcome, vertex, words
 from jobs.backends.diagnosis.__main__ import page
+from jobs.backends.diagnosis.aws_batch.facts import AwsFacts
 from jobs.backends.diagnosis.cause import PLATFORMS
 from jobs.backends.diagnosis.causes import CAUSES, SECTIONS, of_platform
 from jobs.backends.diagnosis.engine import Facts, LazyFacts, Row, diagnose, judge, match, newest, row, span, within
-from jobs.backends.gke import explain as gke
+from jobs.backends.diagnosis.google_batch import BatchFacts
+from jobs.backends.diagnosis.vertex import VertexFacts
+from jobs.backends.diagnosis.vm import end as vm
+from jobs.backends.diagnosis.vm.facts import VmFacts
 from jobs.backends.gke.facts import GkeFacts
-from jobs.backends.google_batch import explain as google_batch
-from jobs.backends.google_batch.explain import BatchFacts
-from jobs.backends.local import explain as local
-from jobs.backends.vertex import explain as vertex
-from jobs.backends.vertex.explain import VertexFacts
-from jobs.backends.vm.explain import end as vm
-from jobs.backends.vm.explain.facts import VmFacts
 
 ROOT = Path(__file__).parents[3]
 FACTS: dict[str, type[Facts]] = {
@@ -171,9 +166,9 @@ def test_times_in_words() -> None:
 
 
 FILES = {
-    "aws_batch": ["aws_batch/explain"], "gke": ["gke/explain.py", "gke/facts.py"], "local": ["local/explain.py"],
-    "google_batch": ["google_batch/explain.py"], "vertex": ["vertex/explain.py"],
-    "vm": ["vm/explain"],
+    "aws_batch": ["diagnosis/aws_batch"], "gke": ["diagnosis/gke.py", "gke/facts.py"], "local": ["diagnosis/local.py"],
+    "google_batch": ["diagnosis/google_batch.py"], "vertex": ["diagnosis/vertex.py"],
+    "vm": ["diagnosis/vm"],
 }  # fmt: skip
 
 

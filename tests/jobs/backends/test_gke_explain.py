@@ -7,8 +7,8 @@ import pytest
 
 from accel.contract.gke import ASKED_AGAIN, GIVEN_UP
 from jobs.backends.base import Explanation
+from jobs.backends.diagnosis.gke import explain
 from jobs.backends.gke import labels as marks
-from jobs.backends.gke.explain import explain
 from jobs.backends.gke.status import status
 from jobs.backends.gke.submit import submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster

@@ -10,7 +10,7 @@ from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.backends.base import Explanation
 from jobs.backends.diagnosis import causes
-from jobs.backends.google_batch.explain import explain
+from jobs.backends.diagnosis.google_batch import explain
 from jobs.backends.google_batch.lookup import BatchJob, Task
 from tests.jobs.backends.google_batch_jobs import NAME, REF, SCOPE, ended, event, failed_by, job, moved, ran, task
 

@@ -8,7 +8,7 @@ import pytest
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation, JobRef, Phase
 from jobs.backends.diagnosis import causes, outcome
-from jobs.backends.vertex.explain import ERRORS, VertexFacts, explain
+from jobs.backends.diagnosis.vertex import ERRORS, VertexFacts, explain
 from jobs.backends.vertex.labels import Scope
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 from tests.jobs.backends.vertex_cloud import Cloud

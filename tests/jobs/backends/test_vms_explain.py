@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import JobRef, Phase
-from jobs.backends.vm.explain.end import unreleased_machines
-from jobs.backends.vm.explain.facts import VmFacts
+from jobs.backends.diagnosis.vm.end import unreleased_machines
+from jobs.backends.diagnosis.vm.facts import VmFacts
 from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake

@@ -8,8 +8,8 @@ import pytest
 
 from accel.diagnostics.errors import CloudRefused
 from jobs.backends.base import Explain, Explanation
+from jobs.backends.diagnosis.vm import explain, zones
 from jobs.backends.vm.cloud_messages import MachineMessages, maintenance
-from jobs.backends.vm.explain import explain, zones
 from jobs.backends.vm.gpu import instances as gce_states
 from jobs.backends.vm.record import Attempt, Record, Result
 from jobs.backends.vm.state_machine import MachineState

@@ -128,7 +128,7 @@ def test_the_role_s_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cn-north-1", "b.s3.cn-north-1.amazonaws.com.cn"),
         ("eusc-de-east-1", "b.s3.eusc-de-east-1.amazonaws.eu"),
     ):
-        fetching.open_source(f"s3://{region}/b/accel-jobs/code/x.tar.gz")
+        fetching.opened(f"s3://{region}/b/accel-jobs/code/x.tar.gz")
         request = asked.pop()
         assert request.full_url == f"https://{host}/accel-jobs/code/x.tar.gz"
         assert "Credential=role/" in request.get_header("Authorization")
@@ -136,7 +136,7 @@ def test_the_role_s_keys_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_role(archive: Archive) -> None:
-    line = "import jobs.client.code.inside.s3 as s3; s3.open_source('s3://r/b/k')"
+    line = "import jobs.client.code.inside.s3 as s3; s3.opened('s3://r/b/k')"
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, env=env, check=False)
     assert "OSError: the container has no role" in done.stderr

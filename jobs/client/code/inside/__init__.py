@@ -16,9 +16,7 @@ _HERE = Path(__file__).parent
 @cache
 def program(scheme: str) -> str:
     """The program for an archive at `<scheme>://`: how it is opened, and what is done with it."""
-    return "\n".join(
-        [*(_plain((_HERE / f"{name}.py").read_text()) for name in (scheme, "start")), "main(open_source)\n"]
-    )
+    return "\n".join([*(_plain((_HERE / f"{name}.py").read_text()) for name in (scheme, "start")), "main(opened)\n"])
 
 
 def _plain(text: str) -> str:

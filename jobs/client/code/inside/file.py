@@ -3,6 +3,6 @@
 from typing import Any
 
 
-def open_source(source: str) -> Any:
+def opened(source: str) -> Any:
     """A file of bytes. Raises OSError."""
     return open(source[7:], "rb")

@@ -24,7 +24,7 @@ def token() -> str:
     return str(json.load(asked)["access_token"])
 
 
-def open_source(source: str) -> Any:
+def opened(source: str) -> Any:
     """A file of bytes. Raises OSError."""
     bucket, _, name = source[5:].partition("/")
     root = os.environ.get("ACCEL_STORAGE_ROOT") or "https://storage.googleapis.com/"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener, urlopen
 
 
-def sign(url: str, region: str, keys: dict[str, str], now: str) -> dict[str, str]:
+def signed(url: str, region: str, keys: dict[str, str], now: str) -> dict[str, str]:
     """The headers of a GET of the URL at a time such as 20260131T235959Z."""
     parts = urlsplit(url)
     empty = hashlib.sha256().hexdigest()
@@ -32,7 +32,7 @@ def sign(url: str, region: str, keys: dict[str, str], now: str) -> dict[str, str
     return {**sent, "Authorization": f"{who}, SignedHeaders={names}, Signature={key.hex()}"}
 
 
-def open_source(source: str) -> Any:
+def opened(source: str) -> Any:
     """A file of bytes. Raises OSError."""
     env = os.environ
     region, bucket, name = source[5:].split("/", 2)
@@ -50,4 +50,4 @@ def open_source(source: str) -> Any:
     else:
         raise OSError("the container has no role")
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    return urlopen(Request(root + name, headers=sign(root + name, region, keys, now)), timeout=60)
+    return urlopen(Request(root + name, headers=signed(root + name, region, keys, now)), timeout=60)

@@ -33,7 +33,7 @@ def stop(*_: object) -> None:
     os._exit(143)
 
 
-def unpack(stream: Any, digest: str, size: int, within: Optional[str]) -> str:
+def unpacked(stream: Any, digest: str, size: int, within: Optional[str]) -> str:
     """The folder that the archive was unpacked to. Raises Wrong before anything is unpacked."""
     seen, inflate = hashlib.sha256(), zlib.decompressobj(31)
     with stream, tempfile.TemporaryFile(dir=within) as tar:
@@ -72,7 +72,7 @@ def main(opened: Callable[[str], Any]) -> None:
         try:
             if within:
                 os.makedirs(within, exist_ok=True)
-            root = unpack(opened(source), digest, int(size), within)
+            root = unpacked(opened(source), digest, int(size), within)
             break
         except (OSError, HTTPException, ValueError, KeyError, Wrong, zlib.error, tarfile.TarError) as error:
             say(f"code {source}: {error or type(error).__name__}")

@@ -12,13 +12,13 @@ from accel.clouds.google.api import Google
 from accel.diagnostics.errors import NotFound
 
 from ..base import Explanation, JobRef, Phase, Status
-from ..diagnosis import outcome, words
-from ..diagnosis.cause import DEPLOY
-from ..diagnosis.engine import LazyFacts, Rule, diagnose, match, newest, row, within
-from . import logs
-from .labels import Scope
-from .lookup import KEPT, BatchJob, Task, look
-from .status import deciding_task, gpus, representative_tasks, state_time, status_of
+from ..google_batch import logs
+from ..google_batch.labels import Scope
+from ..google_batch.lookup import KEPT, BatchJob, Task, look
+from ..google_batch.status import deciding_task, gpus, representative_tasks, state_time, status_of
+from . import outcome, words
+from .cause import DEPLOY
+from .engine import LazyFacts, Rule, diagnose, match, newest, row, within
 
 _LOGS = "logging.logEntries.list"
 

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 from accel.clouds.google.api import Google, object_path
 
 from ...base import Explanation, JobRef, Status
-from ...diagnosis.cause import THEN_RETRY
-from ...diagnosis.engine import LazyFacts
 from ...google_logging import newest
-from .. import labels
-from ..cloud_messages import MachineMessages, ReportingMachines
-from ..reconciler import look
-from ..record import MADE, Attempt, Record, Result
-from ..records import Records, folder
-from ..state_machine import ABSENT, MachineState, Write, decide
-from ..status import status_of
+from ...vm import labels
+from ...vm.cloud_messages import MachineMessages, ReportingMachines
+from ...vm.reconciler import look
+from ...vm.record import MADE, Attempt, Record, Result
+from ...vm.records import Records, folder
+from ...vm.state_machine import ABSENT, MachineState, Write, decide
+from ...vm.status import status_of
+from ..cause import THEN_RETRY
+from ..engine import LazyFacts
 
 TAIL_LINES = 100
 KEPT_BYTES = 1024 * 1024

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base import Explanation, Phase, Status
-from ..diagnosis import outcome
-from ..diagnosis.cause import RETRY
-from ..diagnosis.engine import Facts, diagnose, row
-from .docker import DAEMON_ERROR
-from .files import numbers, read_if_there
-from .logs import lines
-from .records import StatusRecord
+from ..local.docker import DAEMON_ERROR
+from ..local.files import numbers, read_if_there
+from ..local.logs import lines
+from ..local.records import StatusRecord
+from . import outcome
+from .cause import RETRY
+from .engine import Facts, diagnose, row
 
 _PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
 _DOCKER = "check the image's name, and `docker login`; `docker run` tells more"

@@ -6,8 +6,8 @@ from accel.catalog import holding
 from accel.catalog.memory import ecs_gpus
 from accel.rules.aws import fit, images
 
+from ...aws_batch.capacity import FIELDS
 from ...base import Explanation
-from ..capacity import FIELDS
 from .facts import AwsFacts, Environment, Instance
 
 # https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .errors import ApiError
-from .verbs import missing
-from .world import Call, Collection, Json, merge_patch
+from ..errors import ApiError
+from ..verbs import missing
+from ..world import Call, Collection, Json, merge_patch
 
 _KEY = re.compile(
     r"(?:ssh-(?:ed25519|rsa)|ecdsa-sha2-nistp(?:256|384|521)|sk-[\w-]+@openssh\.com) ([A-Za-z0-9+/=]+)(?: .*)?"

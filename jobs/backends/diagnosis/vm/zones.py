@@ -6,7 +6,7 @@ from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.responses import object_at, objects_at
 
-from ..record import Record
+from ...vm.record import Record
 
 SHOWN = 6
 

@@ -13,14 +13,14 @@ from accel.diagnostics.errors import NotFound
 
 from .. import google_logging
 from ..base import Explanation, JobRef
-from ..diagnosis import outcome, words
-from ..diagnosis.cause import RETRY, THEN_RETRY
-from ..diagnosis.engine import LazyFacts, Rule, diagnose, newest, row, span
-from . import quota
-from .labels import Scope
-from .logs import SERVICE, query, since, text_of
-from .lookup import Job, look, query_jobs
-from .status import STOCKOUT, TAKEN, loss_reason
+from ..vertex import quota
+from ..vertex.labels import Scope
+from ..vertex.logs import SERVICE, query, since, text_of
+from ..vertex.lookup import Job, look, query_jobs
+from ..vertex.status import STOCKOUT, TAKEN, loss_reason
+from . import outcome, words
+from .cause import RETRY, THEN_RETRY
+from .engine import LazyFacts, Rule, diagnose, newest, row, span
 
 TAIL_LINES = 100
 SHOWN = 3

@@ -14,11 +14,11 @@ from accel.clouds.aws.clients import Clients
 from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
+from ...aws_batch.status import task_counts
 from ...base import Explanation, JobRef
-from ...diagnosis import outcome, words
-from ...diagnosis.cause import RETRY
-from ...diagnosis.engine import Rule, diagnose, judge, of_kind, row
-from ..status import task_counts
+from .. import outcome, words
+from ..cause import RETRY
+from ..engine import Rule, diagnose, judge, of_kind, row
 from . import waiting
 from .environments import OVER_MAX, TOO_BIG, max_vcpus, too_large
 from .facts import WAITING, AwsFacts

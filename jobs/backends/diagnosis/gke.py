@@ -10,13 +10,13 @@ from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import NotFound
 
 from ..base import Explanation, JobRef, Phase
-from ..diagnosis import outcome, words
-from ..diagnosis.engine import Rule, diagnose, judge, of_kind, row, within
-from . import labels, lookup
-from .facts import GkeFacts
-from .labels import Scope
-from .machines import GPU_LABEL, GPUS
-from .status import pending
+from ..gke import labels, lookup
+from ..gke.facts import GkeFacts
+from ..gke.labels import Scope
+from ..gke.machines import GPU_LABEL, GPUS
+from ..gke.status import pending
+from . import outcome, words
+from .engine import Rule, diagnose, judge, of_kind, row, within
 
 NEW_S = 60
 """Until then silence is no sign."""

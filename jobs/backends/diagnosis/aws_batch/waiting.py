@@ -4,7 +4,7 @@ What keeps an environment from having an instance counts for the job at the fron
 """
 
 from ...base import Explanation
-from ...diagnosis.engine import Rule
+from ..engine import Rule
 from .environments import blocked_environments, max_vcpus, max_vcpus_likely, no_capacity, registers_less, too_large
 from .facts import Ahead, AwsFacts, Queue
 

@@ -12,9 +12,9 @@ from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchEnvironment
 from accel.rules.aws.fit import Size
 
-from ...diagnosis import outcome
-from .. import quota
-from ..logs import BATCH_GROUP
+from ...aws_batch import quota
+from ...aws_batch.logs import BATCH_GROUP
+from .. import outcome
 from .facts import Activity, Ahead, AwsFacts, Environment, Instance, Other, Queue
 from .network import network
 from .reader import Absent, Reader

@@ -1,9 +1,9 @@
 """Causes of a job that has not ended: it waits for machines, they start, or it runs."""
 
 from ...base import Explanation, Phase
-from ...diagnosis.engine import span
-from ..record import ENDED, EXPIRED, FAILED, GONE, LOST, MADE, NO_CAPACITY, PLANNED
-from ..state_machine import ABSENT, STARTING, WAITING
+from ...vm.record import ENDED, EXPIRED, FAILED, GONE, LOST, MADE, NO_CAPACITY, PLANNED
+from ...vm.state_machine import ABSENT, STARTING, WAITING
+from ..engine import span
 from . import zones
 from .facts import AGENT, SHOWN, VmFacts
 

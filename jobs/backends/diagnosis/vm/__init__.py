@@ -7,9 +7,9 @@ from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
 
 from ...base import Explanation, JobRef, Phase
-from ...diagnosis.engine import Rule, diagnose
-from ..cloud_messages import ReportingMachines
-from ..records import Records
+from ...vm.cloud_messages import ReportingMachines
+from ...vm.records import Records
+from ..engine import Rule, diagnose
 from . import end, waiting
 from .facts import VmFacts
 

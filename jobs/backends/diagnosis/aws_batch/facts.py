@@ -14,7 +14,7 @@ from accel.clouds.aws.responses import structure, structures
 from accel.rules.aws.fit import Size
 
 from ...base import Explanation
-from ...diagnosis import engine
+from .. import engine
 from .reader import Reader
 
 T = TypeVar("T")

@@ -3,11 +3,11 @@
 import re
 
 from ...base import Explanation
-from ...diagnosis import outcome, words
-from ...diagnosis.cause import THEN_RETRY
-from ...diagnosis.engine import Rule, match, row, within
-from ..record import EXPIRED, FAILED, LOST, NO_CAPACITY, REFUSED
-from ..state_machine import ABSENT, LEAVING
+from ...vm.record import EXPIRED, FAILED, LOST, NO_CAPACITY, REFUSED
+from ...vm.state_machine import ABSENT, LEAVING
+from .. import outcome, words
+from ..cause import THEN_RETRY
+from ..engine import Rule, match, row, within
 from . import zones
 from .facts import SHOWN, VmFacts
 from .waiting import NO_WAY_OUT, RELEASE_S
