@@ -99,8 +99,11 @@ def _listed(shell: Shell, target: str) -> list[str]:
 
 
 def _same(printed: Mapping[str, Json]) -> list[Json]:
-    """But for the numbers of instances, which Google makes up."""
+    """But for the numbers of instances, which Google makes up, and for how many tasks of a sweep run at this moment."""
     found = [{name: printed[ref][name] for name in SAME} for ref in sorted(printed)]
+    for each in found:
+        if each["phase"] == "RUNNING":
+            each["tasks"] = sum(each["tasks"].values())
     return json.loads(re.sub(r"instances/\d+", "instances/1", json.dumps(found)))
 
 

@@ -192,7 +192,7 @@ def test_declared_tpus_have_the_records_that_were_made_of_them(whole: records.Re
 @pytest.mark.parametrize("key", ["trainer", "later"])
 def test_declared_tpus_are_moved_on(whole: records.Records, key: str) -> None:
     record = vm_records(whole)[key]
-    assert Walk(record).go(machine.RUNNING).steps == ["Wait"]
+    assert Walk(record).go(machine.RUNNING).steps == ["Write", "Wait"]  # since when it has its TPUs
     assert Walk(record).go(machine.WAITING).steps == ["Wait"]
     lost = Walk(record).go(machine.TAKEN).record
     assert (lost.last.number, lost.last.name) == (2, f"{record.name}-r2") and not lost.ended

@@ -123,5 +123,6 @@ def _on_gke(old: Old) -> None:
     _in_ledger(old, "gke", "gke", **cpu)
     old.cli("wait", old.jobs["gke-failed"].ref, code=125)
     _running(old, "gke-sweep", "gke-nodes", "gke-slice")
+    _until(lambda: old.got("gke-sweep")["tasks"] == {"Running": 4})
     old.submit("gke-waits", "gke", ENDS, **spot)
     _until(lambda: "quota" in (old.got("gke-waits")["reason"] or ""))
