@@ -279,7 +279,7 @@ def test_a_noun_with_a_participle_is_none(name: str) -> None:
 
 APART: Mapping[str, str] = {
     r"jobs\.backends\.[.\w]+\.(explain|facts|logs|quota|request|shell|submit)": ("each backend has the same files"),
-    r"jobs\.backends\.diagnosis\.(aws_batch|vm)\.\w+": "what is read of a platform stands apart from what follows of it",
+    r"jobs\.backends\.diagnosis\.(aws_batch|vm)\.\w+": "what is read of a platform, and what follows",
     r"jobs\.backends\.vm\.iap|jobs\.agent\.program\.hosts": "how a machine is reached, and the other machines of a job",
     r"jobs\.cli\.(execution|logs)": "what a verb needs when it runs and its help does not",
     r"jobs\.client\.allowances\.\w+": "a store each, and the reservation beside the settlement",

@@ -95,7 +95,7 @@ def test_s3_without_a_bucket(endpoint: str, archive: Archive) -> None:
 def test_requests_are_signed_as_botocore_signs_them(token: str) -> None:
     url = "https://code-1.s3.eu-west-1.amazonaws.com/accel-jobs/code/0f3c.tar.gz"
     keys = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "secret/key", "Token": token}
-    ours = fetching.sign(url, "eu-west-1", keys, "20260131T235959Z")
+    ours = fetching.signed(url, "eu-west-1", keys, "20260131T235959Z")
     request = AWSRequest("GET", url)
     auth = S3SigV4Auth(Credentials("AKIDEXAMPLE", "secret/key", token or None), "s3", "eu-west-1")
     request.context["timestamp"] = "20260131T235959Z"
