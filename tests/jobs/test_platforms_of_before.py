@@ -12,12 +12,15 @@ import pytest
 from accel.clouds.google.api import Google
 from accel.contract import buckets
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backends import gke, google_batch
 from jobs.backends.base import JobRef, Request, Status
 from jobs.backends.diagnosis import gke as gke_explain
 from jobs.backends.diagnosis import google_batch as batch_explain
 from jobs.backends.gke import labels as gke_labels
+from jobs.backends.gke import status as gke_status
+from jobs.backends.gke import submit as gke_submit
 from jobs.backends.google_batch import labels as batch_labels
+from jobs.backends.google_batch import status as batch_status
+from jobs.backends.google_batch import submit as batch_submit
 from jobs.backends.vm import state_machine as machine
 from jobs.backends.vm.queues import KIND, DeclaredQueue
 from jobs.backends.vm.record import Record, Result
@@ -70,13 +73,13 @@ def test_jobs_of_a_cluster_are_read_as_they_were(whole: records.Records, cluster
     scope = scope_of(of)
     assert len(of) == 6
     for key, ref in of.items():
-        assert row(gke.status.status(api, scope, ref)).items() >= whole.jobs[key].printed.items()
-    listed = {each.name: each.phase for each in gke.status.list_jobs(api, scope, limit=99, ended=True, progress=print)}
+        assert row(gke_status.status(api, scope, ref)).items() >= whole.jobs[key].printed.items()
+    listed = {each.name: each.phase for each in gke_status.list_jobs(api, scope, limit=99, ended=True, progress=print)}
     known = {key: whole.jobs[key].printed["phase"] for key in of}
     assert listed == {**known, "gke-unrecorded": listed["gke-unrecorded"]}
-    assert [(each.place, each.exit_code) for each in gke.status.attempts(api, scope, of["gke-failed"])] == [(None, 3)]
-    assert {len(gke.status.attempts(api, scope, of[key])) for key in ("gke-nodes", "gke-slice")} == {2, 4}
-    assert [each.phase for each in gke.status.tasks(api, scope, of["gke-sweep"])] == ["RUNNING"] * 4
+    assert [(each.place, each.exit_code) for each in gke_status.attempts(api, scope, of["gke-failed"])] == [(None, 3)]
+    assert {len(gke_status.attempts(api, scope, of[key])) for key in ("gke-nodes", "gke-slice")} == {2, 4}
+    assert [each.phase for each in gke_status.tasks(api, scope, of["gke-sweep"])] == ["RUNNING"] * 4
     found = {key: gke_explain.explain(api, scope, ref).cause for key, ref in of.items()}
     assert found["gke-failed"] == "exit-code" and found["gke-waits"] == "queue-full", found
 
@@ -89,11 +92,11 @@ def test_a_key_of_a_cluster_is_still_its_jobs(whole: records.Records, cluster: C
         had = before[f"{CLUSTER_KINDS[kind]}/{name}"]["metadata"]["annotations"]
         body: Json = {"scope": str(scope_of(of)), "objects": json.loads(had[gke_labels.REQUEST])}
         request = Request("gke", "gke", name, had[gke_labels.KEY], body)
-        made = gke.submit.submit(request, api)
+        made = gke_submit.submit(request, api)
         assert (made.id, made.there) == (name, True)
         body["objects"][-1]["metadata"]["annotations"][gke_labels.SPEC] = "another"
         with pytest.raises(BadInput, match="it was used for another request"):
-            gke.submit.submit(request, api)
+            gke_submit.submit(request, api)
     assert cluster.objects.keys() == before.keys()
 
 
@@ -101,10 +104,10 @@ def test_jobs_of_a_cluster_are_cancelled_and_sent_again(whole: records.Records, 
     of, api = refs(whole, "gke"), cluster.api()
     scope = scope_of(of)
     for key in ("gke-sweep", "gke-nodes", "gke-slice", "gke-waits"):
-        again = gke.submit.resubmit_request(api, scope, of[key], "0" * 64)
+        again = gke_submit.resubmit_request(api, scope, of[key], "0" * 64)
         assert of[key].id not in json.dumps(again.body) and again.name.startswith(key)
-        gke.submit.cancel(api, scope, of[key], "enough")
-        now = gke.status.status(api, scope, of[key])
+        gke_submit.cancel(api, scope, of[key], "enough")
+        now = gke_status.status(api, scope, of[key])
         wanted = ("FAILED", "cancelled: enough") if key == "gke-waits" else ("RUNNING", "stopping: enough")
         assert (now.phase, now.reason) == wanted
     (workload,) = [each for each in cluster.objects.values() if each["kind"] == "Workload"
@@ -149,13 +152,13 @@ def test_jobs_of_google_batch_are_read_as_they_were(whole: records.Records) -> N
     scope = batch_labels.Scope.parse(text)
     assert len(of) == 5
     for key, ref in of.items():
-        assert row(google_batch.status.status(google, scope, ref)).items() >= whole.jobs[key].printed.items()
-    every = google_batch.status.list_jobs(google, scope, limit=99, ended=True, progress=print)
+        assert row(batch_status.status(google, scope, ref)).items() >= whole.jobs[key].printed.items()
+    every = batch_status.list_jobs(google, scope, limit=99, ended=True, progress=print)
     listed = {each.name: each.phase for each in every}
     known = {key: whole.jobs[key].printed["phase"] for key in of}
     assert listed == {**known, "google-batch-unrecorded": listed["google-batch-unrecorded"]}
-    assert [each.exit_code for each in google_batch.status.attempts(google, scope, of["google-batch-failed"])] == [3]
-    assert len(google_batch.status.tasks(google, scope, of["google-batch-sweep"])) == 3
+    assert [each.exit_code for each in batch_status.attempts(google, scope, of["google-batch-failed"])] == [3]
+    assert len(batch_status.tasks(google, scope, of["google-batch-sweep"])) == 3
     assert batch_explain.explain(google, scope, of["google-batch-failed"]).cause == "exit-code"
 
 
@@ -163,9 +166,9 @@ def test_jobs_of_google_batch_are_cancelled_and_sent_again(whole: records.Record
     google, of = BatchAnswers(whole), refs(whole, "google-batch")
     for key, ref in of.items():
         scope = batch_labels.Scope.parse(ref.scope)
-        again = google_batch.submit.resubmit_request(google, scope, ref, "0" * 64)
+        again = batch_submit.resubmit_request(google, scope, ref, "0" * 64)
         assert ref.id not in json.dumps(again.body) and again.name.startswith(key)
-        google_batch.submit.cancel(google, scope, ref)
+        batch_submit.cancel(google, scope, ref)
     stopped = {path.rpartition("/")[2] for path, _ in google.posted}
     assert stopped == {f"{of[f'google-batch-{job}'].id}:cancel" for job in ("runs", "sweep", "nodes")}
 

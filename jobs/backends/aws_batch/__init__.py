@@ -85,7 +85,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
     ) -> Iterator[Status]:
         """The queue's jobs, newest first; array tasks are part of their job."""
         target_name, target = self._needed("list")
-        return self._states.listed(
+        return self._states.list_jobs(
             self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress
         )
 

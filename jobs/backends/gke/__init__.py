@@ -88,7 +88,7 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The namespace's jobs, newest first; tasks and nodes are part of their job."""
-        return self._states.listed(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
+        return self._states.list_jobs(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
         """From the cluster's nodes and pods, and Kueue's quota. See quota.py."""

@@ -63,7 +63,7 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
         """The region's jobs, newest first; tasks and nodes are part of their job."""
-        return self._states.listed(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
