@@ -23,12 +23,12 @@ class GceBackend(VmBackend[GceTarget]):
     NO_TARGET = "a bucket alone does not say where VMs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """See render.render."""
+        """See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../vms/quota.py."""
+        """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../quota.py."""
         from ..quota import check, gpus
         from .machines import choose
 

@@ -19,12 +19,12 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
     NO_TARGET = "a bucket alone does not say where TPUs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """See render.render."""
+        """See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../vms/quota.py.
+        """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../quota.py.
 
         TPUs of a reservation take none. Source: https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
         """
