@@ -9,10 +9,9 @@ from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput
 
 from .backends.base import Status
-from .client import resolve
 from .client.listing import list_jobs
 from .client.submission import SubmissionPlan, SubmitOptions, plan_submission, read_jobs
-from .client.targets import Targets
+from .client.targets import Targets, known_targets
 from .handle import AnyJob, QuietReporter, Run, reference, wait_for
 from .model.document import Document, read
 from .model.job import Job, Written
@@ -133,7 +132,7 @@ def ls(
 
 def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
     """Where jobs can run. `source`: a JSON file or a place where a stack publishes them, read again with `refresh`."""
-    return resolve.targets(QuietReporter(source, strict), refresh=refresh)
+    return known_targets(QuietReporter(source, strict), refresh=refresh)
 
 
 def _plan(

@@ -8,7 +8,7 @@ from contextlib import suppress
 import click
 
 from ..diagnostics.errors import BadInput, BadInputs, Interrupted, JobsError
-from .options import Settings
+from .reporter import Reporter
 
 EXTRAS = {
     **dict.fromkeys(("pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"), "pulumi"),
@@ -17,9 +17,9 @@ EXTRAS = {
 """Packages that the distribution asks for in an extra alone, by what is imported of them."""
 
 
-def code_of(error: BaseException, settings: Settings) -> int:
+def code_of(error: BaseException, *, debug: bool) -> int:
     """Reports the error; its exit code."""
-    if settings.debug:
+    if debug:
         traceback.print_exception(error, file=sys.stderr)
     known = _known(error)
     if known is None:
@@ -42,9 +42,9 @@ def _region(error: JobsError) -> str | None:
     return region(error.message)
 
 
-def warn(message: str, settings: Settings) -> None:
+def warn(message: str, reporter: Reporter) -> None:
     """One line of warning; with --strict the end. Raises BadInput then."""
-    if settings.strict:
+    if reporter.strict:
         raise BadInput(message, "it is a warning without --strict")
     _line("warning", message)
 

@@ -95,7 +95,7 @@ class Verbs(click.Group):
             silence_stdout()
             return 141  # as if SIGPIPE had ended it, as it ends other programs in a pipe
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the outermost handler
-            return code_of(error, settings)
+            return code_of(error, debug=settings.debug)
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -10,6 +10,7 @@ import click
 
 from ..diagnostics.errors import BadInput
 from ..duration import WRITTEN, seconds
+from .errors import say, warn
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -31,14 +32,10 @@ class Settings:
 
     def say(self, message: str) -> None:
         """As Reporter."""
-        from .errors import say
-
         say(message)
 
     def warn(self, message: str) -> None:
         """As Reporter."""
-        from .errors import warn
-
         warn(message, self)
 
     def resubmission(self, key: str) -> str:

@@ -15,7 +15,7 @@ from accel.cost import least_sure
 from ..backends.registry import of_target
 from ..client import cost as costs
 from ..client.offers import KEY, decide, none_can
-from ..client.resolve import targets
+from ..client.targets import known_targets
 from ..model.document import read
 from ..model.keys import platform_name
 
@@ -33,7 +33,7 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
     """Show what the job of FILE costs: an attempt that takes its whole timeout, and at worst every attempt of every
     task, on demand. Without timeout_s that is unbounded."""
     job = read(file).job()
-    found = _costs(job, targets(settings), to)
+    found = _costs(job, known_targets(settings), to)
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in found]
         click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))

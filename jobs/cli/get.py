@@ -14,8 +14,9 @@ from accel.console.verb import Verb
 
 from ..client.allowances.submitter import settle_ended_jobs
 from ..client.listing import gather
-from ..client.resolve import job, targets
+from ..client.resolve import job
 from ..client.selection import Choice, choosing
+from ..client.targets import known_targets
 from ..views.job_table import show_jobs
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
@@ -74,7 +75,7 @@ def ls(
     --name, --state or --owner the newest 1,000 jobs of each target are looked through, or --limit if that is more.
     """
     choice = Choice(to, name, states, owner)
-    found = gather(targets(settings), choice, ended, limit, settings, Progress)
+    found = gather(known_targets(settings), choice, ended, limit, settings, Progress)
     settle_ended_jobs(found.statuses, settings.say)
     show_jobs(found.statuses, settings)
     if found.incomplete:

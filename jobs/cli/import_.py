@@ -17,7 +17,7 @@ from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.redaction import own
 from accel.diagnostics.yaml_positions import BYTES_MAX, Tree
 
-from ..client.resolve import targets
+from ..client.targets import known_targets
 from ..importers.kinds import KINDS, importer_of
 from ..importers.names import suggestion
 from ..importers.options import Capacity, Form, ImportOptions, k80_replacement
@@ -268,4 +268,4 @@ def _data(file: str) -> bytes:
 
 
 def _targets(settings: Settings) -> "dict[str, Target]":
-    return {name: entry.target for name, entry in targets(settings).entries.items() if entry.target is not None}
+    return {name: entry.target for name, entry in known_targets(settings).entries.items() if entry.target is not None}

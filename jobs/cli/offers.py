@@ -99,7 +99,7 @@ def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> Non
 
 def _decision(settings: Settings, file: str, gpu: str | None) -> None:
     from ..client.offers import decide, none_can
-    from ..client.resolve import targets
+    from ..client.targets import known_targets
     from ..model.document import read
 
     document = read(file)
@@ -107,7 +107,7 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
         kind, count = parse_gpu(gpu)
         document.set(f"accelerator.type={kind}")
         document.set(f"accelerator.count={1 if count is None else count}")
-    decision = decide(document.job(), targets(settings).entries)
+    decision = decide(document.job(), known_targets(settings).entries)
     if settings.output in ("json", "jsonl"):
         _as_json(decision, settings.output)
     else:

@@ -16,7 +16,7 @@ from accel.diagnostics.messages import did_you_mean, printable_name
 
 from ..client.allowances.ledgers import address, ledger_at
 from ..client.allowances.reservation import MICRO
-from ..client.resolve import targets
+from ..client.targets import known_targets
 
 if TYPE_CHECKING:
     from accel.contract.allowances import Allowances
@@ -40,7 +40,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
     `spend settle` looks at every job that is held for: one that has ended is settled by its own times, and what is held
     for one that was never made is let go.
     """
-    known = targets(settings)
+    known = known_targets(settings)
     found = list(_ledgers(known))
     if not found:
         raise NotFound("no target here has allowances", "they are the section `allowances` of the stack's environment")

@@ -14,8 +14,8 @@ from accel.diagnostics.errors import BadInput, Declined, JobsError
 
 from ..backends.free_gpus import FreeGpus
 from ..backends.registry import of_target
-from ..client import resolve
 from ..client.stale_targets import current_targets
+from ..client.targets import known_targets
 
 if TYPE_CHECKING:
     from ..client.targets import Entry, Targets
@@ -32,7 +32,7 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
     Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
     and certificate that a target has, once somebody has seen that they are right.
     """
-    found = resolve.targets(settings, refresh=refresh)
+    found = known_targets(settings, refresh=refresh)
     if refresh:
         found = current_targets(found, found.entries, settings)
     if confirm is not None:

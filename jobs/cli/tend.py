@@ -10,8 +10,8 @@ from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput, Interrupted
 
 from ..client.reconcile import round_of
-from ..client.resolve import targets
 from ..client.spot_fallback import Followers
+from ..client.targets import known_targets
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 
@@ -30,7 +30,7 @@ def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int |
     """
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")
-    followers = Followers(lambda: targets(settings), settings, every)
+    followers = Followers(lambda: known_targets(settings), settings, every)
     try:
         while True:
             statuses = round_of(settings, jobs, to, followers)

@@ -14,7 +14,7 @@ from accel.rules.gcp import gpus
 
 from ..backends.registry import of_target
 from ..client.quota import check
-from ..client.resolve import targets
+from ..client.targets import known_targets
 from ..model.document import jobs_of, read_all
 from ..model.keys import platform_name
 from ..model.sweep_tasks import apart
@@ -33,7 +33,7 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
 
     Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
     """
-    name, target = targets(settings).choose(to) if to else ("", LocalTarget())
+    name, target = known_targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None
     faults: list[str] = []
     missing: list[str] = []

@@ -19,8 +19,9 @@ from ..backends.registry import of_target
 from ..client import accrued_cost
 from ..client.allowances.submitter import settle_ended_jobs
 from ..client.listing import MISSING, names_of
-from ..client.resolve import job, targets
+from ..client.resolve import job
 from ..client.selection import SCANNED, Choice, choosing
+from ..client.targets import known_targets
 from ..client.waiting import end
 from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 from ..views.watch.loop import Watching
@@ -81,7 +82,7 @@ def watch(
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
     """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
-    known = targets(settings)
+    known = known_targets(settings)
     names = names_of(known, choice.to)
     most = SCANNED if choice.owner else LISTED_MAX
     backends = {name: of_target(*known.choose(name)) for name in names}

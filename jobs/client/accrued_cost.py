@@ -12,7 +12,7 @@ from accel.diagnostics.errors import JobsError
 from ..model.job import Job
 from . import history
 from .observation import Rate
-from .resolve import targets
+from .targets import known_targets
 
 if TYPE_CHECKING:
     from accel.console.options import Settings
@@ -69,7 +69,7 @@ def job_prices(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, 
         else:
             if found is None:
                 try:
-                    found = targets(settings)
+                    found = known_targets(settings)
                 except JobsError as error:
                     found = error.message
             size = f"{target} {entry['size']}"

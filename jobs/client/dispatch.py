@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ..backends.base import Backend, JobRef
     from ..model.job import Job
     from .bulk import BulkResult, Item
-    from .submission import SubmissionPlan
+    from .code.shipping import Shipping
+    from .targets import Targets
 
 IMAGE_SWITCH = "ACCEL_IMAGE_CHECK"
 """`off` where no registry is to be asked, on a network that reaches none."""
@@ -50,18 +51,27 @@ _ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
 
 
 @contextmanager
-def reserve_plan(plan: "SubmissionPlan", quota: bool) -> Generator[tuple[Submitter, list[str]]]:
-    """Send code and reserve allowances. Yield what submits the requests, and what is not known of quotas."""
-    check_images(plan.pairs, plan.reporter)
-    check_feasible(plan.pairs)
-    unknown = check_quotas(plan.pairs, plan.reporter) if quota else []
-    send_code(plan.shipping, plan.reporter)
-    if plan.prefers_spot:
+def prepare_submission(
+    pairs: "Sequence[tuple[Job, Item]]",
+    known: "Targets",
+    shipping: "Shipping | None",
+    reporter: "Reporter",
+    *,
+    prefers_spot: bool,
+    quota: bool,
+) -> Generator[tuple[Submitter, list[str]]]:
+    """Check the jobs, send code and reserve allowances. Yield what submits the requests, and what is not known of
+    quotas. `prefers_spot`: a job is to be moved to on demand."""
+    check_images(pairs, reporter)
+    check_feasible(pairs)
+    unknown = check_quotas(pairs, reporter) if quota else []
+    send_code(shipping, reporter)
+    if prefers_spot:
         from .deadline.record import begin
 
-        begin(plan.pairs, plan.targets)
-    with reserve(plan.pairs, plan.targets, plan.reporter) as submitter:
-        submitter.sizes = {request.key: size_of(job) for job, (_, request) in plan.pairs}
+        begin(pairs, known)
+    with reserve(pairs, known, reporter) as submitter:
+        submitter.sizes = {request.key: size_of(job) for job, (_, request) in pairs}
         yield submitter, unknown
 
 

@@ -6,7 +6,7 @@ from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, JobsError
 
 from ..backends.base import Backend, Explain, Explanation, JobRef
-from .resolve import targets
+from .targets import known_targets
 
 
 def explanation(ref: JobRef, backend: Backend, reporter: Reporter) -> Explanation:
@@ -26,7 +26,7 @@ def _regions(kind: str, reporter: Reporter) -> list[str]:
     A job that exists needs none of them, so that a broken list of targets is no error.
     """
     try:
-        entries = targets(reporter).entries.values()
+        entries = known_targets(reporter).entries.values()
     except JobsError as error:
         reporter.warn(f"jobs in other regions are not looked for: {error.message}")
         return []

@@ -12,8 +12,8 @@ from ..backends.base import Listing, Status
 from ..backends.listing import list_statuses, once
 from ..backends.registry import of_target
 from .allowances.submitter import settle_ended_jobs
-from .resolve import targets
 from .selection import SCANNED, Choice
+from .targets import known_targets
 
 if TYPE_CHECKING:
     from accel.console.reporter import Reporter
@@ -80,7 +80,7 @@ def gather(
 
 def list_jobs(to: str | None, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> list[Status]:
     """Return the jobs of a target, or of all, newest first. Raises what none of the targets could be asked for."""
-    found = gather(targets(reporter), Choice(to), ended, limit, reporter, progress)
+    found = gather(known_targets(reporter), Choice(to), ended, limit, reporter, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))
     settle_ended_jobs(found.statuses, reporter.say)

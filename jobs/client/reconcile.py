@@ -17,6 +17,7 @@ from ..model.sweep_tasks import MOVED_MAX
 from . import resolve
 from .allowances.submitter import settle_ended_jobs
 from .spot_fallback import Followers
+from .targets import known_targets
 
 LIMIT = MOVED_MAX
 """Jobs of a target that are tended in one round."""
@@ -49,7 +50,7 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers:
 
 
 def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]]:
-    _, found = resolve.targets(settings).choose(name)
+    _, found = known_targets(settings).choose(name)
     backend = of_target(name, found)
     followed = not isinstance(backend, TendedBackend)
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):

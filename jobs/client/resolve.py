@@ -1,7 +1,6 @@
 """Which target and which job a user means."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from accel.console.progress import untold
 from accel.console.reporter import Reporter
@@ -13,20 +12,12 @@ from ..backends.registry import of_ref, of_target
 from . import history
 from .names import job_name, match_rank
 from .selection import SCANNED, Choice
-from .targets import Targets, load
+from .targets import known_targets
 
 CANDIDATES_SHOWN = 5
 LOOKED_AT = 20
 """Of several jobs of one name, so many are looked at, the newest."""
 NEAR = 100
-
-
-def targets(reporter: Reporter, *, refresh: bool = False) -> Targets:
-    """The targets, their warnings said."""
-    found = load(reporter.targets, refresh=refresh)
-    for warning in found.warnings:
-        reporter.warn(warning)
-    return replace(found, warnings=())
 
 
 def reference(text: str, reporter: Reporter) -> JobRef:
@@ -77,7 +68,7 @@ def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
     """The job of that name or id that the targets have."""
     from .listing import gather
 
-    jobs = gather(targets(reporter), Choice(), True, SCANNED, reporter, untold)
+    jobs = gather(known_targets(reporter), Choice(), True, SCANNED, reporter, untold)
     found = _best(text, {status.ref: status.name for status in jobs.statuses})
     if len(found) == 1:
         return found[0]
@@ -106,7 +97,7 @@ def with_target(ref: JobRef, name: str | None, reporter: Reporter) -> Backend:
         name = next((entry["target"] for entry in history.recent() if entry["ref"] == str(ref)), None)
     if name is None:
         return of_ref(ref)
-    known = targets(reporter)
+    known = known_targets(reporter)
     if name not in known.entries:
         return of_ref(ref)
     _, target = known.choose(name)

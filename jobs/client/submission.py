@@ -17,8 +17,8 @@ from ..model.document import jobs_of
 from ..model.sweep_tasks import apart, cap_warnings
 from .code.option import pack
 from .deadline.plan import plan_job
-from .resolve import targets
 from .stale_targets import current_targets
+from .targets import known_targets
 
 if TYPE_CHECKING:
     from accel.console.reporter import Reporter
@@ -92,7 +92,9 @@ class SubmissionPlan:
         """
         from . import dispatch
 
-        with dispatch.reserve_plan(self, quota) as (submitter, unknown):
+        with dispatch.prepare_submission(
+            self.pairs, self.targets, self.shipping, self.reporter, prefers_spot=self.prefers_spot, quota=quota
+        ) as (submitter, unknown):
             if receipts is None:
                 refs = dispatch.submit_quietly(
                     self.items, self.caller, rate, self.reporter, submitter, stop or threading.Event()
@@ -124,7 +126,7 @@ def plan_submission(
 ) -> SubmissionPlan:
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
-    known = targets(reporter)
+    known = known_targets(reporter)
     shipping = pack(options.code, options.code_all, reporter)
     written = list(zip(documents, jobs, strict=True))
     pairs = _rendered(written, options, caller, known, shipping, reporter)

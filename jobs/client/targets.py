@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from accel.console.reporter import Reporter
 from accel.contract.targets import KINDS, AnyTarget, LocalTarget, read_one
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
@@ -95,6 +96,14 @@ def load(source: str | None = None, *, refresh: bool = False) -> Targets:
     path = Path(source)
     folder = path.absolute().parent
     return _of(_file(path), folder.parent if folder.name == _DEFAULT.parts[0] else folder)
+
+
+def known_targets(reporter: Reporter, *, refresh: bool = False) -> Targets:
+    """Return the targets of the reporter's source, and report their warnings."""
+    found = load(reporter.targets, refresh=refresh)
+    for warning in found.warnings:
+        reporter.warn(warning)
+    return replace(found, warnings=())
 
 
 def _file(path: Path) -> Documents:

@@ -14,8 +14,7 @@ from accel.rules.jobs import imports
 from . import aws_batch_definitions, aws_cli, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
 from .aws_batch_fields import attempts_of, environment, labels, needs, with_parameters
-from .fields import RequestFields
-from .names import job_name
+from .fields import RequestFields, job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read

@@ -8,9 +8,8 @@ from typing import Any, cast
 from accel.diagnostics.errors import BadInput
 
 from .aws_batch_fields import REFERENCE, attempts_of, environment, labels, needs
-from .fields import RequestFields
+from .fields import RequestFields, job_name
 from .images import image_of
-from .names import job_name
 from .outcome import ImportResult
 from .reading import Json
 

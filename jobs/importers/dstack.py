@@ -12,9 +12,8 @@ from accel.diagnostics.redaction import SECRET_NAME
 from accel.duration import seconds
 
 from . import dstack_resources, vertex_templates
-from .fields import RequestFields
+from .fields import RequestFields, job_name
 from .images import image_of
-from .names import job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read

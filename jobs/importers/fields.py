@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ..model.job import NAME_MAX
 from .reading import leaves
 from .report import Report, value_text
 
@@ -192,3 +193,15 @@ class RequestFields:
     def _wrong(self, path: str, expected: str) -> None:
         name = self.name(path)
         self.report.refuse(name, f"must be {expected}, is {value_text(name, self.values[path])}")
+
+
+def job_name(given: RequestFields, path: str) -> str:
+    """A name that a job file takes."""
+    name = given.text(path) or "imported"
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:NAME_MAX] or "imported"
+    if path in given.names:
+        given.keep(path, "name")
+    if plain != name or not given.has(path):
+        why = f"a job's name has at most {NAME_MAX} letters, digits, - and _" if path in given.names else "is missing"
+        given.report.changed(given.name(path), plain, why)
+    return plain

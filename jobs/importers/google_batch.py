@@ -10,10 +10,10 @@ from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
 from . import google_batch_command, vertex_templates
+from .fields import job_name
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
-from .names import job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read

@@ -6,6 +6,7 @@ https://protobuf.dev/programming-guides/json/. Fields: the discovery document of
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from accel.diagnostics import messages
@@ -325,3 +326,24 @@ _PROGRAM = (".text", ".commands", ".entrypoint", ".options", ".displayName")
 _SECRET = (".password", ".cipherText")
 _OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
 """Of a folder or disk of the VM, which may well be called my-bucket."""
+
+
+@dataclass
+class Step:
+    """A runnable. `kind`: container, script or barrier."""
+
+    path: str
+    kind: str
+    image: str | None = None
+    entrypoint: str | None = None
+    command: list[str] = field(default_factory=list[str])
+    options: str | None = None
+    shm_mib: int | None = None
+    volumes: list[str] = field(default_factory=list[str])
+    text: str = ""
+    more: Json = field(default_factory=dict[str, Any])
+
+    @property
+    def words(self) -> list[str]:
+        """The whole argv, where it is known."""
+        return [self.entrypoint, *self.command] if self.entrypoint else []

@@ -8,16 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from accel.rules.batch import runnables as google_batch_runnables
 
 from ..backends.google_batch import nodes
-from .google_batch_fields import GROUP, SPEC, BatchFields
+from .google_batch_fields import GROUP, SPEC, BatchFields, Step
 from .reading import Json
-
-if TYPE_CHECKING:
-    from .google_batch_steps import Step
 
 _OURS = ("rw", "async", "defaults", "implicit-dirs", "implicit_dirs")
 """What a mount of a job file has by itself."""

@@ -11,7 +11,7 @@ from accel.rules.batch import runnables as google_batch_runnables
 from accel.rules.jobs import containers, imports
 
 from ..backends.google_batch import nodes, runnables
-from .google_batch_fields import GROUP, SPEC, BatchFields, placeholder_findings
+from .google_batch_fields import GROUP, SPEC, BatchFields, Step, placeholder_findings
 from .google_batch_mounts import Storage, mounts_of
 from .images import image_of
 from .reading import Json
@@ -29,27 +29,6 @@ PRIVATE = (
     "the target's service account in"
 )
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass
-class Step:
-    """A runnable. `kind`: container, script or barrier."""
-
-    path: str
-    kind: str
-    image: str | None = None
-    entrypoint: str | None = None
-    command: list[str] = field(default_factory=list[str])
-    options: str | None = None
-    shm_mib: int | None = None
-    volumes: list[str] = field(default_factory=list[str])
-    text: str = ""
-    more: Json = field(default_factory=dict[str, Any])
-
-    @property
-    def words(self) -> list[str]:
-        """The whole argv, where it is known."""
-        return [self.entrypoint, *self.command] if self.entrypoint else []
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..backends.gke import retries
+from .fields import job_name
 from .kubernetes_pods import OF_TARGET, ConfigMaps, PodJob, close_pod, pod_job, put_command
 from .kubernetes_values import ManifestFields, at, list_of, object_of
-from .names import job_name
 from .options import ImportOptions
 from .reading import Json
 

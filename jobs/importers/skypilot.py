@@ -10,8 +10,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 
 from . import skypilot_resources, vertex_templates
-from .fields import RequestFields
-from .names import job_name
+from .fields import RequestFields, job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read

@@ -13,8 +13,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 
 from ..model.job import NAME_MAX
-from .fields import RequestFields
-from .names import job_name
+from .fields import RequestFields, job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument

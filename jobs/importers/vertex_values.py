@@ -12,9 +12,8 @@ from accel.rules.vertex import pools as vertex_pools
 
 from ..backends.vertex import nodes
 from ..backends.vertex.pools import DISK_GB
-from .fields import RequestFields
+from .fields import RequestFields, job_name
 from .images import image_of
-from .names import job_name
 from .options import Capacity, ImportOptions
 from .reading import Json
 

@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 from accel.diagnostics.errors import JobWarning
 
 from ..runtime.sweep import count
-from . import sweep, sweep_tasks
+from . import sweep
 from .blocks import AwsBatch, Gce, Gke, TpuVm
 from .blocks_google import GoogleBatch, Vertex
 from .deadline import CHANGEOVER_S, shortest_deadline_s
 from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
 from .sweep import Sweep
+from .sweep_shell import size_faults
 
 if TYPE_CHECKING:
     from .document import Document
@@ -184,7 +185,7 @@ def _swept(job: Job) -> list[str]:
     if job.nodes > 1 and combinations == 1:
         faults.append(f"sweep: is of tasks, and the job has {job.nodes} nodes")
     faults += sweep.clashes(job.sweep, {"env": job.env, "secrets": job.secrets})
-    return faults + sweep_tasks.sizes(job.sweep)
+    return faults + size_faults(job.sweep)
 
 
 def prefers(job: Job) -> tuple[str, ...]:

@@ -11,8 +11,11 @@ from typing import Any
 from accel.contract import variables
 
 from ..runtime import sweep as parameters
+from .sweep import WORD_MAX, Sweep, sweep_spec, text
 
 SHELL = "/bin/sh"
+_LEAST_ROW = 4
+"""Bytes that a task of a list or of random takes in the script at least."""
 
 _INDEX = """\
 case ${from} in {ours}) ;; *) {ours}=${native} ;; esac
@@ -97,3 +100,24 @@ def _rows(spec: Mapping[str, Any]) -> list[str]:
         values = parameters.params(spec, index).values()
         lines.append(f"{index}) accel_set {' '.join(shlex.quote(value) for value in values)} ;;")
     return [*lines, "esac"]
+
+
+def size_faults(sweep: Sweep) -> list[str]:
+    """What Linux would not give a program, each `<path>: <words>`."""
+    spec = sweep_spec(sweep)
+    fix = "make the sweep smaller, or several of it"
+    if len(text(spec)) + len(variables.SWEEP) + 1 > WORD_MAX:
+        return [f"sweep: has {len(text(spec))} bytes, of which a variable takes {WORD_MAX}; {fix}"]
+    if not sweep.shell:
+        return []
+    rows = 0 if "grid" in spec else parameters.count(spec)
+    size = rows * _LEAST_ROW
+    if size <= WORD_MAX:
+        # The longest, whatever the platform.
+        size = max(len(script(spec, kind).encode()) for kind in ("aws-batch", "local"))
+    if size <= WORD_MAX:
+        return []
+    return [
+        f"sweep: the parameters of {rows or parameters.count(spec)} tasks are more than the {WORD_MAX} bytes that a "
+        "command may have; shell: false leaves them to the program"
+    ]

@@ -3,17 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from accel.contract import variables
 from accel.diagnostics.errors import BadInput
 
 from ..runtime import sweep as parameters
 from . import sweep_shell
-from .sweep import WORD_MAX, Sweep, sweep_spec, text
-
-if TYPE_CHECKING:
-    from .job import Job
+from .job import Job
+from .sweep import sweep_spec, text
 
 ALONE = ("vertex", "tpu-vm", "gce")
 """Kinds of targets that run one task a job: there each task of a sweep is a job of its own."""
@@ -25,44 +23,21 @@ runs elsewhere is warned of. A default of ours, for nobody means to pay for a hu
 CAPPED = ("google-batch",)
 
 _NAME_MAX = 100
-_LEAST_ROW = 4
-"""Bytes that a task of a list or of random takes in the script at least."""
 
 
-def environment(job: "Job") -> dict[str, str]:
+def environment(job: Job) -> dict[str, str]:
     """What every task is told of the sweep; nothing without one."""
     return {variables.SWEEP: text(sweep_spec(job.sweep))} if job.sweep else {}
 
 
-def command(job: "Job", words: Sequence[str], kind: str) -> list[str]:
+def command(job: Job, words: Sequence[str], kind: str) -> list[str]:
     """The argv of a task: the job's words, after what exports their parameters where the job is a sweep."""
     if not (job.sweep and job.sweep.shell and words):
         return list(words)
     return sweep_shell.command(sweep_spec(job.sweep), words, kind)
 
 
-def sizes(sweep: Sweep) -> list[str]:
-    """What Linux would not give a program, each `<path>: <words>`."""
-    spec = sweep_spec(sweep)
-    fix = "make the sweep smaller, or several of it"
-    if len(text(spec)) + len(variables.SWEEP) + 1 > WORD_MAX:
-        return [f"sweep: has {len(text(spec))} bytes, of which a variable takes {WORD_MAX}; {fix}"]
-    if not sweep.shell:
-        return []
-    rows = 0 if "grid" in spec else parameters.count(spec)
-    size = rows * _LEAST_ROW
-    if size <= WORD_MAX:
-        # The longest, whatever the platform.
-        size = max(len(sweep_shell.script(spec, kind).encode()) for kind in ("aws-batch", "local"))
-    if size <= WORD_MAX:
-        return []
-    return [
-        f"sweep: the parameters of {rows or parameters.count(spec)} tasks are more than the {WORD_MAX} bytes that a "
-        "command may have; shell: false leaves them to the program"
-    ]
-
-
-def apart(job: "Job", kind: str) -> "list[Job]":
+def apart(job: Job, kind: str) -> list[Job]:
     """The jobs that run a job on a target of `kind`: one for each task of a sweep where a job has one task, or where
     each is moved to on demand by itself.
 
@@ -84,14 +59,14 @@ def apart(job: "Job", kind: str) -> "list[Job]":
     return [_alone(job, spec, written, index) for index in range(parameters.count(spec))]
 
 
-def at_once(job: "Job", kind: str) -> int | None:
+def at_once(job: Job, kind: str) -> int | None:
     """Return how many tasks of a job run at once on a target of `kind`; None: as many as the platform runs."""
     if job.parallelism is None and job.sweep is not None and kind in CAPPED and job.tasks > CAP:
         return CAP
     return job.parallelism
 
 
-def cap_warnings(job: "Job", kind: str) -> tuple[str, ...]:
+def cap_warnings(job: Job, kind: str) -> tuple[str, ...]:
     """Return the warning for a sweep that names no parallelism: that it is capped, or that nothing caps it."""
     if job.sweep is None or job.parallelism is not None or job.tasks <= CAP:
         return ()
@@ -110,7 +85,7 @@ def cap_warnings(job: "Job", kind: str) -> tuple[str, ...]:
     return (f"parallelism: {told}; {fix}",)
 
 
-def first(job: "Job") -> "Job":
+def first(job: Job) -> Job:
     """The first task of a sweep as a job of its own, with its parameters; any other job as it is."""
     if job.sweep is None:
         return job
@@ -118,12 +93,12 @@ def first(job: "Job") -> "Job":
     return _alone(job, spec, text(spec), 0)
 
 
-def together(job: "Job") -> list[str]:
+def together(job: Job) -> list[str]:
     """What is wrong with a sweep in one job, where it runs one task."""
     return ["sweep: each of its tasks is a job of its own here, which `accel-jobs submit` makes"] if job.sweep else []
 
 
-def _alone(job: "Job", spec: Mapping[str, Any], written: str, index: int) -> "Job":
+def _alone(job: Job, spec: Mapping[str, Any], written: str, index: int) -> Job:
     own = {variables.SWEEP: written, variables.SWEEP_ONLY: str(index)}
     env = job.env | parameters.params(spec, index) | own
     name = f"{job.name[: _NAME_MAX - len(f'-{index}')]}-{index}"

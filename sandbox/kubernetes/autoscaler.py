@@ -22,7 +22,8 @@ from .client import Cluster, Object, Refusal
 from .events import stamp
 from .fit import obstacles, requests, take
 from .machines import Growth, Machines, NodeRoom, age
-from .nodes import GPU, REQUEST_LABEL, TPU, Group
+from .nodes import REQUEST_LABEL, Group, groups_of
+from .pool import GPU, TPU
 from .settings import Settings
 from .store import Store
 
@@ -68,7 +69,7 @@ class Autoscaler:
         if not pending:
             return
         places, planned, stuck = self._machines.places(), list[Growth](), list[tuple[Object, str]]()
-        scaled = [group for pool in self._machines.pools if pool.autoscaling for group in pool.groups]
+        scaled = [group for pool in self._machines.pools if pool.autoscaling for group in groups_of(pool)]
         templates = {group: self._machines.template(group) for group in scaled}
         for pod in sorted(pending, key=age):
             place = next((each for each in places if not obstacles(pod["spec"], each.node, each.free)), None)
@@ -142,7 +143,7 @@ class Autoscaler:
         for pool in self._machines.pools:
             if not pool.autoscaling:
                 continue
-            members = [self._machines.members(group) for group in pool.groups]
+            members = [self._machines.members(group) for group in groups_of(pool)]
             spare = sum(len(nodes) for nodes in members) - pool.least
             for nodes in members:
                 floor = pool.autoscaling.get("minNodeCount", 0)
@@ -217,7 +218,7 @@ class Provisioning:
 
     def _provide(self, request: Object, settings: Settings) -> None:
         name, details = _resize_request(request), request["status"]["provisioningClassDetails"]
-        groups = [group for pool in self._machines.pools for group in pool.groups]
+        groups = [group for pool in self._machines.pools for group in groups_of(pool)]
         group = next((each for each in groups if f"{each.name}-grp" == details["NodeGroupName"]), None)
         found = self._choose(request, group)
         if group is None or isinstance(found, _RequestRefusal):
@@ -237,7 +238,7 @@ class Provisioning:
         specs = self._pods(request)
         name = _resize_request(request)
         for pool in self._machines.pools:
-            for group in pool.groups if pool.queued else ():
+            for group in groups_of(pool) if pool.queued else ():
                 if only is not None and group != only:
                     continue
                 count = self._nodes_for(specs, group)
@@ -247,7 +248,7 @@ class Provisioning:
                 room = self._machines.room(group) + self._machines.of_request(group, name)
                 if count <= room:
                     return _Choice(group, count)
-                reason = _SPREAD if count <= sum(self._machines.room(each) for each in pool.groups) else _POOL_FULL
+                reason = _SPREAD if count <= sum(self._machines.room(each) for each in groups_of(pool)) else _POOL_FULL
                 why.setdefault(reason, {})[pool.name] = pool.name
         for reason in (_SPREAD, _POOL_FULL, _NO_FIT):
             if reason in why:

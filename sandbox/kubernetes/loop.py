@@ -16,8 +16,8 @@ from .autoscaler import COLLECTION, Autoscaler, Provisioning
 from .client import Cluster, Object, Refusal
 from .kubelet import Kubelet
 from .machines import Machines
-from .nodes import GPU, NO_PLUGIN_LABEL
-from .pool import Pool
+from .nodes import NO_PLUGIN_LABEL, groups_of
+from .pool import GPU, Pool
 from .settings import Settings, SettingsFile
 from .store import Store
 from .streams import Streams
@@ -43,7 +43,7 @@ class Drivers:
 
     def tick(self, pools: list[Pool], settings: Settings) -> None:
         """Look at every node once. Raises Refusal."""
-        groups = [group for pool in pools if GPU in pool.extended for group in pool.groups]
+        groups = [group for pool in pools if GPU in pool.extended for group in groups_of(pool)]
         for node in self._nodes.all():
             group = next((group for group in groups if group.holds(node)), None)
             if group is None or GPU in node["status"].get("allocatable", {}):

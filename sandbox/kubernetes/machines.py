@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .client import Cluster, Object, Refusal
 from .events import Events
 from .fit import Amounts, amounts, obstacles, requests, take
-from .nodes import POOL_ANNOTATION, REQUEST_LABEL, Group
+from .nodes import POOL_ANNOTATION, REQUEST_LABEL, Group, groups_of
 from .pool import Pool
 from .settings import Settings
 from .store import Store
@@ -56,7 +56,7 @@ class Machines:
     def tick(self, pools: list[Pool], settings: Settings) -> None:
         """Take away what has no pool any more, and make what is due. Raises Refusal."""
         self.pools = pools
-        groups = [group for pool in pools for group in pool.groups]
+        groups = [group for pool in pools for group in groups_of(pool)]
         links = {pool.link for pool in pools}
         for node in self._nodes.all():
             link = node["metadata"].get("annotations", {}).get(POOL_ANNOTATION)
@@ -76,7 +76,7 @@ class Machines:
 
     def sizes(self) -> dict[str, int]:
         """Nodes that are there or on their way, by the path of the group: of pools that are autoscaled."""
-        groups = [group for pool in self.pools if pool.autoscaling for group in pool.groups]
+        groups = [group for pool in self.pools if pool.autoscaling for group in groups_of(pool)]
         return {group.manager: len(self.members(group)) + self.coming(group) for group in groups}
 
     def grow(self, group: Group, count: int, settings: Settings, request: str = "") -> Growth:
@@ -107,7 +107,7 @@ class Machines:
         """Nodes that the pool's bounds leave for a group, those on their way counted."""
         pool, bounds = group.pool, group.pool.autoscaling
         here = len(self.members(group)) + self.coming(group)
-        everywhere = sum(len(self.members(each)) + self.coming(each) for each in pool.groups)
+        everywhere = sum(len(self.members(each)) + self.coming(each) for each in groups_of(pool))
         room = pool.most - everywhere
         return min(room, bounds["maxNodeCount"] - here) if bounds.get("maxNodeCount") else room
 
@@ -131,7 +131,7 @@ class Machines:
 
     def places(self) -> list[NodeRoom]:
         """Every node that takes pods, there or on its way, with what is free of it."""
-        groups = {(group.pool.name, group.zone): group for pool in self.pools for group in pool.groups}
+        groups = {(group.pool.name, group.zone): group for pool in self.pools for group in groups_of(pool)}
         found: dict[str, NodeRoom] = {}
         for node in self._nodes.all():
             if node["spec"].get("unschedulable") or node["metadata"].get("deletionTimestamp"):

@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .client import Object
 from .events import stamp
+from .pool import POOL_LABEL, Pool
 
-if TYPE_CHECKING:
-    from .pool import Pool
-
-GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
-POOL_LABEL = "cloud.google.com/gke-nodepool"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REQUEST_LABEL = "autoscaling.gke.io/provisioning-request"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
@@ -108,3 +103,8 @@ class Group:
                 },
             },
         }
+
+
+def groups_of(pool: Pool) -> tuple[Group, ...]:
+    """Return the groups of a pool, one a zone."""
+    return tuple(Group(pool, zone) for zone in pool.zones)

@@ -27,8 +27,8 @@ from accel.catalog.machines import Machine
 from accel.catalog.tpu import default_topology, tpu_pool
 from accel.catalog.tpu_generations import GENERATIONS
 
-from .nodes import GPU, POOL_LABEL, TPU, Group
-
+GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+POOL_LABEL = "cloud.google.com/gke-nodepool"
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 _STRATEGIES = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
 
@@ -53,10 +53,9 @@ class Pool:
     def config(self) -> dict[str, Any]:
         return self.body.get("config") or {}
 
-    @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        zones = self.body.get("locations") or self.cluster.get("locations") or [self.cluster["location"]]
-        return tuple(Group(self, zone) for zone in zones)
+    @property
+    def zones(self) -> list[str]:
+        return self.body.get("locations") or self.cluster.get("locations") or [self.cluster["location"]]
 
     @property
     def autoscaling(self) -> dict[str, Any]:
@@ -67,12 +66,12 @@ class Pool:
     @property
     def most(self) -> int:
         """Nodes of all zones together that the autoscaler may make."""
-        each = self.autoscaling.get("maxNodeCount", 0) * len(self.groups)
+        each = self.autoscaling.get("maxNodeCount", 0) * len(self.zones)
         return self.autoscaling.get("totalMaxNodeCount") or each
 
     @property
     def least(self) -> int:
-        each = self.autoscaling.get("minNodeCount", 0) * len(self.groups)
+        each = self.autoscaling.get("minNodeCount", 0) * len(self.zones)
         return self.autoscaling.get("totalMinNodeCount") or each
 
     @property

@@ -7,7 +7,7 @@ import click
 from accel.console.options import Settings
 
 from ..operations.stack_files import stack_files
-from ..operations.stack_files import validate as validation_lines
+from ..operations.validation import validate as validation_lines
 from .verb import StackVerb
 
 

@@ -20,7 +20,7 @@ from accel.diagnostics.messages import printable_name
 from accel.rules.aws.images import IMAGE_TYPES, image_lock
 
 if TYPE_CHECKING:
-    from .config import Aws
+    from .aws.config import Aws
 
 LOCK = "images.lock.yaml"
 UNKNOWN = "unknown"

@@ -20,8 +20,8 @@ from components.aws.job_log import JobLog
 from components.aws.job_queue import JobQueue
 from components.aws.published_targets import PublishedTargets, PublishedTargetsArgs, PublishedTargetsSpec
 
+from .aws.config import Aws
 from .aws.targets import aws_batch, split, text
-from .config import Aws
 from .export_model import promise_output
 from .names import stack_prefix, targets_path
 

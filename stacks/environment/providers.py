@@ -6,7 +6,8 @@ import pulumi
 
 from components.sdk import aws
 
-from .config import Aws, Environment
+from .aws.config import Aws
+from .config import Environment
 
 
 def tags(environment: Environment) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `stacks validate` and `stacks export` do."""
+"""The config files of stacks, read and checked, and what `stacks export` does."""
 
 import json
 from collections.abc import Callable
@@ -73,24 +73,6 @@ def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[Re
     if faults:
         raise BadInputs(list(dict.fromkeys(faults)))  # stacks of one folder share its lock file
     return stacks
-
-
-def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
-    """A line for each valid file and for each of its warnings; `online`, also for what exists in its clouds. Raises
-    BadInputs as read_stacks does, and with every fault of what exists."""
-    lines: list[str] = []
-    faults: list[str] = []
-    for stack in read_stacks(paths, strict, locks=True):
-        lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
-        if online:
-            from .online.environment import lines as existing
-
-            shown, wrong = existing(stack, strict or stack.environment.strict)
-            lines += shown
-            faults += wrong
-    if faults:
-        raise BadInputs(faults)
-    return lines
 
 
 def _read(path: Path, strict: bool, locks: bool) -> ReadStack:

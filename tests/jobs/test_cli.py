@@ -418,7 +418,7 @@ def test_an_unexpected_error_is_one_line(invoke: Invoke, monkeypatch: pytest.Mon
         raise RuntimeError("a fault\nin two lines")
 
     monkeypatch.setattr("jobs.client.targets.load", broken)
-    monkeypatch.setattr("jobs.client.resolve.load", broken)
+    monkeypatch.setattr("jobs.client.targets.load", broken)
     result = invoke("targets")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [

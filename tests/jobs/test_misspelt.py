@@ -5,7 +5,6 @@ from botocore.exceptions import EndpointConnectionError
 
 from accel.clouds.aws.errors import REACH, of_client
 from accel.console.errors import code_of
-from accel.console.options import Settings
 from accel.diagnostics import region_typos
 from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 
@@ -24,7 +23,7 @@ from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
     ],
 )  # fmt: skip
 def test_in_what_a_command_says(error: JobsError, hint: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert code_of(error, Settings()) == error.exit_code
+    assert code_of(error, debug=False) == error.exit_code
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 if hint is None else said[1].startswith(f"hint: {hint}")
 

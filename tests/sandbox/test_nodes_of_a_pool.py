@@ -7,7 +7,7 @@ import pytest
 
 from sandbox.kubernetes.environment import ConfigError, command, environment, expand, local
 from sandbox.kubernetes.fit import AFFINITY, amounts, obstacles, quantity, requests
-from sandbox.kubernetes.nodes import Group
+from sandbox.kubernetes.nodes import Group, groups_of
 from sandbox.kubernetes.pool import Pool
 from sandbox.loopback import address
 
@@ -113,7 +113,7 @@ def test_bounds() -> None:
 
 def test_names_of_nodes_are_short_enough() -> None:
     cluster = {"name": "a" * 40, "location": "us-central1-a"}
-    (group,) = Pool(cluster, {"name": "b" * 40, "config": {}}, "project").groups
+    (group,) = groups_of(Pool(cluster, {"name": "b" * 40, "config": {}}, "project"))
     assert group.name.startswith(f"gke-{'a' * 16}-{'b' * 16}-")
     assert group.url.endswith(f"/zones/us-central1-a/instanceGroups/{group.name}-grp")
 
@@ -255,7 +255,7 @@ def test_an_environment() -> None:
 
 
 def test_a_group_is_the_same_at_the_next_look() -> None:
-    first, second = (pool("e2-standard-4").groups for _ in range(2))
+    first, second = (groups_of(pool("e2-standard-4")) for _ in range(2))
     assert first == second
     assert len({*first, *second}) == 2
     assert first[0] != Group(pool("e2-standard-4"), "us-central1-c")

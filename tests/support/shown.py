@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from jobs.model.job import Job
-from stacks.environment.config import Aws, Environment
+from stacks.environment.aws.config import Aws
+from stacks.environment.config import Environment
 from stacks.environment.gcp.config import Gcp
 from tests.support.pages import ROOT, Block, blocks, pages
 from tests.support.project import KEY

@@ -37,7 +37,6 @@ from .ledgers import address, ledger_at
 from .price import Price, fitting, price, team_of, usd
 from .reservation import AT_ONCE, MICRO, Balance, Change, Hold, Ledger, together
 from .settlement import settle_team
-from .submitter import Submitter
 
 if TYPE_CHECKING:
     from accel.console.reporter import Reporter
@@ -351,16 +350,19 @@ def need_of_retry(
 @contextmanager
 def hold_needs(
     groups: "Mapping[str, tuple[Allowances, list[ReservationRequest]]]", known: "Targets", reporter: "Reporter"
-) -> Generator[Submitter]:
-    """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room."""
-    submitter = Submitter()
+) -> "Generator[list[tuple[Holding, str, list[ReservationRequest]]]]":
+    """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room.
+
+    Yields each holding with its ledger's address and what it is for.
+    """
+    holdings: list[tuple[Holding, str, list[ReservationRequest]]] = []
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():
             ledger = ledger_at(where)
             sweep = partial(_sweep, ledger, known, reporter.say)
             holding = stack.enter_context(Holding(ledger, allowances, wanted, sweep=sweep, say=reporter.say))
-            submitter.add(holding, where, wanted)
-        yield submitter
+            holdings.append((holding, where, wanted))
+        yield holdings
 
 
 def _sweep(ledger: "Ledger", known: "Targets", say: Callable[[str], None], team: str) -> None:

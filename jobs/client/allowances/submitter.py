@@ -11,7 +11,7 @@ from accel.console.errors import say
 from accel.diagnostics.errors import JobsError
 
 from .. import history
-from ..resolve import targets
+from ..targets import known_targets
 
 if TYPE_CHECKING:
     from accel.console.reporter import Reporter
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 
 class Submitter:
-    """Submits requests, each under its reservation if it has one."""
+    """Submits requests, each under its reservation if it has one. `holdings`: as reserve.hold_needs yields them."""
 
-    def __init__(self) -> None:
+    def __init__(self, holdings: "Iterable[tuple[Holding, str, list[ReservationRequest]]]" = ()) -> None:
         self._holdings: dict[str, Holding] = {}
         self._notes: dict[str, dict[str, str]] = {}
+        for holding, where, wanted in holdings:
+            for each in wanted:
+                self._holdings[each.request.key] = holding
+                self._notes[each.request.key] = {"ledger": where, "team": each.team, "key": each.request.key}
         self.sizes: dict[str, dict[str, Any]] = {}
         """By submission key, for the history of this machine: by what jobs are priced."""
 
@@ -42,12 +46,6 @@ class Submitter:
         """For the history of this machine: by what the job's hold is found."""
         return self._notes.get(request.key)
 
-    def add(self, holding: "Holding", where: str, wanted: "Iterable[ReservationRequest]") -> None:
-        """Jobs that are held for."""
-        for each in wanted:
-            self._holdings[each.request.key] = holding
-            self._notes[each.request.key] = {"ledger": where, "team": each.team, "key": each.request.key}
-
 
 @contextmanager
 def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Reporter") -> Generator[Submitter]:
@@ -58,8 +56,8 @@ def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Rep
         return
     from .reserve import hold_needs, needs
 
-    with hold_needs(needs(jobs, named, known, reporter), known, reporter) as submitter:
-        yield submitter
+    with hold_needs(needs(jobs, named, known, reporter), known, reporter) as holdings:
+        yield Submitter(holdings)
 
 
 @contextmanager
@@ -72,7 +70,7 @@ def reserve_retry(
     Raises OverLimit where the ledger does not know the first one.
     """
     try:
-        known = targets(reporter)
+        known = known_targets(reporter)
     except JobsError as error:
         reporter.say(f"no targets, so no allowance is looked for: {error.message}")
         yield Submitter()
@@ -86,8 +84,8 @@ def reserve_retry(
 
     from .reserve import hold_needs, need_of_retry
 
-    with hold_needs(need_of_retry(ref, request, allowances, tasks), known, reporter) as submitter:
-        yield submitter
+    with hold_needs(need_of_retry(ref, request, allowances, tasks), known, reporter) as holdings:
+        yield Submitter(holdings)
 
 
 def settle_ended_jobs(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:

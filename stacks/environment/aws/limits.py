@@ -16,7 +16,7 @@ from components.aws.gpu_metrics import cloudwatch_agent_script, gpu_namespace
 from components.aws.launch_template import user_data
 
 if TYPE_CHECKING:
-    from ..config import Aws
+    from .config import Aws
 
 _SUFFIX = "-0123456"
 """What auto-naming appends to a key."""

@@ -30,11 +30,12 @@ from components.aws.submit_policy import SubmitPolicy, SubmitPolicyArgs, SubmitP
 
 from .. import outputs
 from ..allowances import Spending
-from ..config import Aws, CreatedNetwork, Environment, ExistingNetwork, StackNetwork
+from ..config import Environment
 from ..export_model import promise_output
 from ..images_lock import pinned_images
 from ..names import stack_prefix, targets_path
 from ..providers import aws_provider, tags
+from .config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 
 
 @dataclass(frozen=True)

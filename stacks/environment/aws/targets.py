@@ -13,7 +13,7 @@ from accel.rules.aws import targets as rules
 from accel.rules.aws.clusters import efa_cards
 
 if TYPE_CHECKING:
-    from ..config import Aws
+    from .config import Aws
 
 LONGEST_ARN = "x" * 128
 """As long as the ARN of a part may be: 68 characters before the name of an environment in the longest region, and the

@@ -15,7 +15,8 @@ from accel.rules.aws.environments import instances_within
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 
-from ...environment.config import Aws, CreatedNetwork, Environment
+from ...environment.aws.config import Aws, CreatedNetwork
+from ...environment.config import Environment
 from ..stack_files import read_stacks
 from . import google
 from .lines import Line, unlisted_types

@@ -17,7 +17,7 @@ from jobs.backends.diagnosis.aws_batch import role as iam_role
 from jobs.backends.diagnosis.aws_batch.network import default_route
 from jobs.backends.diagnosis.aws_batch.reader import Absent, Reader
 
-from ...environment.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
+from ...environment.aws.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 from ..quota.aws import check_account
 from ..stack_files import stack_output
 from .checks import CheckResult

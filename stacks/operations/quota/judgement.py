@@ -21,7 +21,7 @@ from components.gcp.gpu_vm_group import GpuVmGroupSpec
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 
-from ...environment.config import Aws
+from ...environment.aws.config import Aws
 from ...environment.gcp.config import Gcp
 from ...environment.gcp.vms_config import Vms
 from ..stack_files import ReadStack, project_of

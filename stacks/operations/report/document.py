@@ -26,7 +26,8 @@ from components.gcp.tpu_pool import TpuPoolSpec
 from components.gcp.tpu_queue import TpuQueueSpec
 from components.gcp.tpu_vm import TpuVmSpec
 
-from ...environment.config import Aws, ConfigFaults, CreatedNetwork, Environment, load_environment
+from ...environment.aws.config import Aws, CreatedNetwork
+from ...environment.config import ConfigFaults, Environment, load_environment
 from ...environment.gcp.config import Gcp
 from ...environment.gcp.vms_config import Vms
 from ..cost.estimate import SCENARIOS, Estimate, estimate, usd

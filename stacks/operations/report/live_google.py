@@ -27,7 +27,7 @@ from jobs.backends.vertex import labels as vertex_marks
 from jobs.backends.vertex import lookup as vertex_found
 from jobs.backends.vm.records import Records
 
-from .live import LIMIT, Live, ground, hours
+from .live_job import LIMIT, Live, ground, hours
 from .threats import JOBSETS
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"

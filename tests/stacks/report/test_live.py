@@ -9,9 +9,10 @@ import pytest
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.base import JobRef, Phase, Status
-from stacks.operations.report.live import Hits, Live, hits
+from stacks.operations.report.live import Hits, hits
 from stacks.operations.report.live_aws import _live
 from stacks.operations.report.live_google import _gpus, _looked, _of_pool
+from stacks.operations.report.live_job import Live
 from stacks.operations.report.threats import Threat
 
 from .steps import preview, step

@@ -1,0 +1,46 @@
+"""A job that waits or runs now, whatever its cloud, and what it stands on."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
+from accel.contract.google_vms import GceTarget, TpuVmTarget
+
+LIMIT = 1_000_000
+"""Jobs of one target: all of them."""
+WAITING = ("QUEUED",)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A job that has not ended."""
+
+    ref: str
+    name: str
+    phase: str
+    target: str
+    accelerators: int
+    """That it holds now, of all its tasks and nodes; 0 while it waits."""
+    hours: float | None
+    """Accelerator-hours that its running tasks have had; None where that is not known."""
+    places: frozenset[str]
+    unit: str = "GPU"
+
+    @property
+    def waits(self) -> bool:
+        return self.phase in WAITING
+
+
+def ground(target: TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget) -> frozenset[str]:
+    """What every job of such a target stands on."""
+    found = {f"bucket:{target.bucket}", f"account:{target.service_account}"}
+    if isinstance(target, VertexTarget) and target.persistent_resource:
+        found.add(f"persistent:{target.persistent_resource}")
+    return frozenset(found)
+
+
+def hours(count: int, since: datetime | None, now: datetime) -> float | None:
+    """Accelerator-hours of so many since then."""
+    if since is None:
+        return None if count else 0.0
+    return count * max(0.0, (now - since).total_seconds()) / 3600

@@ -1,0 +1,25 @@
+"""What `stacks validate` says of stacks: their files, and with --online what exists in their clouds."""
+
+from pathlib import Path
+
+from accel.diagnostics.errors import BadInputs
+
+from .stack_files import read_stacks
+
+
+def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
+    """A line for each valid file and for each of its warnings; `online`, also for what exists in its clouds. Raises
+    BadInputs as read_stacks does, and with every fault of what exists."""
+    lines: list[str] = []
+    faults: list[str] = []
+    for stack in read_stacks(paths, strict, locks=True):
+        lines += [f"{stack.path}: valid", *(f"warning: {line}" for line in stack.warnings)]
+        if online:
+            from .online.environment import lines as existing  # loads the clients of both clouds
+
+            shown, wrong = existing(stack, strict or stack.environment.strict)
+            lines += shown
+            faults += wrong
+    if faults:
+        raise BadInputs(faults)
+    return lines
