@@ -297,7 +297,7 @@ APART: Mapping[str, str] = {
     r"sandbox\.[.\w]+": "an API, or an actor behind it, each",
     r"stacks\.environment\.\w+\.\w+": "a chapter of an environment's section",
     r"stacks\.operations\.adopt\.batch": "what AWS answers as values of ours, apart from the files that are written",
-    r"stacks\.operations\.\w+\.(live_)?(aws|gcp|google|engine)": "a cloud of an operation each, or the engine",
+    r"stacks\.operations\.\w+\.(live\.)?(aws|gcp|google|engine)": "a cloud of an operation each, or the engine",
     r"components\.aws\.alarms": "an idea of its own",
 }
 """Why a module that only one module of its folder imports is no part of that one. By what the names begin with."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from accel import folders
+from accel.clouds.google import iap
 from accel.clouds.google.account import email
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import line, mapping, path_segment
@@ -34,7 +35,7 @@ from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
 from ..base import Places, Streams
-from . import iap, labels
+from . import labels
 from .record import MADE, Attempt, Record
 
 KEEPALIVE_S = 30

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from accel.clouds.google import api as google_api
+from accel.clouds.google import iap
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 from jobs.backends.base import Streams
-from jobs.backends.vm import iap, shell
+from jobs.backends.vm import shell
 from jobs.backends.vm.shell import Connection, Host
 from sandbox.google import PROJECT
 from sandbox.google.__main__ import Server, handler

@@ -7,8 +7,8 @@ import pytest
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import VertexTarget
 from accel.contract.targets import LocalTarget
-from stacks.operations.report.live import _is_hit, _stands_on, hits  # pyright: ignore[reportPrivateUsage]
-from stacks.operations.report.live_job import Live, ground
+from stacks.operations.report.live.hits import _is_hit, _stands_on, hits  # pyright: ignore[reportPrivateUsage]
+from stacks.operations.report.live.job import Live, ground
 from stacks.operations.report.threats import Threat, loss, threats
 
 from .steps import preview, step

@@ -27,8 +27,8 @@ from jobs.backends.vertex import labels as vertex_marks
 from jobs.backends.vertex import lookup as vertex_found
 from jobs.backends.vm.records import Records
 
-from .live_job import LIMIT, Live, ground, hours
-from .threats import JOBSETS
+from ..threats import JOBSETS
+from .job import LIMIT, Live, ground, hours
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 

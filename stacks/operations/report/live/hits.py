@@ -15,8 +15,8 @@ from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget, read_one
 from accel.diagnostics.errors import JobsError
 
-from .live_job import Live, ground
-from .threats import Threat
+from ..threats import Threat
+from .job import Live, ground
 
 AT_ONCE = 16
 
@@ -84,7 +84,7 @@ def _targets(outputs: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[str
 
 def _aws(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
     """A question a region. Jobs of any queue may be on an environment, other stacks' included."""
-    from .live_aws import jobs_of
+    from .aws import jobs_of
 
     own = {each.queue_arn: (name, each) for name, each in targets.items() if isinstance(each, AwsBatchTarget)}
     regions = {threat.region for threat in threats if threat.region}
@@ -108,17 +108,17 @@ def _others(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: 
 
 
 def _asked(name: str, target: AnyTarget, now: datetime) -> Asked | None:
-    from . import live_google
+    from . import google
 
     match target:
         case GkeTarget():
-            return lambda: live_google.on_gke(name, target, now)
+            return lambda: google.on_gke(name, target, now)
         case TpuVmTarget() | GceTarget():
-            return lambda: live_google.on_vms(name, target, now)
+            return lambda: google.on_vms(name, target, now)
         case GoogleBatchTarget():
-            return lambda: live_google.on_batch(name, target, now)
+            return lambda: google.on_batch(name, target, now)
         case VertexTarget():
-            return lambda: live_google.on_vertex(name, target, now)
+            return lambda: google.on_vertex(name, target, now)
         case AwsBatchTarget() | LocalTarget():
             return None
 

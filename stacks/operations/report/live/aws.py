@@ -13,7 +13,7 @@ from accel.contract.targets import AwsBatchTarget
 from jobs.backends.aws_batch import status as batch_status
 from jobs.backends.base import JobRef, Phase
 
-from .live_job import Live, hours
+from .job import Live, hours
 
 RUNNING = ("STARTING", "RUNNING")
 AT_ONCE = 16
