@@ -52,7 +52,7 @@ _ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
 
 @contextmanager
 def prepare_submission(
-    pairs: "Sequence[tuple[Job, Item]]",
+    pairs: "list[tuple[Job, Item]]",
     known: "Targets",
     shipping: "Shipping | None",
     reporter: "Reporter",
