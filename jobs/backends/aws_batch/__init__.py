@@ -128,7 +128,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         choice = choose(job, target, Diagnostics())
         return self._quotas.check(choice.size, target, job.nodes) if choice else QuotaAnswer()
 
-    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit

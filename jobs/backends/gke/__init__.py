@@ -143,7 +143,7 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
 
         return explain(*self._at(ref))
 
-    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit

@@ -106,7 +106,7 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
 
         return explain(*self._at(ref))
 
-    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit

@@ -120,7 +120,7 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         body = self.render(job, job.name, "0" * 64).body
         return self._quotas.check(body["customJob"], target.project, target.region)
 
-    # Modules that a rendered request does not need: half of what `submit --dry-run` would load.
+    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit
