@@ -3,8 +3,9 @@ own states, their nodes, and the agent on each. A client can be killed at each o
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from accel.clouds.google.api import Google
 from accel.clouds.google.rest import Conflict
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import NotFound
@@ -49,7 +50,8 @@ class World:
         place = path.removeprefix("v2/")
         if f"{place}/{name}" in self.requests:
             raise Conflict(f"{name}: already exists")
-        self.requests[f"{place}/{name}"] = {**json.loads(json.dumps(body)), "state": {"state": "CREATING"}}
+        own = {"name": f"{place}/{name}", "state": {"state": "CREATING"}}
+        self.requests[f"{place}/{name}"] = {**json.loads(json.dumps(body)), **own}
         self.asked[asked] = {"name": f"{place.rpartition('/')[0]}/operations/{name}", "done": True}
         return self.asked[asked]
 
@@ -114,6 +116,9 @@ class Client:
 
     def get(self, api: str, path: str, **query: object) -> Json:
         return self._call(lambda: self._got(path.removeprefix("v2/")))
+
+    def find(self, api: str, path: str) -> Json | None:
+        return Google.find(cast(Google, self), api, path)
 
     def _got(self, name: str) -> Json:
         place, _, _ = name.rpartition("/")
