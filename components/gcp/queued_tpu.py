@@ -109,7 +109,7 @@ def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping
         "runtimeVersion": spec.runtime,
         "networkConfig": {"network": wired["network"], "enableExternalIps": spec.external_address},
         "serviceAccount": {"email": wired["service_account"], "scope": SCOPES},
-        "labels": labels.gcp_labels({**args.stack_labels, **spec.labels}),
+        "labels": labels.to_gcp({**args.stack_labels, **spec.labels}),
         "metadata": metadata(spec.metadata, startup_script=spec.startup_script),
         **({"description": spec.description} if spec.description else {}),
         **({"tags": spec.tags} if spec.tags else {}),

@@ -43,7 +43,7 @@ class VmSpec(Spec):
     @property
     def all_labels(self) -> dict[str, str]:
         """As Google takes them; the provider adds whose they are, and which stack made them."""
-        return gcp_labels.gcp_labels(self.labels)
+        return gcp_labels.to_gcp(self.labels)
 
     @property
     def region(self) -> str:

@@ -91,7 +91,7 @@ def find(google: Google, path: str) -> Json | None:
 
 
 def version(document: Mapping[str, Any], title: str) -> str:
-    """Return the time of a document's last update. Raise Garbled where it has none."""
+    """Return the time of a document's last update. Raise GarbledAnswer where it has none."""
     time = document.get("updateTime")
     if not isinstance(time, str):
         raise no_document(title)

@@ -35,7 +35,7 @@ def key(text: str) -> str:
     return (spelt if re.match(r"[a-z]", spelt) else f"x{spelt}")[:_LENGTH]
 
 
-def gcp_labels(labels: Mapping[str, str]) -> dict[str, str]:
+def to_gcp(labels: Mapping[str, str]) -> dict[str, str]:
     """Labels as Google Cloud takes them. The keys are distinct where `labels` below finds no clash."""
     return {key(name): value(text) for name, text in labels.items()}
 

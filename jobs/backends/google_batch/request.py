@@ -142,7 +142,7 @@ PLACED = (_gpus, _capacity)
 
 def _job(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
     job, block, target = draft.job, draft.block, draft.target
-    labels = {**target.labels, **gcp_labels.gcp_labels(job.labels)}
+    labels = {**target.labels, **gcp_labels.to_gcp(job.labels)}
     volumes = storage.mounted_volumes(job, block, scripts=runnables.scripts(job, block))
     fields: dict[str, Any] = {
         "taskGroups": [_group(draft, choice, volumes)],

@@ -47,7 +47,7 @@ def render(
         raise BadInputs(list(dict.fromkeys(diagnostics.errors)))
     custom_job = {
         "displayName": name,
-        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
+        "labels": {**target.labels, **gcp_labels.to_gcp(job.labels)},
         "jobSpec": _spec(draft, plan, name),
     }
     body = {

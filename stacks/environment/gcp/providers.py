@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from accel.rules.gcp.labels import gcp_labels
+from accel.rules.gcp.labels import to_gcp
 from components.sdk import gcp
 
 from ..config import Environment
@@ -20,7 +20,7 @@ def labels(environment: Environment) -> dict[str, str]:
         "accel-project": pulumi.get_project(),
         "accel-stack": pulumi.get_stack(),
     }
-    return gcp_labels({**environment.labels, **own})
+    return to_gcp({**environment.labels, **own})
 
 
 def gcp_provider(

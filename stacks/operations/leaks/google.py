@@ -18,7 +18,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, path_segment
 from accel.contract import buckets
 from accel.diagnostics.errors import NotFound
-from accel.rules.gcp.labels import gcp_labels
+from accel.rules.gcp.labels import to_gcp
 from jobs.backends.vm import labels as vm_labels
 
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
@@ -196,8 +196,8 @@ def owner(each: GoogleResource) -> str:
 
 def _spelt(stacks: Stacks) -> Stacks:
     """With its names as labels have them: Google Cloud spells them its own way."""
-    names = frozenset(gcp_labels({"stack": name})["stack"] for name in stacks.names)
-    return replace(stacks, project=gcp_labels({"project": stacks.project or ""})["project"], names=names)
+    names = frozenset(to_gcp({"stack": name})["stack"] for name in stacks.names)
+    return replace(stacks, project=to_gcp({"project": stacks.project or ""})["project"], names=names)
 
 
 def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:

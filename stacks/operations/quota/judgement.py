@@ -12,7 +12,7 @@ from accel.clouds.google.rest import entries, mapping
 from accel.console.errors import say
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Pool, Verdict, google_needs, verdict
-from accel.rules.gcp.labels import gcp_labels
+from accel.rules.gcp.labels import to_gcp
 from accel.rules.gke.nodes import disk_type
 from components.gcp.capacity_spec import ReservedSpec
 from components.gcp.gpu_machine import GpuMachineSpec
@@ -158,7 +158,7 @@ def _judge_section(section: Gcp, stack: str, project: str | None) -> tuple[Verdi
             say(f"note: {stack}: gcp.pools.{key}: its reservation holds the quota, which is not asked about")
     if not found:
         return ()
-    labels = gcp_labels({"accel-project": project, "accel-stack": stack}) if project else None
+    labels = to_gcp({"accel-project": project, "accel-stack": stack}) if project else None
     own = Own(labels, lambda zone, item: machine_of(section, zone, item)) if labels else None
     try:
         return judge_google(section.project, found, own, _BORNE)

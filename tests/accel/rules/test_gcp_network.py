@@ -61,4 +61,4 @@ def test_labels_become_what_google_takes(text: str, key: str, value: str) -> Non
 
 
 def test_owners_labels_survive_translation() -> None:
-    assert labels.gcp_labels({"Cost Centre": "R&D"}) == {"cost-centre": "r-d"}
+    assert labels.to_gcp({"Cost Centre": "R&D"}) == {"cost-centre": "r-d"}

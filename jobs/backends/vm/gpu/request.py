@@ -194,7 +194,7 @@ def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | 
         "scheduling": _scheduling(job, choice, max_run_s),
         # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},
-        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
+        "labels": {**target.labels, **gcp_labels.to_gcp(job.labels)},
         "metadata": {"items": [{"key": name, "value": value} for name, value in metadata.items()]},
     }
     if target.tags:

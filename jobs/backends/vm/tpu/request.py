@@ -121,7 +121,7 @@ def _node(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str) -> d
         "runtimeVersion": runtime,
         "networkConfig": {"network": target.network, "enableExternalIps": target.external_address},
         "serviceAccount": {"email": target.service_account, "scope": [labels.SCOPE]},
-        "labels": {**target.labels, **gcp_labels.gcp_labels(job.labels)},
+        "labels": {**target.labels, **gcp_labels.to_gcp(job.labels)},
         "metadata": labels.METADATA,
     }
     return node | ({"tags": list(target.tags)} if target.tags else {})
