@@ -68,7 +68,7 @@ class Google:
         return self._json("GET", api, path, query)
 
     def find(self, api: str, path: str) -> dict[str, Any] | None:
-        """The object of the path's last name; None where there is none. Raise GarbledAnswer for an answer about another."""
+        """The object of the path's last name, or None. Raise GarbledAnswer for an answer about something else."""
         try:
             found = self.get(api, path)
         except NotFound:
