@@ -30,6 +30,8 @@ from .status import job_time, phase
 
 NEW = timedelta(minutes=2)
 """A job that was made longer ago was there before: clocks differ by less."""
+GOING = "DELETION_IN_PROGRESS"
+"""The state of a job whose id can be taken again soon."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
@@ -63,9 +65,13 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
         turn()
         try:
             answer = google.post("batch", path, job, jobId=request.name, requestId=sent)
-            if is_job(answer, request.name):
-                return BatchJob(answer), not in_doubt and _old(BatchJob(answer))
-            silent: CloudSilent | None = CloudSilent(f"batch create {request.name}: the answer is not the job")
+            made = BatchJob(answer)
+            if not is_job(answer, request.name):
+                silent: CloudSilent | None = CloudSilent(f"batch create {request.name}: the answer is not the job")
+            elif made.state == GOING:
+                silent = None
+            else:
+                return made, not in_doubt and _old(made)
         except Conflict:
             silent = None
         except CloudSilent as error:
@@ -101,7 +107,7 @@ def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
         found = look(google, scope, name)
     except (NotFound, CloudRefused, CloudSilent, NoCredentials):
         return None
-    return None if found.state == "DELETION_IN_PROGRESS" else found
+    return None if found.state == GOING else found
 
 
 OUTPUT = ("name", "uid", "status", "createTime", "updateTime")

@@ -161,19 +161,22 @@ def _delete(call: Call, collection: Collection) -> Json:
     def forget() -> None:
         call.world.live.pop(f"batch/{call.key}", None)
 
-    return _operation(call, job, "delete", forget)
+    return _operation(call, job, "delete", forget, settings(call.world).delete_s)
 
 
-def _operation(call: Call, job: Job, verb: str, act: Callable[[], None]) -> Json:
+def _operation(call: Call, job: Job, verb: str, act: Callable[[], None], least_s: float = 0) -> Json:
     """With the members of OperationMetadata."""
-    name = f"batch/{job.key}"
+    name, earliest = f"batch/{job.key}", time.monotonic() + least_s
 
     def end() -> str:
         act()
         made["metadata"]["endTime"] = time_of(time.time())
         return ""
 
-    made = begin(call, "longrunning", verb, call.key, end, lambda: call.world.runs.get(name) is not job)
+    def over() -> bool:
+        return time.monotonic() >= earliest and call.world.runs.get(name) is not job
+
+    made = begin(call, "longrunning", verb, call.key, end, over)
     made["metadata"] |= {"requestedCancellation": False, "apiVersion": "v1"}
     return made
 

@@ -18,6 +18,7 @@ from click.testing import Result
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
 from jobs.backends.base import Concurrent, JobRef
 from jobs.backends.google_batch import GoogleBatchBackend, labels
+from jobs.backends.google_batch.labels import Scope
 from jobs.backends.google_batch.submit import AGAIN, request_id
 from jobs.model.keys import platform_name
 from tests.jobs.backends import google_batch_target
@@ -173,13 +174,23 @@ def test_a_name_that_is_taken_without_the_request_id(cloud: Cloud) -> None:
     assert isinstance(cloud.submit(foreign), BadInput)
 
 
-def test_a_job_that_is_being_deleted_is_waited_for(cloud: Cloud) -> None:
-    request = cloud.request("deleted")
-    ref = cloud.submit(request)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_job_that_is_being_deleted_is_waited_for(cloud: Cloud, known: bool) -> None:
+    """Whether Batch knows the request's id still, and answers with the job as it is, or not, and says that there is
+    one."""
+    cloud.control(delete_s=0.1)
+    request = cloud.request(f"deleted {known}")
+    if known:
+        ref = cloud.submit(request)
+    else:
+        cloud.fake.call("POST", JOBS, request.body["job"], jobId=request.name)
+        ref = Scope.of_parent(str(request.body["parent"])).ref(request.name)
     assert isinstance(ref, JobRef)
     cloud.fake.ask("DELETE", f"{JOBS}/{ref.id}")
     assert cloud.settled(request) == ref
+    assert cloud.backend().status(ref).native != "DELETION_IN_PROGRESS"
     assert cloud.left(ref.id) == [ref.id]
+    cloud.control(delete_s=0)
 
 
 def test_two_clients_at_once_with_one_key_make_one_job(cloud: Cloud) -> None:
