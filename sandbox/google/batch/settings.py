@@ -10,7 +10,8 @@ from ..world import World
 class Settings:
     """`task_lag_s`: tasks are not found until so long after their job was created, as
     https://github.com/nextflow-io/nextflow/issues/5422 saw; `state_lag_s`: a job's status is as old as this at most;
-    `delete_s`: for how long a job is being deleted at least; `agent`: whether the agents on VMs report; `seed`: of how late log entries can be read, within World.log_lag_s."""
+    `delete_s`: for how long a job is being deleted at least; `agent`: whether the agents on VMs report; `seed`: of how
+    late log entries can be read, within World.log_lag_s."""
 
     task_lag_s: float = 0
     state_lag_s: float = 0
