@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,25 @@ from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
 from accel.folders import cache, write_json
 
-from .labels import Scope
-
 MAX_AGE_S = 3600.0
 _OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"
 
 
+@dataclass(frozen=True)
+class ClusterName:
+    """Where a cluster is."""
+
+    project: str
+    location: str
+    cluster: str
+
+
 class Clusters:
-    """The API server of one scope, as the user confirmed it or as Google says, who is asked at most once an hour.
+    """The API server of one cluster, as the user confirmed it or as Google says, who is asked at most once an hour.
     `target` may name which of its addresses is meant."""
 
-    def __init__(self, scope: Scope, target: GkeTarget | None = None, timing: Timing | None = None) -> None:
-        self.scope = scope
+    def __init__(self, name: ClusterName, target: GkeTarget | None = None, timing: Timing | None = None) -> None:
+        self.name = name
         self.timing = timing or Timing()
         self._target = target
         self._google: Any = None
@@ -45,8 +52,8 @@ class Clusters:
     def api(self) -> Api:
         """Raises BadInput for a target that cannot be right, CloudRefused where Google does not say where the cluster
         is and nobody has confirmed it, and what google.get raises."""
-        copy = _copy(self.scope)
-        places, known = endpoint_trust.of(path_of(self.scope)), _kept(copy)
+        copy = _copy(self.name)
+        places, known = endpoint_trust.of(path_of(self.name)), _kept(copy)
         if self._target is not None:
             return self._made(self._named(target_place(self._target), places, known, copy))
         if places:
@@ -71,7 +78,7 @@ class Clusters:
             told = self._looked_up(copy)
         except CloudRefused as refused:
             raise CloudRefused(
-                f"cluster {self.scope.cluster}: no credentials were sent: Google does not tell you where it is "
+                f"cluster {self.name.cluster}: no credentials were sent: Google does not tell you where it is "
                 f"({refused.message}), and {named.endpoint}, which the target names, is not confirmed",
                 "who knows that it is right says so once: accel-jobs targets --confirm TARGET",
             ) from refused
@@ -90,15 +97,13 @@ class Clusters:
         """From GKE, the usual one first. A cluster without an address for its API server has a name of Google's
         instead. Source: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
         """
-        scope = self.scope
-        names = [rest.path_segment(name) for name in (scope.project, scope.location, scope.cluster)]
+        own = self.name
+        names = [rest.path_segment(name) for name in (own.project, own.location, own.cluster)]
         path = "v1/projects/{}/locations/{}/clusters/{}".format(*names)
         try:
             found = rest.get(self._session(), "container", path)
         except NotFound as missing:
-            raise NotFound(
-                f"cluster {scope.cluster} in {scope.location} of {scope.project}: {missing.message}"
-            ) from None
+            raise NotFound(f"cluster {own.cluster} in {own.location} of {own.project}: {missing.message}") from None
         endpoints = object_at(found, "controlPlaneEndpointsConfig")
         name, addresses = (
             object_at(endpoints, "dnsEndpointConfig").get("endpoint"),
@@ -110,7 +115,7 @@ class Clusters:
         endpoint, ca = found.get("endpoint"), object_at(found, "masterAuth").get("clusterCaCertificate")
         if not endpoint or not ca:
             state = found.get("status") or "its state is not known"
-            raise CloudSilent(f"cluster {scope.cluster}: has no API server yet ({state})")
+            raise CloudSilent(f"cluster {own.cluster}: has no API server yet ({state})")
         others = [addresses.get("publicEndpoint"), addresses.get("privateEndpoint")]
         ca_pem = pem(str(ca), "clusterCaCertificate")
         return [Endpoint(str(each), ca_pem) for each in dict.fromkeys([endpoint, *others]) if each] + by_name
@@ -136,9 +141,9 @@ def pem(text: str, field: str) -> str:
     return found
 
 
-def path_of(scope: Scope) -> str:
+def path_of(name: ClusterName) -> str:
     """A cluster as Google writes it."""
-    return f"projects/{scope.project}/locations/{scope.location}/clusters/{scope.cluster}"
+    return f"projects/{name.project}/locations/{name.location}/clusters/{name.cluster}"
 
 
 def target_place(target: GkeTarget) -> Endpoint:
@@ -152,8 +157,8 @@ def _at(places: list[Endpoint], endpoint: str) -> Endpoint | None:
     return next((place for place in places if place.endpoint in (endpoint, plain)), None)
 
 
-def _copy(scope: Scope) -> Path:
-    text = "\n".join([path_of(scope), os.environ.get(_OVERRIDE, "")])
+def _copy(name: ClusterName) -> Path:
+    text = "\n".join([path_of(name), os.environ.get(_OVERRIDE, "")])
     return cache() / f"gke-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 

@@ -7,6 +7,7 @@ from accel.diagnostics.errors import BadInput
 
 from ...model.keys import NAMED_DIGITS
 from ..base import JobRef
+from .clusters import ClusterName
 
 KIND = "gke"
 
@@ -51,12 +52,9 @@ def object_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class Scope(ClusterName):
     """Where a job is; written `<project>.<location>.<cluster>.<namespace>`."""
 
-    project: str
-    location: str
-    cluster: str
     namespace: str
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from accel.clouds.aws.clients import Clients, Timing
 from accel.clouds.aws.responses import structure, structures
+from accel.clouds.aws.routes import default_route
 from accel.contract.network import AwsNetwork
 from accel.diagnostics.findings import Finding, under
 from accel.rules.aws import existing as rules
@@ -14,7 +15,6 @@ from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
 from jobs.backends.diagnosis.aws_batch import role as iam_role
-from jobs.backends.diagnosis.aws_batch.network import default_route
 from jobs.backends.diagnosis.aws_batch.reader import Absent, Reader
 
 from ...environment.aws.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork

@@ -6,11 +6,12 @@ from typing import Any
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.quotas import Quota, quota_for
+from accel.clouds.aws import quotas as service_quotas
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import BadInput, CloudRefused
 from accel.quota import Pool, Use, Verdict, needs, verdict
-from jobs.backends.aws_batch import quota as batch_quota
 
 COUNTED = ("pending", "running")
 """States in which an instance counts. Source:
@@ -48,7 +49,7 @@ class Running:
 class Readings:
     """Limits by code, and what runs; None and the reason where that may not be read."""
 
-    limits: dict[str, batch_quota.Limit]
+    limits: dict[str, Limit]
     running: Running | None
     why: str = ""
 
@@ -69,8 +70,8 @@ def readings(
     """Asks a region. What may not be read is None with its reason; raises as `judge_aws` does."""
     if account_id is not None:
         check_account(region, account_id)
-    asked = batch_quota.client(region)
-    limits = {code: batch_quota.read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
+    asked = service_quotas.client(region)
+    limits = {code: service_quotas.read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
     try:
         return Readings(limits, running(_instances(region), project, stack))
     except CloudRefused as refused:

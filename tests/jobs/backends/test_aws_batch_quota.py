@@ -14,11 +14,13 @@ from click.testing import Result
 
 from accel import folders
 from accel.clouds import quota_cache as kept
+from accel.clouds.aws.quotas import limits, read
+from accel.clouds.quota_cache import Limit
 from accel.contract.targets import AwsBatchEnvironment, write
 from accel.diagnostics.errors import CloudSilent, NoCredentials
 from accel.rules.aws.fit import Size
 from jobs.backends.aws_batch import quota
-from jobs.backends.aws_batch.quota import Limit, check, limits, read
+from jobs.backends.aws_batch.quota import check
 from jobs.backends.base import QuotaAnswer
 from tests.jobs.backends.aws_batch_target import make_target
 

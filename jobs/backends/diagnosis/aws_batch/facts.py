@@ -16,6 +16,7 @@ from accel.rules.aws.fit import Size
 from ...base import Explanation
 from .. import engine
 from .reader import Reader
+from .role import Role
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -91,17 +92,6 @@ class Instance:
     joined: bool | None
     registered_mib: int = 0
     """The memory that ECS has for jobs on it; 0: not known."""
-
-
-@dataclass(frozen=True)
-class Role:
-    """The instance profile and its role. `trusted`: EC2 may take it on; `registers`: some policy lets it join ECS."""
-
-    profile: str
-    exists: bool
-    role: str = ""
-    trusted: bool = True
-    registers: bool = True
 
 
 @dataclass(frozen=True)

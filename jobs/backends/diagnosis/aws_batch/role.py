@@ -3,16 +3,27 @@
 import fnmatch
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from accel.clouds.aws.responses import structure, structures
 
-from .facts import Role
 from .reader import Absent, Reader
 
 REGISTER = "ecs:RegisterContainerInstance"
 MANAGED = "/AmazonEC2ContainerServiceforEC2Role"
+
+
+@dataclass(frozen=True)
+class Role:
+    """The instance profile and its role. `trusted`: EC2 may take it on; `registers`: some policy lets it join ECS."""
+
+    profile: str
+    exists: bool
+    role: str = ""
+    trusted: bool = True
+    registers: bool = True
 
 
 def role(reader: Reader, profile: str) -> Role | None:

@@ -1,0 +1,63 @@
+"""Limits of EC2 that Service Quotas has for an account."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from accel.diagnostics.errors import CloudRefused
+
+from ..quota_cache import MAX_AGE_S, Limit, cached_limits
+from . import clients
+from .clients import Client
+from .errors import asking
+
+SERVICE = "ec2"
+
+_IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SERVICE_QUOTAS")
+"""What decides whose limits are read: one account's must not be taken for another's."""
+
+
+def client(region: str, *, attempts: int = 5) -> Client:
+    """Service Quotas of a region; it throttles early, so a call is tried a few times."""
+    with asking(f"service-quotas in {region}"):
+        return clients.client("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)
+
+
+def read(quotas: Client, code: str) -> Limit:
+    """The limit that applies to the account, else AWS's default; None where neither may be read.
+
+    Raises NoCredentials and CloudSilent. Source:
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+    """
+    missing = quotas.exceptions.NoSuchResourceException
+    for operation in (quotas.get_service_quota, quotas.get_aws_default_service_quota):
+        try:
+            with asking(f"GetServiceQuota {code}"):
+                try:
+                    answer: dict[str, Any] = operation(ServiceCode=SERVICE, QuotaCode=code)
+                except missing:
+                    continue
+        except CloudRefused as refused:
+            return Limit(None, refused.message)
+        quota: dict[str, Any] = answer.get("Quota") or {}
+        value = quota.get("Value")
+        # Service Quotas answers without a value, and with an ErrorReason, where it could not ask EC2.
+        if isinstance(value, int | float):
+            return Limit(float(value))
+    return Limit(None, f"Service Quotas has no {code}")
+
+
+def limits(
+    region: str, codes: Iterable[str], *, max_age_s: float = MAX_AGE_S, now: float | None = None
+) -> dict[str, Limit]:
+    """The limits of a region: from this machine's copy where it is young enough, else asked, one call each.
+
+    Raises NoCredentials and CloudSilent.
+    """
+
+    def ask(missing: list[str]) -> dict[str, Limit]:
+        asked = client(region, attempts=2)
+        return {code: read(asked, code) for code in missing}
+
+    identity = "\n".join([region, *(os.environ.get(name, "") for name in _IDENTITY)])
+    return cached_limits(identity, codes, ask, max_age_s=max_age_s, now=now)
