@@ -18,6 +18,8 @@ CODE = f"{JOBS}/code"
 RECORD, DEADLINE, ON_DEMAND = RECORDS = ("record.json", "deadline.json", "on-demand.json")
 """Files of a job's folder that clients go by: the job on machines of its own, and that it was sent with a deadline and
 was moved."""
+VARIABLE = "BUCKET"
+"""Of the scheduled function that moves jobs on: the bucket of their records."""
 UPLOAD_DAYS = 7
 """Days after which a bucket drops the parts of an upload that was never completed: no listing shows them, and they are
 paid for. Sources: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html,

@@ -6,16 +6,14 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
+from accel.contract.machine_labels import JOBS, MAKER, TARGET
 from accel.diagnostics.errors import BadInput
 
 from ..model.keys import content_hash
 from .base import JobRef, PlatformBackend, RateLimitedBackend, TargetT
 
-MAKER, JOBS = "accel-maker", "jobs"
-"""Label and value of every job that is made here."""
 NAME = "accel-name"
 """Label: the job file's name, as far as a label can hold it."""
-TARGET = "accel-target"
 KEY = "accel-key"
 """Label: the submission key's first digits."""
 SPEC = "accel-spec"

@@ -155,8 +155,8 @@ def _targets(settings: Settings) -> Iterator[Finding]:
 def _gke(name: str, target: "GkeTarget") -> Finding:
     """One call tells of the sign-in, the way to the cluster and the permission to submit there."""
     from accel.clouds.kubernetes.client import Timing
+    from accel.clouds.kubernetes.clusters import Clusters
 
-    from ..backends.gke.clusters import Clusters
     from ..backends.gke.labels import Scope
 
     check = f"target {name}"

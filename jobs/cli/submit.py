@@ -112,7 +112,7 @@ def submit(
     refs = plan.submit(not no_quota, rate, receipts=receipts)
     follow_log = None
     if follow:
-        from .logs import follow_log
+        from ..views.log import follow_log
     if prefers:
         from ..client.spot_fallback import alone
         from ..client.spot_fallback import run as run_preferring

@@ -106,7 +106,8 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) -> None:
     """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
-    from ..backends.gke.clusters import path_of, target_place
+    from accel.clouds.kubernetes.clusters import path_of, target_place
+
     from ..backends.gke.labels import Scope
 
     _, target = targets.choose(name)

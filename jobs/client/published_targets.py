@@ -91,7 +91,8 @@ def _config_map(source: str) -> Callable[[], dict[str, Any]]:
 
 
 def _read(source: str, project: str, location: str, cluster: str, namespace: str) -> dict[str, Any]:
-    from ..backends.gke.clusters import Clusters
+    from accel.clouds.kubernetes.clusters import Clusters
+
     from ..backends.gke.labels import Scope
 
     scope = Scope(project, location, cluster, namespace)

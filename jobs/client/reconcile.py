@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from accel.clouds.google.api import Google
 from accel.console.errors import say, warn
 from accel.console.options import Settings
 from accel.contract.google_vms import VmGround
@@ -56,9 +55,9 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
     if isinstance(found, VmGround):
-        from ..backends.vm.queues import Queues  # what others need not load
+        from .declared_tpus import queues_of  # what others need not load
 
-        for failure in Queues(Google(), found.bucket).reconcile(say)[1]:
+        for failure in queues_of(found.bucket).reconcile(say)[1]:
             warn(failure, settings)
     since = datetime.now(UTC) - RECENT
     for status in list_statuses(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from accel.clouds.kubernetes.clusters import pem
 from accel.clouds.kubernetes.endpoint_trust import Endpoint
-from jobs.backends.gke.clusters import pem
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
 from tests.support import commands

@@ -277,8 +277,8 @@ def test_a_role_that_is_not_there(account: Account, validate: Run) -> None:
 
 
 def test_what_may_not_be_read_is_said(account: Account, validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from accel.clouds.aws.reader import Reader
     from accel.diagnostics.errors import CloudRefused
-    from jobs.backends.diagnosis.aws_batch.reader import Reader
 
     network, allowed = account.network(), Reader.ask
 

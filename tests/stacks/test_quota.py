@@ -13,9 +13,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from accel.catalog.quotas import Quota, quota_for
+from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import CloudSilent
 from accel.quota import Use, needs
-from jobs.backends.aws_batch.quota import Limit
 from stacks.cli.main import stacks
 from stacks.environment.config import load_environment
 from stacks.operations.quota.aws import Readings, Running, running

@@ -239,7 +239,7 @@ def test_one_cloud_that_cannot_be_read_does_not_fail_the_other(
     quota: Any, cloud: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(region: str, quotas: Any, *_: Any) -> Readings:
-        from jobs.backends.aws_batch.quota import Limit
+        from accel.clouds.quota_cache import Limit
 
         return Readings({each.code: Limit(0) for each in quotas}, None, "denied")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from accel.clouds.google.api import Google
 from accel.clouds.kubernetes.client import Api, Timing
+from accel.clouds.kubernetes.clusters import Clusters
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
 
@@ -23,7 +24,6 @@ from ..base import (
 from ..free_gpus import Free
 from ..google_budget_gate import refuse
 from ..tasks import TaskStatus
-from .clusters import Clusters
 from .labels import KIND, Scope
 from .request import render
 

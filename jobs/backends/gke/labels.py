@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from accel.clouds.kubernetes.clusters import ClusterName
 from accel.diagnostics.errors import BadInput
 
 from ...model.keys import NAMED_DIGITS
 from ..base import JobRef
-from .clusters import ClusterName
 
 KIND = "gke"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import GIVEN
+from accel.contract import buckets
 from accel.diagnostics.errors import JobsError, NotFound
 
 from .gpu.instances import Instances
@@ -81,8 +82,6 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-BUCKET = "BUCKET"
-"""Variable: the bucket of the records."""
 PATIENCE_S = 120.0
 """How long a call goes on with what it began; the next one goes on after that."""
 METADATA = "metadata.google.internal"
@@ -92,7 +91,7 @@ _reconcilers: dict[str, Reconciler] = {}
 
 def handler(request: Any) -> tuple[str, int]:
     """What failed, with status 500, so that the log and the scheduler show it."""
-    bucket = os.environ[BUCKET]
+    bucket = os.environ[buckets.VARIABLE]
     os.environ[GIVEN] = _token()
     reconciler = _reconcilers.setdefault(bucket, Reconciler(bucket))
     failures = reconciler.reconcile(Google(), lambda text: print(f"accel: {text}"), PATIENCE_S)  # noqa: T201

@@ -2,19 +2,13 @@
 
 import re
 
+from accel.contract.machine_labels import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
+
 from ...model.keys import NAMED_DIGITS
 
-MAKER, JOBS, QUEUES = "accel-maker", "jobs", "queues"
-"""Label of every machine that jobs make, and that a stack's queues make, and its values."""
-JOB = "accel-job"
 ATTEMPT = "accel-attempt"
 HOST = "accel-host"
 """Label of a log entry: which machine of the job wrote it."""
-TARGET = "accel-target"
-QUEUE = "accel-queue"
-"""Label: the author's key of a declared queue. Metadata of its nodes: where its record is."""
-EXPIRES = "accel-expires"
-"""Label: seconds since 1970, after which nobody needs the machine any more."""
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """Of a machine's account, whose roles say what it may do."""

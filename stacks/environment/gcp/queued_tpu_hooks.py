@@ -10,7 +10,6 @@ from typing import Any
 
 import pulumi
 
-from accel.clouds.google.api import Google
 from accel.diagnostics.errors import JobsError, NotFound
 
 PATIENCE_S = 20 * 60
@@ -78,9 +77,9 @@ def retire(bucket: str, key: str) -> None:
 
 def _queues(bucket: str) -> Any:
     # Imported here: only a stack that declares TPUs loads what asks for them.
-    from jobs.backends.vm.queues import Queues
+    from jobs.client.declared_tpus import queues_of
 
-    return Queues(Google(), bucket)
+    return queues_of(bucket)
 
 
 def _declared(values: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,9 +8,6 @@ import accel
 import jobs
 from components.gcp.cloud_function import packages
 from components.gcp.reconcile_function import ENTRY
-from jobs.backends.vm.function import BUCKET
-
-__all__ = ["BUCKET", "archive"]
 
 _ROOTS = {"accel": Path(accel.__file__).parent, "jobs": Path(jobs.__file__).parent}
 _BEGIN = "jobs.backends.vm.function"

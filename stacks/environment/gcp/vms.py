@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from accel.contract import buckets
 from accel.contract import google_vms as contract
 from accel.contract.targets import write
 from components.base import join
@@ -255,7 +256,7 @@ def _reconciled(
     on_gcp: pulumi.ResourceOptions,
 ) -> None:
     # Imported here: most stacks have no function of their own code.
-    from .reconcile_archive import BUCKET, archive
+    from .reconcile_archive import archive
 
     args = ReconcileFunctionArgs(
         spec=spec,
@@ -263,7 +264,7 @@ def _reconciled(
         region=section.region,
         bucket=ground.bucket,
         files=archive(),
-        environment={BUCKET: ground.bucket},
+        environment={buckets.VARIABLE: ground.bucket},
         runs_as={"jobs": ground.service_account, **runs_as},
     )
     made = ReconcileFunction("reconcile", args, on_gcp)

@@ -8,11 +8,10 @@ from typing import Any
 from accel.clouds.aws.responses import structure
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
+from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.target_layout import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.labels import Scope
 from jobs.client import published_targets
 
 from ...environment.images_lock import read
@@ -108,7 +107,7 @@ def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
     found: list[Drift] = []
     for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
         cluster = GkeCluster.model_validate(told, extra="ignore")
-        clusters = Clusters(Scope(cluster.project, cluster.location, cluster.name, "default"))
+        clusters = Clusters(ClusterName(cluster.project, cluster.location, cluster.name))
         pools = {pool.name: pool for pool in cluster.pools.values()}
 
         def nodes(clusters: Clusters = clusters, pools: Mapping[str, GkePool] = pools) -> Iterator[Drift]:

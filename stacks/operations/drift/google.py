@@ -10,9 +10,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
-from jobs.backends.vm import state_machine
-from jobs.backends.vm.queues import Queues
-from jobs.backends.vm.tpu.queued_resources import QueuedResources
+from jobs.client import declared_tpus
 
 from .differences import Drift, ending
 from .state import Resource, State
@@ -136,21 +134,18 @@ def _declared(each: Resource, google: Google) -> Iterator[Drift]:
     path = str(each.outputs.get("name"))
     if not path.startswith(f"{buckets.QUEUES}/"):
         return
-    queues = Queues(google, str(each.outputs.get("bucket")))
     try:
-        records = [one for one in queues.records.newest() if f"{buckets.QUEUES}/{one.job_name}.json" == path]
-        seen = QueuedResources(google).look(records[0], records[0].last) if records else None
+        found = declared_tpus.look(google, str(each.outputs.get("bucket")), path)
     except (CloudRefused, NotFound) as refused:
         yield Drift("not readable", each.name, "unknown", refused.message, refused.hint or "ask the project's owner")
         return
-    if seen is None:
+    if found is None:
         yield Drift("declared TPUs", each.name, "broken", "nobody has asked for them", TEND)
-    elif records[0].ended:
-        text = f"are asked for no more: {records[0].outcome} {records[0].reason}".rstrip()
+    elif found.ended:
+        text = f"are asked for no more: {found.why}".rstrip()
         yield Drift("declared TPUs", each.name, "broken", text, "pulumi up --replace the URN of the declaration")
-    elif seen.state not in (state_machine.WAITING, state_machine.STARTING, state_machine.RUNNING):
-        before = next((one.reason for one in reversed(records[0].attempts) if one.reason), "") or seen.reason
-        yield Drift("declared TPUs", each.name, "broken", f"are not there: {before or seen.native}", TEND)
+    elif not found.present:
+        yield Drift("declared TPUs", each.name, "broken", f"are not there: {found.why}", TEND)
 
 
 def google_time(text: object) -> datetime | None:

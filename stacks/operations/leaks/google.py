@@ -16,10 +16,9 @@ from accel.catalog import UnknownName
 from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, path_segment
-from accel.contract import buckets
+from accel.contract import buckets, machine_labels
 from accel.diagnostics.errors import NotFound
 from accel.rules.gcp.labels import to_gcp
-from jobs.backends.vm import labels as vm_labels
 
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
@@ -65,7 +64,7 @@ class GoogleResource:
     @property
     def of_jobs(self) -> bool:
         """Whether a job made it, or a declared queue."""
-        return self.labels.get(vm_labels.MAKER) in (vm_labels.JOBS, vm_labels.QUEUES)
+        return self.labels.get(machine_labels.MAKER) in (machine_labels.JOBS, machine_labels.QUEUES)
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,8 @@ def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: d
     if each.kind == "tpu" and each.state in _DEAD_NODES:
         return f"is {each.state}"
     if each.job and (how := ended(*each.job)):
-        return f"its {'queue' if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES else 'job'} {how}"
-    expires = each.labels.get(vm_labels.EXPIRES, "")
+        return f"its {'queue' if each.labels.get(machine_labels.MAKER) == machine_labels.QUEUES else 'job'} {how}"
+    expires = each.labels.get(machine_labels.EXPIRES, "")
     if expires.isdigit() and int(expires) < now.timestamp():
         return f"was needed until {datetime.fromtimestamp(int(expires), UTC):%Y-%m-%d %H:%M} UTC at the latest"
     return None if each.used else "no machine has it"
@@ -187,10 +186,10 @@ def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
 
 def owner(each: GoogleResource) -> str:
     """Whose it is, as far as it says so."""
-    if each.labels.get(vm_labels.MAKER) == vm_labels.QUEUES:
-        return f"queue {each.labels.get(vm_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
+    if each.labels.get(machine_labels.MAKER) == machine_labels.QUEUES:
+        return f"queue {each.labels.get(machine_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
-        return f"job {each.labels.get(vm_labels.JOB, '?')} ({each.labels.get(vm_labels.TARGET, '?')})"
+        return f"job {each.labels.get(machine_labels.JOB, '?')} ({each.labels.get(machine_labels.TARGET, '?')})"
     return each.labels.get("accel-stack") or each.labels.get("accel-owner") or ""
 
 
@@ -458,7 +457,8 @@ def _moment(text: object) -> datetime | None:
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
     """The record that a machine's own metadata names."""
     try:
-        kind, of = ("accel-job", buckets.JOBS) if "accel-job" in metadata else (vm_labels.QUEUE, buckets.QUEUES)
+        of_job = machine_labels.JOB in metadata
+        kind, of = (machine_labels.JOB, buckets.JOBS) if of_job else (machine_labels.QUEUE, buckets.QUEUES)
         told = json.loads(metadata[kind])
         return str(told["bucket"]), f"{of}/{told['name']}"
     except (KeyError, TypeError, ValueError):

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.clouds.aws import roles as iam_role
 from accel.clouds.aws.clients import Clients, Timing
+from accel.clouds.aws.reader import Absent, Reader
 from accel.clouds.aws.responses import structure, structures
 from accel.clouds.aws.routes import default_route
 from accel.contract.network import AwsNetwork
@@ -14,8 +16,6 @@ from accel.rules.aws.existing import HTTPS, NFS, GroupFacts, RoleFacts, SubnetFa
 from components.aws.compute_environment import OnDemandSpec, SpotSpec
 from components.aws.job_definition import EfsVolume, JobDefinitionSpec
 from components.aws.network import AGENT_ENDPOINTS, JOB_ENDPOINTS
-from jobs.backends.diagnosis.aws_batch import role as iam_role
-from jobs.backends.diagnosis.aws_batch.reader import Absent, Reader
 
 from ...environment.aws.config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 from ..quota.aws import check_account

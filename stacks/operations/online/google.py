@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
+from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.diagnostics.findings import Finding, under
@@ -12,8 +13,6 @@ from accel.rules.gcp import existing as rules
 from accel.rules.gcp.existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec
 from components.kubernetes.storage import BucketVolume, FilestoreVolume
-from jobs.backends.gke.clusters import Clusters
-from jobs.backends.gke.labels import Scope
 
 from ...environment.gcp.config import (
     CreatedCluster,
@@ -197,9 +196,9 @@ def _apis(section: Gcp, given: ExistingCluster, reader: GoogleReader) -> frozens
         namespace="default",
         pools={},
     )
-    scope = Scope(section.project, given.location, given.name, "default")
+    name = ClusterName(section.project, given.location, given.name)
     try:
-        answer = reader.ask("the cluster's API groups", lambda _: Clusters(scope, target).api.get("/apis"))
+        answer = reader.ask("the cluster's API groups", lambda _: Clusters(name, target).api.get("/apis"))
     except NotFound:
         return None
     if answer is None:

@@ -31,10 +31,9 @@ from ...environment.config import ConfigFaults, Environment, load_environment
 from ...environment.gcp.config import Gcp
 from ...environment.gcp.vms_config import Vms
 from ..cost.estimate import SCENARIOS, Estimate, estimate, usd
-from .live.hits import Hit, Hits, hits
 from .plain import message_line, sanitize
 from .preview import Preview, value_changes
-from .threats import loss, threats
+from .threats import Hit, Hits, hits, loss, threats
 from .thresholds import Limit, Quotas, breach_reason, quotas, read_stack
 
 _SCHEMA = 1

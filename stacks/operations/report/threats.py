@@ -1,19 +1,20 @@
-"""What a change does to the jobs that use the resource, and to data and capacity in it, by its type: nothing is asked
-here.
+"""What a change does to the jobs that use the resource, and to data and capacity in it, by its type.
 
 A place is one thing that a job stands on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
 gke:<project>/<location>/<cluster>, pool:<the same>/<pool>, namespace:<name>, localqueue:<namespace>/<name>,
-definition:jobsets.jobset.x-k8s.io;
-bucket:<name>, account:<email>, persistent:<id>. live.py gives every job its places; a change threatens those that have
-its own.
+definition:jobsets.jobset.x-k8s.io; bucket:<name>, account:<email>, persistent:<id>. jobs/client/live gives every job
+its places; a change threatens those that have its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from accel.clouds.google.rest import mapping
 from components.aws.environment_hooks import drain_of, in_place
+from jobs.client.live.job import JOBSETS, Live
+from jobs.client.live.search import search
 
 from .preview import Change
 
@@ -108,9 +109,6 @@ def _cluster(change: Change) -> Iterator[Threat]:
 def _namespace(change: Change) -> Iterator[Threat]:
     if change.removes:
         yield Threat(change, f"namespace:{_object(change)}", "ends", "it goes with the namespace", queued=True)
-
-
-JOBSETS = "jobsets.jobset.x-k8s.io"
 
 
 def _definition(change: Change) -> Iterator[Threat]:
@@ -219,3 +217,33 @@ LOSSES: Mapping[str, str] = {
 def loss(change: Change) -> str | None:
     """What the change would lose for good; None where it loses nothing that lasts."""
     return LOSSES.get(change.type) if change.removes else None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A job and what becomes of it."""
+
+    threat: Threat
+    job: Live
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What the changes do to jobs. `unread`: where nobody could look, and why."""
+
+    hits: tuple[Hit, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def hits(threats: Iterable[Threat], outputs: Mapping[str, Any], now: datetime | None = None) -> Hits:
+    """Asks for the jobs that the threats can be about, and no others. Raises nothing for what cannot be asked."""
+    wanted = tuple(threats)
+    if not wanted:
+        return Hits()
+    documents = mapping(outputs.get("targets")) or {}
+    jobs, unread = search([(threat.place, threat.region) for threat in wanted], documents, now)
+    return Hits(tuple(Hit(threat, job) for threat in wanted for job in jobs if _is_hit(threat, job)), tuple(unread))
+
+
+def _is_hit(threat: Threat, job: Live) -> bool:
+    return threat.place in job.places and (threat.queued or not job.waits)

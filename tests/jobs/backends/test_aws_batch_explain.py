@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from accel.clouds.aws.roles import Role
+from accel.clouds.aws.routes import Network
 from jobs.backends.diagnosis.aws_batch import decide
 from jobs.backends.diagnosis.aws_batch.facts import (
     Activity,
@@ -13,10 +15,8 @@ from jobs.backends.diagnosis.aws_batch.facts import (
     AwsFacts,
     Environment,
     Instance,
-    Network,
     Other,
     Queue,
-    Role,
 )
 
 NOW = 1_800_000_000.0

@@ -14,12 +14,12 @@ from click.testing import Result
 
 from accel import folders
 from accel.clouds import quota_cache as kept
+from accel.clouds.aws import quotas
 from accel.clouds.aws.quotas import limits, read
 from accel.clouds.quota_cache import Limit
 from accel.contract.targets import AwsBatchEnvironment, write
 from accel.diagnostics.errors import CloudSilent, NoCredentials
 from accel.rules.aws.fit import Size
-from jobs.backends.aws_batch import quota
 from jobs.backends.aws_batch.quota import check
 from jobs.backends.base import QuotaAnswer
 from tests.jobs.backends.aws_batch_target import make_target
@@ -68,7 +68,7 @@ def asks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Service],
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def use(service: Service) -> Service:
-        monkeypatch.setattr(quota, "client", lambda region, attempts: service)
+        monkeypatch.setattr(quotas, "client", lambda region, attempts: service)
         return service
 
     return use

@@ -13,11 +13,11 @@ import pytest
 
 from accel.catalog.prices import price
 from accel.clouds.kubernetes.client import Api
+from accel.clouds.kubernetes.clusters import Clusters, pem
 from accel.contract.targets import AwsBatchTarget, write
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 from jobs.backends.base import Places, Streams
 from jobs.backends.gke import GkeBackend, shell
-from jobs.backends.gke.clusters import Clusters, pem
 from jobs.client import cost, offers, targets
 from jobs.client.targets import Entry
 from jobs.model.job import Job
@@ -92,7 +92,7 @@ def test_a_target_without_a_certificate_is_refused(text: str) -> None:
 
 def test_targets_are_read_from_the_cluster(google: Server, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "configmap:acme-ml/us-central1/gpu/team-a"
-    monkeypatch.setattr("jobs.backends.gke.clusters.Timing", lambda: QUICK)
+    monkeypatch.setattr("accel.clouds.kubernetes.clusters.Timing", lambda: QUICK)
     with pytest.raises(NotFound, match="accel-targets"):
         targets.load(source)
     data = {name: json.dumps(value) for name, value in write({"gpu": make_target(ca_certificate=CA)}).items()}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from accel.clouds.kubernetes.clusters import Clusters
 from accel.contract.targets import write
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from jobs.backends.gke.clusters import Clusters
 from tests.jobs.backends.gke_cluster import QUICK, SCOPE, Cluster
 from tests.jobs.backends.gke_target import IMAGE, make_target
 from tests.jobs.backends.test_gke_clusters import CA, PEM
@@ -29,7 +29,7 @@ def google(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made = Server()
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", f"{made.url}/container.googleapis.com/")
-    monkeypatch.setattr("jobs.backends.gke.clusters.Timing", lambda: QUICK)
+    monkeypatch.setattr("accel.clouds.kubernetes.clusters.Timing", lambda: QUICK)
     yield made
     made.http.shutdown()
     made.http.server_close()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accel.contract import buckets
 from jobs.backends.vm import function
 from jobs.backends.vm.function import Reconciler
 from jobs.backends.vm.records import Records
@@ -90,7 +91,7 @@ def test_a_record_that_is_none_does_not_keep_the_others_waiting(world: Both) -> 
 def test_the_function_tells_the_scheduler_what_failed(
     failures: list[str], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(function.BUCKET, BUCKET)
+    monkeypatch.setenv(buckets.VARIABLE, BUCKET)
     monkeypatch.setenv(function.GIVEN, "")
     monkeypatch.setattr(function, "_token", lambda: "token")
     monkeypatch.setattr(Reconciler, "reconcile", lambda *given: failures)

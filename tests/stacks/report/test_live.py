@@ -9,11 +9,10 @@ import pytest
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.base import JobRef, Phase, Status
-from stacks.operations.report.live.aws import _live
-from stacks.operations.report.live.google import _gpus, _looked, _of_pool
-from stacks.operations.report.live.hits import Hits, hits
-from stacks.operations.report.live.job import Live
-from stacks.operations.report.threats import Threat
+from jobs.client.live.aws import _live
+from jobs.client.live.google import _gpus, _looked, _of_pool
+from jobs.client.live.job import Live
+from stacks.operations.report.threats import Hits, Threat, hits
 
 from .steps import preview, step
 
@@ -72,7 +71,7 @@ def hit(monkeypatch: pytest.MonkeyPatch, *places: str, fails: bool = False) -> t
         if fails:
             raise CloudRefused("may not list jobs")
 
-    monkeypatch.setattr("stacks.operations.report.live.aws.jobs_of", jobs_of)
+    monkeypatch.setattr("jobs.client.live.aws.jobs_of", jobs_of)
     (change,) = preview(step("delete", "a:b:C", "x")).changes
     threats = [Threat(change, place, "ends", "", True, REGION) for place in places]
     outputs = {"targets": {"gpu": target.model_dump(mode="json", by_alias=True)}}
@@ -108,7 +107,7 @@ def test_a_job_that_goes_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) 
             raise NotFound("no such job")
         return name
 
-    monkeypatch.setattr("stacks.operations.report.live.google.of_target", lambda *_: Listed())
+    monkeypatch.setattr("jobs.client.live.google.of_target", lambda *_: Listed())
     looked = _looked("vertex", None, look)
     assert [(status.name, told) for status, told in looked] == [("here", "here")]
 

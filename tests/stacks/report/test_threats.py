@@ -7,9 +7,9 @@ import pytest
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import VertexTarget
 from accel.contract.targets import LocalTarget
-from stacks.operations.report.live.hits import _is_hit, _stands_on, hits  # pyright: ignore[reportPrivateUsage]
-from stacks.operations.report.live.job import Live, ground
-from stacks.operations.report.threats import Threat, loss, threats
+from jobs.client.live.job import Live, ground
+from jobs.client.live.search import _stands_on  # pyright: ignore[reportPrivateUsage]
+from stacks.operations.report.threats import Threat, _is_hit, hits, loss, threats  # pyright: ignore[reportPrivateUsage]
 
 from .steps import preview, step
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from accel.clouds.aws.batch_jobs import describe
 from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.reader import Reader
 from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, CloudSilent
 
@@ -23,7 +24,6 @@ from . import waiting
 from .environments import OVER_MAX, TOO_BIG, max_vcpus, too_large
 from .facts import WAITING, AwsFacts
 from .gather import Gather
-from .reader import Reader
 
 __all__ = ["decide", "explain"]
 

@@ -10,13 +10,14 @@ from math import ceil
 from typing import Any, ClassVar, TypeVar
 
 from accel.catalog import Machine, UnknownName, expand, holding
+from accel.clouds.aws.reader import Reader
 from accel.clouds.aws.responses import structure, structures
+from accel.clouds.aws.roles import Role
+from accel.clouds.aws.routes import Network
 from accel.rules.aws.fit import Size
 
 from ...base import Explanation
 from .. import engine
-from .reader import Reader
-from .role import Role
 
 T = TypeVar("T")
 Document = Mapping[str, Any]
@@ -92,15 +93,6 @@ class Instance:
     joined: bool | None
     registered_mib: int = 0
     """The memory that ECS has for jobs on it; 0: not known."""
-
-
-@dataclass(frozen=True)
-class Network:
-    """The ways out: by subnet the target of its default route, and the services that it reaches by endpoint."""
-
-    routes: Mapping[str, str]
-    endpoints: Mapping[str, frozenset[str]]
-    egress_allowed: bool
 
 
 @dataclass(frozen=True)

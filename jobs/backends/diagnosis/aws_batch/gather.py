@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
+from accel.clouds.aws.reader import Absent, Reader
 from accel.clouds.aws.responses import structure, structures
+from accel.clouds.aws.roles import role
+from accel.clouds.aws.routes import network
 from accel.contract.targets import AwsBatchEnvironment
 from accel.rules.aws.fit import Size
 
@@ -16,9 +19,6 @@ from ...aws_batch import quota
 from ...aws_batch.logs import BATCH_GROUP
 from .. import outcome
 from .facts import Activity, Ahead, AwsFacts, Environment, Instance, Other, Queue
-from .network import network
-from .reader import Absent, Reader
-from .role import role
 
 Document = Mapping[str, Any]
 ECR = re.compile(

@@ -1,8 +1,7 @@
-"""The jobs that wait or run now, and what each stands on, asked of the clouds."""
+"""The jobs that wait or run now on some places, asked of the clouds."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,41 +14,25 @@ from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget, read_one
 from accel.diagnostics.errors import JobsError
 
-from ..threats import Threat
 from .job import Live, ground
 
 AT_ONCE = 16
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A job and what becomes of it."""
-
-    threat: Threat
-    job: Live
-
-
-@dataclass(frozen=True)
-class Hits:
-    """What the changes do to jobs. `unread`: where nobody could look, and why."""
-
-    hits: tuple[Hit, ...] = ()
-    unread: tuple[str, ...] = ()
-
-
 Asked = Callable[[], Iterable[Live]]
 
 
-def hits(threats: Iterable[Threat], outputs: Mapping[str, Any], now: datetime | None = None) -> Hits:
-    """Asks for the jobs that the threats can be about, and no others. Raises nothing for what cannot be asked."""
-    wanted = tuple(threats)
-    if not wanted:
-        return Hits()
-    targets, unread = _targets(outputs)
-    questions = {
-        **_aws(wanted, targets, now or datetime.now(UTC)),
-        **_others(wanted, targets, now or datetime.now(UTC)),
-    }
+def search(
+    places: Iterable[tuple[str, str | None]], documents: Mapping[str, Any], now: datetime | None = None
+) -> tuple[list[Live], list[str]]:
+    """The jobs that may stand on these places, those with the most hours first, and where nobody could look, and why.
+
+    A place comes with its region, where it has one. `documents`: targets by name. Asks for no others; raises
+    nothing for what cannot be asked.
+    """
+    wanted, moment = tuple(places), now or datetime.now(UTC)
+    targets, unread = _targets(documents)
+    questions = {**_aws(wanted, targets, moment), **_others(wanted, targets, moment)}
     found: dict[str, Live] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = {what: pool.submit(_all, ask) for what, ask in questions.items()}
@@ -58,23 +41,17 @@ def hits(threats: Iterable[Threat], outputs: Mapping[str, Any], now: datetime | 
                 found |= {job.ref: job for job in answer.result()}
             except JobsError as error:
                 unread.append(f"{what}: {error.message}")
-    order = sorted(found.values(), key=lambda job: (-(job.hours or 0.0), job.ref))
-    matched = (Hit(threat, job) for threat in wanted for job in order if _is_hit(threat, job))
-    return Hits(tuple(matched), tuple(unread))
+    return sorted(found.values(), key=lambda job: (-(job.hours or 0.0), job.ref)), unread
 
 
 def _all(ask: Asked) -> list[Live]:
     return list(ask())
 
 
-def _is_hit(threat: Threat, job: Live) -> bool:
-    return threat.place in job.places and (threat.queued or not job.waits)
-
-
-def _targets(outputs: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[str]]:
+def _targets(documents: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[str]]:
     found: dict[str, AnyTarget] = {}
     unread: list[str] = []
-    for name, document in (mapping(outputs.get("targets")) or {}).items():
+    for name, document in documents.items():
         try:
             found[name] = read_one(mapping(document) or {})
         except ValidationError:
@@ -82,16 +59,18 @@ def _targets(outputs: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[str
     return found, unread
 
 
-def _aws(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
+def _aws(
+    places: tuple[tuple[str, str | None], ...], targets: Mapping[str, AnyTarget], now: datetime
+) -> dict[str, Asked]:
     """A question a region. Jobs of any queue may be on an environment, other stacks' included."""
     from .aws import jobs_of
 
     own = {each.queue_arn: (name, each) for name, each in targets.items() if isinstance(each, AwsBatchTarget)}
-    regions = {threat.region for threat in threats if threat.region}
-    regions |= {each.region for _, each in own.values() if any(_stands_on(each, threat.place) for threat in threats)}
+    regions = {region for _, region in places if region}
+    regions |= {each.region for _, each in own.values() if any(_stands_on(each, place) for place, _ in places)}
     found: dict[str, Asked] = {}
     for region in sorted(regions):
-        here = [threat.place.partition(":") for threat in threats if threat.region == region]
+        here = [place.partition(":") for place, within in places if within == region]
         queues = {arn for arn, (_, each) in own.items() if each.region == region}
         queues |= {name for kind, _, name in here if kind == "queue"}
         asked = None if any(kind == "cluster" for kind, _, _ in here) else queues
@@ -99,10 +78,12 @@ def _aws(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: dat
     return found
 
 
-def _others(threats: tuple[Threat, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
+def _others(
+    places: tuple[tuple[str, str | None], ...], targets: Mapping[str, AnyTarget], now: datetime
+) -> dict[str, Asked]:
     found: dict[str, Asked] = {}
     for name, target in targets.items():
-        if any(_stands_on(target, threat.place) for threat in threats) and (ask := _asked(name, target, now)):
+        if any(_stands_on(target, place) for place, _ in places) and (ask := _asked(name, target, now)):
             found[f"target {name}"] = ask
     return found
 

@@ -9,6 +9,8 @@ from accel.contract.google_vms import GceTarget, TpuVmTarget
 LIMIT = 1_000_000
 """Jobs of one target: all of them."""
 WAITING = ("QUEUED",)
+JOBSETS = "jobsets.jobset.x-k8s.io"
+"""The definition without which a cluster has no JobSets."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchTarget
-from jobs.backends.aws_batch import status as batch_status
-from jobs.backends.base import JobRef, Phase
 
+from ...backends.aws_batch import status as batch_status
+from ...backends.base import JobRef, Phase
 from .job import Live, hours
 
 RUNNING = ("STARTING", "RUNNING")

@@ -11,24 +11,23 @@ from typing import Any, TypeVar
 from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import entries, mapping
+from accel.clouds.kubernetes.clusters import Clusters
 from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
-from jobs.backends.base import Listing, Phase, Status
-from jobs.backends.gke import GkeBackend, lookup, machines
-from jobs.backends.gke import labels as marks
-from jobs.backends.gke.clusters import Clusters
-from jobs.backends.google_batch import labels as batch_marks
-from jobs.backends.google_batch import lookup as batch_found
-from jobs.backends.registry import of_target
-from jobs.backends.vertex import labels as vertex_marks
-from jobs.backends.vertex import lookup as vertex_found
-from jobs.backends.vm.records import Records
 
-from ..threats import JOBSETS
-from .job import LIMIT, Live, ground, hours
+from ...backends.base import Listing, Phase, Status
+from ...backends.gke import GkeBackend, lookup, machines
+from ...backends.gke import labels as marks
+from ...backends.google_batch import labels as batch_marks
+from ...backends.google_batch import lookup as batch_found
+from ...backends.registry import of_target
+from ...backends.vertex import labels as vertex_marks
+from ...backends.vertex import lookup as vertex_found
+from ...backends.vm.records import Records
+from .job import JOBSETS, LIMIT, Live, ground, hours
 
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 

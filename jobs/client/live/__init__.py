@@ -1,0 +1,1 @@
+"""Jobs that wait or run now, and what each stands on."""

@@ -1,1 +1,0 @@
-"""Jobs that wait or run now, and what a change does to them."""
