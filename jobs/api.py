@@ -13,7 +13,7 @@ from .client.listing import list_jobs
 from .client.submission import SubmissionPlan, SubmitOptions, plan_submission, read_jobs
 from .client.targets import Targets, known_targets
 from .handle import AnyJob, QuietReporter, Run, reference, wait_for
-from .model.document import Document, read
+from .model.document import document_of, read
 from .model.job import Job, Written
 
 Work = Job | Written | str | os.PathLike[str]
@@ -153,7 +153,9 @@ def _plan(
         dry_run,
         options.get("then_to"),
     )
-    documents = [Document.of(work) if isinstance(work, Job | dict) else read(os.fspath(work)) for work in works]
+    documents = [
+        document_of(work, Job) if isinstance(work, Job | dict) else read(os.fspath(work), Job) for work in works
+    ]
     jobs = read_jobs(documents, submit_options, reporter)
     if submit_options.then_to and any(job.spot != "prefer" for job in jobs):
         raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")

@@ -17,6 +17,7 @@ from ..client import cost as costs
 from ..client.offers import KEY, decide, none_can
 from ..client.targets import known_targets
 from ..model.document import read
+from ..model.job import Job
 from ..model.keys import platform_name
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_att
 def cost(settings: Settings, file: str, to: str | None) -> None:
     """Show what the job of FILE costs: an attempt that takes its whole timeout, and at worst every attempt of every
     task, on demand. Without timeout_s that is unbounded."""
-    job = read(file).job()
+    job = read(file, Job).job()
     found = _costs(job, known_targets(settings), to)
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in found]

@@ -23,6 +23,7 @@ from ..importers.names import suggestion
 from ..importers.options import Capacity, Form, ImportOptions, k80_replacement
 from ..importers.reading import check_size, file_bytes, read_as_spaces
 from ..model.document import Document, JobDumper
+from ..model.job import Job
 
 if TYPE_CHECKING:
     from accel.contract.targets import Target
@@ -226,7 +227,7 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
         return
 
     try:
-        job = Document(name, Tree(found.values)).job()
+        job = Document(name, Tree(found.values), Job).job()
     except BadInputs as faults:
         raise BadInputs(faults.messages, "the paths are those of the job file that the document would become") from None
     values = job.model_dump(exclude_unset=True)

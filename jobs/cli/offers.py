@@ -101,8 +101,9 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
     from ..client.offers import decide, none_can
     from ..client.targets import known_targets
     from ..model.document import read
+    from ..model.job import Job
 
-    document = read(file)
+    document = read(file, Job)
     if gpu is not None:
         kind, count = parse_gpu(gpu)
         document.set(f"accelerator.type={kind}")

@@ -11,6 +11,7 @@ from accel.diagnostics.errors import BadInput
 
 if TYPE_CHECKING:
     from ..model.document import Document
+    from ..model.job import Job
 
 
 @click.command(cls=Verb)
@@ -75,9 +76,10 @@ def submit(
     # They need pydantic and yaml, which --help does not.
     from ..client.submission import SubmitOptions, plan_submission, read_jobs
     from ..model.document import read_all
+    from ..model.job import Job
 
     options = SubmitOptions(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
-    documents = [document for file in files for document in read_all(file)]
+    documents = [document for file in files for document in read_all(file, Job)]
     for document in documents:
         _override(document, sets, envs, name)
     jobs = read_jobs(documents, options, settings)
@@ -131,7 +133,7 @@ def submit(
         wait_to_end([(ref, backend) for ref, (backend, _) in zip(refs, items, strict=True)], follow_log, timeout)
 
 
-def _override(document: "Document", sets: tuple[str, ...], envs: tuple[str, ...], name: str | None) -> None:
+def _override(document: "Document[Job]", sets: tuple[str, ...], envs: tuple[str, ...], name: str | None) -> None:
     for text in sets:
         document.set(text)
     for text in envs:

@@ -16,6 +16,7 @@ from ..backends.registry import of_target
 from ..client.quota import check
 from ..client.targets import known_targets
 from ..model.document import jobs_of, read_all
+from ..model.job import Job
 from ..model.keys import platform_name
 from ..model.sweep_tasks import apart
 
@@ -41,7 +42,7 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
     fitting: list[tuple[str, Job]] = []
     for file in files:
         try:
-            documents = read_all(file)
+            documents = read_all(file, Job)
             for note in (note for document in documents for note in document.notes):
                 say(note)
             found = jobs_of(documents)

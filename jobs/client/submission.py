@@ -108,7 +108,7 @@ class SubmissionPlan:
         return refs
 
 
-def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, reporter: "Reporter") -> "list[Job]":
+def read_jobs(documents: "Sequence[Document[Job]]", options: SubmitOptions, reporter: "Reporter") -> "list[Job]":
     """Return the job of each document, or its smoke run. Raises BadInputs with every fault of every document."""
     for document in documents:
         for note in document.notes:
@@ -122,7 +122,7 @@ def read_jobs(documents: "Sequence[Document]", options: SubmitOptions, reporter:
 
 
 def plan_submission(
-    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
+    documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> SubmissionPlan:
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
@@ -138,7 +138,7 @@ def plan_submission(
 
 
 def _smoke_runs(
-    documents: "Sequence[Document]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
+    documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> "list[Job]":
     if not options.smoke:
         raise BadInput("--smoke-timeout: is of a smoke run, and --smoke is missing")
@@ -156,7 +156,7 @@ def _smoke_runs(
     return found
 
 
-def _pin_image(document: "Document", reporter: "Reporter") -> None:
+def _pin_image(document: "Document[Job]", reporter: "Reporter") -> None:
     """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
     from accel.clouds.image_registry import pin_digest
 
@@ -168,7 +168,7 @@ def _pin_image(document: "Document", reporter: "Reporter") -> None:
 
 
 def _rendered(
-    jobs: "list[tuple[Document, Job]]",
+    jobs: "list[tuple[Document[Job], Job]]",
     options: SubmitOptions,
     caller: str,
     known: "Targets",
@@ -212,8 +212,8 @@ def _rendered(
 
 
 def _placed(
-    jobs: "list[tuple[Document, Job]]", known: "Targets", to: str | None, reporter: "Reporter"
-) -> "Iterator[tuple[Document, Job, str, Target]]":
+    jobs: "list[tuple[Document[Job], Job]]", known: "Targets", to: str | None, reporter: "Reporter"
+) -> "Iterator[tuple[Document[Job], Job, str, Target]]":
     """Each job with its target; where that runs one task a job, the tasks of a sweep."""
     for document, job in jobs:
         name, target = _target(job, known, to, reporter)

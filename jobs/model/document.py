@@ -1,4 +1,4 @@
-"""A job file as a Job, and back: every fault is reported, each in one line with its place.
+"""A job file as the model of it, and back: every fault is reported, each in one line with its place.
 
 job.yaml:12: accelerator.count: must be an integer, is 1.5
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import yaml
 from pydantic import ValidationError
@@ -22,7 +22,6 @@ from accel.diagnostics.redaction import SECRET_NAME
 from accel.diagnostics.validation import did_you_mean, inside, locate_faults, path_of, place_name
 
 from .fields import Part
-from .job import Job
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
@@ -32,14 +31,15 @@ SPELT = AS_WRITTEN | {"sweep"}
 FAULTS_MAX = 100
 
 Values = dict[str, Any]
+ModelT = TypeVar("ModelT", bound=Part)
 
 
-class Document:
-    """The values of a job file, each with its place, before they are checked."""
+class Document(Generic[ModelT]):
+    """The values of a job file, each with its place, before the model checks them."""
 
-    def __init__(self, name: str, tree: yaml_positions.Tree, above: int = 0) -> None:
+    def __init__(self, name: str, tree: yaml_positions.Tree, model: type[ModelT], above: int = 0) -> None:
         """`above`: how many lines of the file are above the document."""
-        self.name = name
+        self.name, self._model = name, model
         self.values: Any = tree.value
         self.places: dict[yaml_positions.Path, str] = {
             path: f"{name}:{above + line}" for path, line in tree.lines.items()
@@ -53,7 +53,7 @@ class Document:
         """`--set a.b=value`, the value in YAML (so JSON too)."""
         dotted, equals, raw = text.partition("=")
         path = tuple(dotted.split("."))
-        fault = _unknown(path) if dotted and equals else "expected <field>=<value>, such as cpus=4"
+        fault = _unknown(self._model, path) if dotted and equals else "expected <field>=<value>, such as cpus=4"
         place = f"--set {_visible(dotted, raw, of_no_field=fault is not None)}"
         if fault is None and not raw.strip() and path[0] not in AS_WRITTEN:
             fault = f"{dotted}: must have a value; null leaves the field out"
@@ -87,21 +87,15 @@ class Document:
         """`--name`."""
         self._put(("name",), name, "--name")
 
-    @classmethod
-    def of(cls, job: Job | Values) -> "Document":
-        """Of a job that was written in Python; a copy."""
-        values = job.model_dump(exclude_unset=True) if isinstance(job, Job) else deepcopy(job)
-        return cls("Job", yaml_positions.Tree(values))
-
-    def job(self) -> Job:
+    def job(self) -> ModelT:
         """Raises BadInputs with every fault of the file and of what was set over it."""
         if not _is_mapping(self.values):
             said = f"must be a mapping of fields (name, command, ...), is {words.display(self.values)}"
             raise BadInputs([*self.faults, f"{self._place(())}: {said}"])
         try:
-            job = Job.model_validate(self.values)
+            job = self._model.model_validate(self.values)
         except ValidationError as error:
-            lines = [f"{self._place(path)}: {line}" for path, line in locate_faults(Job, error, self._unread)]
+            lines = [f"{self._place(path)}: {line}" for path, line in locate_faults(self._model, error, self._unread)]
             raise BadInputs(self._ordered([*self.faults, *lines])) from None
         if self.faults:
             raise BadInputs(self._ordered(self.faults))
@@ -113,7 +107,7 @@ class Document:
         paths = [path_of(message.partition(":")[0]) for message in messages]
         return BadInputs(
             [
-                f"{self._place(path) if path[0] in Job.model_fields else self.name}: {message}"
+                f"{self._place(path) if path[0] in self._model.model_fields else self.name}: {message}"
                 for path, message in zip(paths, messages, strict=True)
             ],
             refused.hint,
@@ -164,30 +158,36 @@ class Document:
         return ordered if more <= 0 else [*ordered[:FAULTS_MAX], f"{self.name}: and {more} more faults"]
 
 
-def parse(data: bytes, name: str, above: int = 0) -> Document:
+def document_of(job: Part | Values, model: type[ModelT]) -> Document[ModelT]:
+    """Of a job that was written in Python; a copy."""
+    values = job.model_dump(exclude_unset=True) if isinstance(job, Part) else deepcopy(job)
+    return Document("Job", yaml_positions.Tree(values), model)
+
+
+def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Document[ModelT]:
     """Raises BadInputs where the text is no YAML at all. `above`: how many lines of the file are above the text."""
     try:
-        return Document(name, yaml_positions.read(data, SPELT), above)
+        return Document(name, yaml_positions.read(data, SPELT), model, above)
     except yaml_positions.Fault as fault:
         raise BadInputs([f"{name}:{above + fault.line}: {fault.words}"]) from None
 
 
-def read(path: str) -> Document:
+def read(path: str, model: type[ModelT]) -> Document[ModelT]:
     """The one job of a file, or of standard input for `-`. Raises NotFound or BadInput where it cannot be read."""
     name, data = _bytes(path)
-    return parse(data, name)
+    return parse(data, name, model)
 
 
-def read_all(path: str) -> list[Document]:
+def read_all(path: str, model: type[ModelT]) -> list[Document[ModelT]]:
     """As read, of a file with several documents one for each. Raises BadInputs with the faults of all."""
     name, data = _bytes(path)
     if len(data) > yaml_positions.BYTES_MAX:
-        return [parse(data, name)]  # which says so
-    found: list[Document] = []
+        return [parse(data, name, model)]  # which says so
+    found: list[Document[ModelT]] = []
     faults: list[str] = []
     for above, text in yaml_positions.documents(data):
         try:
-            found.append(parse(text, name, above))
+            found.append(parse(text, name, model, above))
         except BadInputs as error:
             faults += error.messages
     if faults:
@@ -195,9 +195,9 @@ def read_all(path: str) -> list[Document]:
     return found
 
 
-def jobs_of(documents: Sequence[Document]) -> list[Job]:
+def jobs_of(documents: Sequence[Document[ModelT]]) -> list[ModelT]:
     """Raises BadInputs with every fault of every document."""
-    jobs: list[Job] = []
+    jobs: list[ModelT] = []
     faults: list[str] = []
     for document in documents:
         try:
@@ -223,17 +223,22 @@ def _bytes(path: str) -> tuple[str, bytes]:
         ) from None
 
 
-def dump(job: Job) -> str:
+def dump(job: Part) -> str:
     """The job as a job file; reading it gives an equal job."""
     return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=JobDumper, sort_keys=False, allow_unicode=True)
 
 
 class JobDumper(yaml.SafeDumper):
-    """Quotes a text with no-break spaces, which are read as spaces outside quotes, and writes scripts as blocks."""
+    """Writes scripts as blocks, and quotes a text with no-break spaces, which are read as spaces outside quotes, or with
+    breaks of Unicode, which YAML takes for line breaks."""
+
+
+BREAKS = "\x85\u2028\u2029"
+"""Source: https://yaml.org/spec/1.1/#b-generic"""
 
 
 def _text(dumper: JobDumper, data: str) -> yaml.ScalarNode:
-    style = '"' if any(blank in data for blank in BLANKS) else "|" if "\n" in data else None
+    style = '"' if any(each in data for each in BLANKS + BREAKS) else "|" if "\n" in data else None
     return yaml.ScalarNode("tag:yaml.org,2002:str", data, style=style)
 
 
@@ -244,9 +249,9 @@ def _is_mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _unknown(path: tuple[str, ...]) -> str | None:
+def _unknown(of: type[Part], path: tuple[str, ...]) -> str | None:
     """What is wrong with a path that is to be set."""
-    model: Any = Job
+    model: Any = of
     for depth, part in enumerate(path):
         if model is dict or (model is list and depth == len(path) - 1):
             return None

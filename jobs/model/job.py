@@ -129,14 +129,14 @@ class Job(Part):
         """The one job of a file. Raises BadInputs with each fault and its line, NotFound."""
         from .document import read
 
-        return _said(read(os.fspath(path))).job()
+        return _said(read(os.fspath(path), Job)).job()
 
     @classmethod
     def read_all(cls, path: str | os.PathLike[str]) -> "list[Job]":
         """The job of each YAML document of a file. Raises as read."""
         from .document import jobs_of, read_all
 
-        return jobs_of([_said(document) for document in read_all(os.fspath(path))])
+        return jobs_of([_said(document) for document in read_all(os.fspath(path), Job)])
 
     def but(self, **fields: Any) -> "Job":
         """The same job with other values of some fields. Raises BadInputs."""
@@ -194,7 +194,7 @@ def prefers(job: Job) -> tuple[str, ...]:
     return (f"spot: prefer is for targets of kind {kinds}",) if job.spot == "prefer" else ()
 
 
-def _said(document: "Document") -> "Document":
+def _said(document: "Document[Job]") -> "Document[Job]":
     """Warn of what was read otherwise than it is written."""
     for note in document.notes:
         warnings.warn(note, JobWarning, stacklevel=4)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from jobs.model.document import parse
+from jobs.model.job import Job
 from tests.support.pages import FENCE, NOT_RUN, ROOT, SHELLS, Block, blocks, commands, fault, pages, printed_as, steps
 
 ALL = [block for page in pages() for block in blocks(page)]
@@ -33,7 +34,7 @@ def faults_of(block: Block) -> list[str]:
         case "yaml":
             values = yaml.safe_load(block.text)
             if isinstance(values, dict) and "name" in values and "command" in values:
-                parse(block.text.encode(), str(block)).job()
+                parse(block.text.encode(), str(block), Job).job()
         case _:
             pass
     return []

@@ -155,7 +155,7 @@ def test_what_the_schema_of_jobs_refuses_the_model_refuses_and_the_other_way() -
     refused = 0
     for data in job_files():
         try:
-            parsed = document.parse(data, "f.yaml")
+            parsed = document.parse(data, "f.yaml", Job)
         except BadInputs:
             continue
         if accepted(parsed):

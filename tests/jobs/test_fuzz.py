@@ -14,6 +14,7 @@ import yaml
 
 from accel.diagnostics.errors import BadInputs
 from jobs.model import document
+from jobs.model.job import Job
 from tests.support.soak import SOAK
 
 CASES = 200_000 if SOAK else 1500
@@ -180,13 +181,13 @@ def read_mutated(seed: int) -> tuple[int, float, int]:
         data = mutated(rng)
         begun = time.process_time()
         try:
-            job = document.parse(data, "f.yaml").job()
+            job = document.parse(data, "f.yaml", Job).job()
         except BadInputs as faults:
             for line in faults.messages:
                 assert line.startswith("f.yaml:") and line.isprintable(), (line, data)
         else:
             read += 1
-            assert document.parse(document.dump(job).encode(), "f.yaml").job() == job
+            assert document.parse(document.dump(job).encode(), "f.yaml", Job).job() == job
         slowest = max(slowest, time.process_time() - begun)
     # What getrusage tells is handed down through exec: it would be the largest memory of this process's parent.
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -202,7 +203,7 @@ def apart() -> Iterator[ProcessPoolExecutor]:
 
 @pytest.mark.parametrize("text", FILES)
 def test_what_is_mutated_can_be_read(text: str) -> None:
-    assert document.parse(text.encode(), "f.yaml").job().command[0] == "python"
+    assert document.parse(text.encode(), "f.yaml", Job).job().command[0] == "python"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -250,7 +251,7 @@ def read_large(kind: str) -> float:
     """Seconds of this process, to the refusal."""
     begun = time.process_time()
     with pytest.raises(BadInputs):
-        document.parse(LARGE[kind].encode()[: 2**20], "f.yaml").job()
+        document.parse(LARGE[kind].encode()[: 2**20], "f.yaml", Job).job()
     return time.process_time() - begun
 
 
@@ -262,6 +263,6 @@ def test_large_files(apart: ProcessPoolExecutor, kind: str) -> None:
 @pytest.mark.parametrize("text", [FILE, *(FILE.replace("cpus: 1", f"cpus: {n}") for n in range(1, 20))])
 def test_the_same_values_as_plain_yaml_where_both_read(text: str) -> None:
     plain = yaml.safe_load(text)
-    read = document.parse(text.encode(), "f").job().model_dump()
+    read = document.parse(text.encode(), "f", Job).job().model_dump()
     assert (read["name"], read["cpus"], read["tasks"]) == (plain["name"], plain["cpus"], plain["tasks"])
     assert read["env"] == {name: str(value) for name, value in plain["env"].items()}

@@ -34,7 +34,7 @@ DRAWN = {
 
 
 def job(text: str, *sets: str) -> Job:
-    read = document.parse((BASE + text).encode(), "f.yaml")
+    read = document.parse((BASE + text).encode(), "f.yaml", Job)
     for each in sets:
         read.set(each)
     return read.job()
@@ -128,7 +128,7 @@ def test_numbers_are_read_as_they_were_written(numbers: list[int]) -> None:
 def test_a_job_file_keeps_its_sweep() -> None:
     for text in ("grid: {A: [1, 2]}", "list: [{A: x}]", "random: {A: {int: [1, 9]}}, count: 3, seed: 5"):
         read = job(f"sweep: {{{text}, objective: {{metric: loss, best: min}}}}")
-        again = document.parse(document.dump(read).encode(), "again.yaml").job()
+        again = document.parse(document.dump(read).encode(), "again.yaml", Job).job()
         assert again == read and again.tasks == read.tasks
 
 
@@ -190,8 +190,10 @@ def test_what_is_wrong_is_said_in_a_line_with_its_place(text: str) -> None:
 
 def test_a_sweep_needs_a_command_unless_its_program_reads_it() -> None:
     with pytest.raises(BadInputs, match="command: is missing"):
-        document.parse(b"name: s\nimage: a/b:1\nsweep: {grid: {A: [1, 2]}}\n", "f").job()
-    assert document.parse(b"name: s\nimage: a/b:1\nsweep: {grid: {A: [1, 2]}, shell: false}\n", "f").job().tasks == 2
+        document.parse(b"name: s\nimage: a/b:1\nsweep: {grid: {A: [1, 2]}}\n", "f", Job).job()
+    assert (
+        document.parse(b"name: s\nimage: a/b:1\nsweep: {grid: {A: [1, 2]}, shell: false}\n", "f", Job).job().tasks == 2
+    )
 
 
 def test_a_variable_above_what_linux_hands_on_is_refused() -> None:

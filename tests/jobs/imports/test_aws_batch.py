@@ -357,7 +357,7 @@ def test_the_command(home: Path, invoke: Callable[..., Result]) -> None:
     assert done.exit_code == 0
     assert "queue gpu: submit it with --to gpu-a" in done.stderr
     assert "changed: jobDefinition 'train:3' -> 'train': revision 3 is not carried" in done.stderr
-    assert parse(done.stdout.encode(), "job").job() == Job(**fields_of(GIVEN))
+    assert parse(done.stdout.encode(), "job", Job).job() == Job(**fields_of(GIVEN))
     Path("job.yaml").write_text(done.stdout)
     assert invoke("validate", "job.yaml", "--to", "gpu-a", "--no-quota", "--targets", "targets.json").exit_code == 0
     as_json = invoke("import", "aws-batch", "-", "-o", "json", text=json.dumps(GIVEN))

@@ -19,6 +19,7 @@ from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.document import Document
+from jobs.model.job import Job
 from tests.jobs.backends import gke_target
 
 Json = dict[str, Any]
@@ -98,7 +99,7 @@ def found_in(*documents: Json, **options: Any) -> ImportResult:
 def values_of(*documents: Json, **options: Any) -> Json:
     found = found_in(*documents, **options)
     assert not found.report.stops, [entry.text for entry in found.report.stops]
-    Document("job.yaml", Tree(found.values)).job()
+    Document("job.yaml", Tree(found.values), Job).job()
     return found.values
 
 

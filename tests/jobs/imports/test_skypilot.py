@@ -16,6 +16,7 @@ from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.skypilot import import_job
 from jobs.model.document import Document
+from jobs.model.job import Job
 from tests.jobs.imports.leaf_laws import lost, unread
 
 IMAGE = {"image_id": "docker:nvcr.io/nvidia/pytorch:24.10-py3"}
@@ -380,5 +381,5 @@ def test_what_is_printed_is_a_job(home: Any, invoke: Callable[..., Result]) -> N
     task = {key: value for key, value in WHOLE.items() if key not in ("service", "secrets", "volumes")}
     done = invoke("import", "-", text=yaml.safe_dump(task))
     assert done.exit_code == 0, done.stderr
-    assert Document("job.yaml", Tree(yaml.safe_load(done.stdout))).job().nodes == 2
+    assert Document("job.yaml", Tree(yaml.safe_load(done.stdout)), Job).job().nodes == 2
     assert "of kind aws-batch" in done.stderr and "is read as skypilot" in done.stderr

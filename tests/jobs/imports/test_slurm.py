@@ -19,6 +19,7 @@ from jobs.importers.outcome import ImportResult
 from jobs.importers.slurm_options import KNOWN, body_of, directives
 from jobs.importers.slurm_script import statements
 from jobs.model.document import Document
+from jobs.model.job import Job
 from tests.jobs.backends import gke_target
 
 IMAGE = "registry.example/train:1.0"
@@ -36,7 +37,7 @@ def found_in(text: str, **options: Any) -> ImportResult:
 def values_of(text: str, **options: Any) -> dict[str, Any]:
     found = found_in(text, **options)
     assert not found.report.stops, [entry.text for entry in found.report.stops]
-    Document("job.sh", Tree(found.values)).job()
+    Document("job.sh", Tree(found.values), Job).job()
     return found.values
 
 
