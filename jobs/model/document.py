@@ -229,7 +229,7 @@ def dump(job: Part) -> str:
 
 
 class JobDumper(yaml.SafeDumper):
-    """Writes scripts as blocks, and quotes a text with no-break spaces, which are read as spaces outside quotes, or with
+    """Writes scripts as blocks. Quotes a text with no-break spaces, which are read as spaces outside quotes, or with
     breaks of Unicode, which YAML takes for line breaks."""
 
 
