@@ -35,7 +35,7 @@ class TpuPoolSpec(PoolSpec):
         """max_nodes, or what stands for it."""
         if self.max_nodes is not None:
             return self.max_nodes
-        found = tpus.slice_of(self.machine_type, self.topology)
+        found = tpu.resolve_pool(self.machine_type, self.topology)[0]
         return found.hosts if found else 1
 
     def most_nodes(self, zone_count: int) -> int:

@@ -98,34 +98,39 @@ RULES = (
 _VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e", "tpu7x")
 
 
+def resolve_slice(
+    name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
+) -> tuple[Slice | None, list[Finding]]:
+    """The slice of a name, with its topology if one is given, None where there is none; and what its name is told.
+    `api="gke"`: for a node pool, not the Cloud TPU API."""
+    if not name:
+        return None, [TYPE_MISSING.finding(field, "is missing", "name one, such as v5litepod-8 or v6e-8")]
+    try:
+        found = tpu(name, topology)
+    except UnknownName as unknown:
+        near = " or ".join(unknown.nearest) or "a type such as v5litepod-8 or v6e-8"
+        return None, [TYPE_UNKNOWN.finding(field, f'is "{name}", which is no TPU type', f"use {near}")]
+    except NoSuchSlice as none:
+        at = field if none.what == name else "topology"
+        rule = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
+        return None, [rule.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
+    if found.api == "gke-only" and api == "tpu":
+        message = f'is "{name}", which the Cloud TPU API does not have'
+        fix = f"make a GKE node pool of {found.machine_type} with topology {found.topology}"
+        return found, [GKE_ONLY.finding(field, message, fix)]
+    return found, _name(found, field) + _published(found, field)
+
+
 def find_slice(name: str | None, topology: str | None = None) -> Slice | None:
     """The slice; None for one that accelerator_type() reports."""
-    try:
-        return tpu(name, topology) if name else None
-    except (UnknownName, NoSuchSlice):
-        return None
+    return resolve_slice(name, topology)[0]
 
 
 def accelerator_type(
     name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
 ) -> list[Finding]:
-    """The type of a TPU, with its topology if one is given (`api="gke"`: for a node pool, not the Cloud TPU API)."""
-    if not name:
-        return [TYPE_MISSING.finding(field, "is missing", "name one, such as v5litepod-8 or v6e-8")]
-    try:
-        found = tpu(name, topology)
-    except UnknownName as unknown:
-        near = " or ".join(unknown.nearest) or "a type such as v5litepod-8 or v6e-8"
-        return [TYPE_UNKNOWN.finding(field, f'is "{name}", which is no TPU type', f"use {near}")]
-    except NoSuchSlice as none:
-        at = field if none.what == name else "topology"
-        rule = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
-        return [rule.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
-    if found.api == "gke-only" and api == "tpu":
-        message = f'is "{name}", which the Cloud TPU API does not have'
-        fix = f"make a GKE node pool of {found.machine_type} with topology {found.topology}"
-        return [GKE_ONLY.finding(field, message, fix)]
-    return _name(found, field) + _published(found, field)
+    """The type of a TPU, as resolve_slice() takes it."""
+    return resolve_slice(name, topology, api=api, field=field)[1]
 
 
 def _name(found: Slice, field: str) -> list[Finding]:
@@ -169,17 +174,23 @@ def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
     return [WORKER.finding(field, message, f"use {only}, or all")]
 
 
-def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Finding]:
-    """A GKE node pool of TPU hosts; `nodes` is its largest size. One-host slices scale by the node."""
+def resolve_pool(machine_type: str, topology: str) -> tuple[Slice | None, list[Finding]]:
+    """The slice of a GKE node pool of TPU hosts, and why there is none."""
     try:
-        found = tpu_pool(machine_type, topology)
+        return tpu_pool(machine_type, topology), []
     except UnknownName as unknown:
         near = " or ".join(unknown.nearest) or "one such as ct5lp-hightpu-4t or ct6e-standard-4t"
-        return [POOL_TYPE.finding("machine_type", f'is "{machine_type}", which is no TPU host', f"use {near}")]
+        return None, [POOL_TYPE.finding("machine_type", f'is "{machine_type}", which is no TPU host', f"use {near}")]
     except NoSuchSlice as none:
-        return [POOL_TYPE.finding("topology", f'is "{topology}", which {none.why}', f"use {' or '.join(none.choices)}")]
-    if nodes is None or not found.multi_host or nodes == found.hosts:
-        return []
+        fix = f"use {' or '.join(none.choices)}"
+        return None, [POOL_TYPE.finding("topology", f'is "{topology}", which {none.why}', fix)]
+
+
+def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Finding]:
+    """A GKE node pool of TPU hosts; `nodes` is its largest size. One-host slices scale by the node."""
+    found, findings = resolve_pool(machine_type, topology)
+    if found is None or nodes is None or not found.multi_host or nodes == found.hosts:
+        return findings
     message = f"is {nodes}, and topology {found.topology} on {machine_type} is {found.hosts} nodes"
     return [POOL_NODES.finding("max_nodes", message, f"write {found.hosts}")]
 

@@ -1,8 +1,7 @@
 """Node pools of TPU slices beside the shape itself, which gcp_tpu.pool() judges."""
 
-from accel.catalog import UnknownName
-from accel.catalog.tpu import NoSuchSlice, Slice, tpu_pool
 from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.rules.gcp.tpu import resolve_pool
 
 _PLAN = f"{GKE}concepts/plan-tpus"
 
@@ -21,14 +20,6 @@ RULES = (WHOLE, ONE_ZONE, POLICY)
 _POLICY_SERIES = "tpu7x-"
 
 
-def slice_of(machine_type: str, topology: str) -> Slice | None:
-    """The slice of a pool; None for what gcp_tpu.pool() reports."""
-    try:
-        return tpu_pool(machine_type, topology)
-    except (UnknownName, NoSuchSlice):
-        return None
-
-
 def slice_pool(
     machine_type: str,
     topology: str,
@@ -39,7 +30,7 @@ def slice_pool(
     policy: str | None,
 ) -> list[Finding]:
     """The numbers and the place of a pool of TPU hosts; `zone_count` None: not known."""
-    found = slice_of(machine_type, topology)
+    found, _ = resolve_pool(machine_type, topology)
     if found is None or not found.multi_host:
         return []
     said: list[Finding] = []

@@ -11,7 +11,7 @@ from typing import Any
 from accel.catalog import Machine, UnknownName, vertex
 from accel.catalog.gke_machines import series
 from accel.catalog.places import where
-from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu_pool
+from accel.catalog.tpu import Slice, generation_of
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gcp import gpus, tpu, tpu_jobs
@@ -122,8 +122,8 @@ def _choice(
 ) -> VertexChoice | None:
     if not google_machines.check_target_type(need, diagnostics):
         return None
-    if _is_tpu(need):
-        tpu = _choose_slice(need, topology, diagnostics)
+    if wanted := _tpu_need(need, topology):
+        tpu = _choose_slice(wanted, diagnostics)
         return VertexChoice(Offer(tpu.machine), tpu) if tpu else None
     if topology:
         diagnostics.reject("topology", "is of TPUs, and the job asks for none")
@@ -224,80 +224,93 @@ def _rank(offer: Offer) -> tuple[int, ...]:
     return offer.vcpus, {"n1": 0, "e2": 1, "n2": 2}.get(series(offer.name), 3), offer.memory_mib
 
 
-def _is_tpu(need: Need) -> bool:
-    """Return whether a pool asks for TPUs."""
-    return vertex.machine_types().get(need.machine_type or "") == "tpu" or _generation(need.gpu) is not None
+@dataclass(frozen=True)
+class TpuNeed:
+    """The TPUs that a pool asks for, None where it does not say. `generation` is the catalogue's name of the
+    accelerator; `slice_name` is what slices are called (v5p-8, or v5p alone), and `sized` says that it may have a
+    size."""
+
+    need: Need
+    topology: str | None
+    generation: str | None
+    slice_name: str | None
+    sized: bool
+
+    @property
+    def kind(self) -> str | None:
+        """The accelerator as the job has it, of a slice its generation."""
+        return self.generation if self.sized else self.need.gpu
 
 
-def _choose_slice(need: Need, topology: str | None, diagnostics: Diagnostics) -> PoolSlice | None:
-    """Return the slice that a pool asks for. Add what rules it out, and return None."""
-    key = _generation(need.gpu)
-    kind = need.gpu if need.gpu and gpus.find_accelerator(need.gpu) else key
-    if not diagnostics.add_errors(tpu.vertex(need.machine_type or "", kind)):
-        return None
-    if key in _OLD_TPUS or need.machine_type == vertex.CLOUD_TPU:
-        found = _by_cores(key, need, diagnostics)
+def _tpu_need(need: Need, topology: str | None) -> TpuNeed | None:
+    """Return what a pool asks for, by the accelerator's own name, Vertex AI's, or that of a slice; None where that is
+    no TPU."""
+    known = gpus.find_accelerator(need.gpu) if need.gpu else None
+    if known:
+        generation, name = known.name if known.is_tpu else None, known.name.removeprefix("tpu-")
     else:
-        found = _by_topology(need, topology, diagnostics)
-    if found:
-        diagnostics.add(found.host_size(need.cpus, need.memory_mib))
-    return found
-
-
-def _generation(kind: str | None) -> str | None:
-    """Return the catalogue's key of a TPU, by its own name, Vertex AI's, or that of a slice."""
-    if kind is None:
+        generation, name = _generation(need.gpu), need.gpu
+    if generation is None and vertex.machine_types().get(need.machine_type or "") != "tpu":
         return None
-    found = gpus.find_accelerator(kind)
-    if found:
-        return found.name if found.is_tpu else None
+    return TpuNeed(need, topology, generation, name, sized=known is None)
+
+
+def _generation(slice_name: str | None) -> str | None:
     try:
-        return generation_of(kind).accelerator
+        return generation_of(slice_name).accelerator if slice_name else None
     except UnknownName:
         return None
 
 
-def _by_cores(key: str | None, need: Need, diagnostics: Diagnostics) -> PoolSlice | None:
-    if need.gpu is None or key is None:
+def _choose_slice(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
+    """Return the slice that a pool asks for. Add what rules it out, and return None."""
+    machine_type = wanted.need.machine_type or ""
+    if not diagnostics.add_errors(tpu.vertex(machine_type, wanted.kind)):
+        return None
+    if wanted.generation in _OLD_TPUS or machine_type == vertex.CLOUD_TPU:
+        found = _by_cores(wanted, diagnostics)
+    else:
+        found = _by_topology(wanted, diagnostics)
+    if found:
+        diagnostics.add(found.host_size(wanted.need.cpus, wanted.need.memory_mib))
+    return found
+
+
+def _by_cores(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
+    if wanted.generation is None:
         diagnostics.add([machines.TPU_CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")])
         return None
     shape = None
-    if gpus.find_accelerator(need.gpu) is None:
-        shape = tpu.find_slice(need.gpu)
+    if wanted.sized:
+        shape, findings = tpu.resolve_slice(wanted.slice_name, api="gke", field="accelerator")
         if shape is None:
-            diagnostics.add(tpu.accelerator_type(need.gpu, api="gke", field="accelerator"))
+            diagnostics.add(findings)
             return None
-    cores = shape.cores if shape else need.gpus or 1
-    if not diagnostics.add(machines.tpu(vertex.CLOUD_TPU, key, cores, None)):
+    cores = shape.cores if shape else wanted.need.gpus or 1
+    if not diagnostics.add(machines.tpu(vertex.CLOUD_TPU, wanted.generation, cores, None)):
         return None
-    return PoolSlice(vertex.CLOUD_TPU, shape.hosts if shape else max(1, cores // 8), key, cores, shape=shape)
+    hosts = shape.hosts if shape else max(1, cores // 8)
+    return PoolSlice(vertex.CLOUD_TPU, hosts, wanted.generation, cores, shape=shape)
 
 
-def _by_topology(need: Need, topology: str | None, diagnostics: Diagnostics) -> PoolSlice | None:
-    name = _slice_name(need.gpu)
-    wanted = tpu.find_slice(name, topology) if name else None
-    if need.machine_type is None and wanted is None:
-        diagnostics.add(tpu.accelerator_type(name, topology, api="gke", field="accelerator"))
+def _by_topology(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
+    need = wanted.need
+    named, findings = tpu.resolve_slice(wanted.slice_name, wanted.topology, api="gke", field="accelerator")
+    if need.machine_type is None and named is None:
+        diagnostics.add(findings)
         return None
-    machine = need.machine_type or (wanted.machine_type if wanted else None) or ""
-    sides = topology or (wanted.topology if wanted else None)
+    machine = need.machine_type or (named.machine_type if named else None) or ""
+    sides = wanted.topology or (named.topology if named else None)
     if not diagnostics.add_errors(machines.tpu(machine, None, None, sides)):
         return None
-    try:
-        shape = tpu_pool(machine, str(sides))
-    except (UnknownName, NoSuchSlice):
-        diagnostics.add(tpu.pool(machine, str(sides)))
+    shape, findings = tpu.resolve_pool(machine, str(sides))
+    if shape is None:
+        diagnostics.add(findings)
         return None
-    if wanted and (wanted.generation != shape.generation or wanted.chips != shape.chips):
+    if named and (named.generation != shape.generation or named.chips != shape.chips):
         message = f"is {need.gpu}, and {machine} with {sides} is {shape.name}"
         diagnostics.add([machines.TPU_SHAPE.finding("accelerator", message, "leave one of the two out")])
         return None
     if not diagnostics.add(tpu_jobs.hosts(shape, 1, 1, need.gpus or 1)):
         return None
     return PoolSlice(machine, shape.hosts, topology=sides, shape=shape)
-
-
-def _slice_name(kind: str | None) -> str | None:
-    """Return a name that slices have: that of a generation, for one by which Vertex AI knows it."""
-    found = gpus.find_accelerator(kind) if kind else None
-    return found.name.removeprefix("tpu-") if found else kind

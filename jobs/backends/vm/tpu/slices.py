@@ -61,11 +61,11 @@ def choose(job: Job, target: TpuVmTarget, diagnostics: Diagnostics) -> SliceChoi
 
 def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics) -> Slice | None:
     kind = job.accelerator.type if job.accelerator else None
-    findings = gcp_tpu.accelerator_type(kind, block.topology)
+    found, findings = gcp_tpu.resolve_slice(kind, block.topology)
     if not diagnostics.add(findings) or kind is None:
         return None
     try:
-        found = gcp_tpu.find_slice(kind, block.topology) or replace(tpu(kind), topology=str(block.topology))
+        found = found or replace(tpu(kind), topology=str(block.topology))
     except NoSuchSlice as error:  # a generation alone, in a shape that is not known
         diagnostics.error(f"accelerator.type: {error}")
         return None
