@@ -178,7 +178,13 @@ def _offers(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> l
     if need.gpus is not None:
         diagnostics.reject("accelerator", f"is missing, and so is {names['machine_type']}")
         return []
-    types = need.target_types or [name for name, kind in vertex.machine_types().items() if kind == "cpu"]
+    kinds = vertex.machine_types()
+    types = [name for name in need.target_types if kinds.get(name) != "tpu"]
+    if need.target_types and not types:
+        text = f"is missing, and the target has machines of TPUs alone: {', '.join(need.target_types)}"
+        diagnostics.reject("accelerator", text)
+        return []
+    types = types or [name for name, kind in kinds.items() if kind == "cpu"]
     offers = google_machines.without_gpus([size for name in types if (size := offer_of(name))])
     if not offers:
         text = f"the target has {', '.join(types)}, whose size this accel does not know; a newer one may"

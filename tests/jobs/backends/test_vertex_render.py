@@ -263,3 +263,10 @@ def test_every_body_fits_googles_schema(fields: Fields) -> None:
         "tpuTopology" in each["machineSpec"] for each in specs[:1]
     )
     assert all(len(text) <= 63 for label in body["labels"].items() for text in label)
+
+
+def test_a_job_without_accelerators_gets_no_host_of_tpus() -> None:
+    """A slice is asked for by its topology, which such a job does not say."""
+    request = make_request(make_target(machine_types=["ct6e-standard-1t", "g2-standard-96"]))
+    (pool,) = request.body["customJob"]["jobSpec"]["workerPoolSpecs"]
+    assert pool["machineSpec"]["machineType"] == "g2-standard-96"
