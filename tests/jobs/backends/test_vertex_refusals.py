@@ -22,7 +22,7 @@ TPU_HOSTS = ["ct5lp-hightpu-4t", "ct6e-standard-4t"]
         ({"reservation": RESERVED}, of("h100", 4), "a3-highgpu-4g is to be had as Spot or flex-start only"),
         ({}, of("gb200", 4, spot=True), "spot: is SPOT without a reservation, and a4x-highgpu-4g is had by"),
         ({}, {"accelerator": {"count": 2}}, "accelerator.type: is missing, and so is vertex.machine_type"),
-        ({"machine_types": TPU_HOSTS}, {}, "accelerator.type: is missing, and the target has machines of TPUs alone: ct"),
+        ({"machine_types": TPU_HOSTS}, {}, "accelerator.type: is missing, and the target has machines of TPUs alone: "),
         ({}, on({"machine_type": "n1-standard-2"}), 'vertex.machine_type: is "n1-standard-2", on which Vertex AI does'),
         ({}, on({"machine_type": "n1-standard-32"}, **of("t4")), "accelerator.count: is 1, and Vertex AI takes 2, 4 o"),
         ({}, on({"machine_type": "n1-standard-96"}, **of("t4", 2)), "accelerator.count: is 2, and Vertex AI takes 4 o"),
