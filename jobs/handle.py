@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -138,8 +137,7 @@ def reference(job: AnyJob) -> JobRef:
 def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list[Status]:
     """Their statuses in the same order, once all have ended."""
     waiting = waiting_for(refs, timeout)
-    while (pause_s := waiting.look()) is not None:
-        time.sleep(pause_s)
+    waiting.run()
     return final_statuses(waiting, refs, check)
 
 

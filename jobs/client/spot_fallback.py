@@ -18,6 +18,7 @@ from .allowances.submitter import reserve, settle_ended_jobs
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
 from .dispatch import record_history
+from .pace import Pace
 from .waiting import describe_status, so_far, wait_to_end
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from .dispatch import Receipts
     from .targets import Targets
 
-FIRST_S, GROWTH = 0.2, 1.5
 NAMED = 5
 """So many jobs are named, of more their targets."""
 
@@ -61,6 +61,7 @@ def run(
     settings: Settings,
     receipts: "Receipts",
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
     plan = plan_of(backend, ref)
@@ -69,35 +70,34 @@ def run(
 
     beat = Beat(bar=False)
     follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, receipts.one), beat.tell)
-    began = seen = time.monotonic()
-    give_up = None if timeout is None else began + timeout
+    pace, seen = Pace(timeout, clock), clock()
     last: Status | None = None
-    pause_s, silent = FIRST_S, False
+    silent = False
     try:
-        with beat.of(lambda: so_far(ref, last, time.monotonic() - began, time.monotonic() - seen)):
+        with beat.of(lambda: so_far(ref, last, pace.waited_s, clock() - seen)):
             while True:
                 try:
                     status, second = follower.look()
-                    silent, seen = False, time.monotonic()
+                    silent, seen = False, clock()
                 except CloudSilent as error:
                     if not silent:
                         beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
                     silent, status, second = True, None, None
                 if status is not None and (last is None or describe_status(status) != describe_status(last)):
-                    pause_s = FIRST_S
+                    pace.restart()
                     beat.tell(f"{ref}: {describe_status(status)}")
                 last = status or last
                 if second or (status is not None and status.phase.ended):
                     break
-                if give_up is not None and time.monotonic() >= give_up:
+                pause_s = pace.pause(look_s(plan.changeover_s))
+                if pause_s is None:
                     said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
                     raise WaitedTooLong(said, _how(ref))
-                sleep(min(pause_s, look_s(plan.changeover_s)))
-                pause_s *= GROWTH
+                sleep(pause_s)
         ended = [status] if status else []
         settle_ended_jobs(ended)
         if second:
-            wait_to_end([second], None, None if give_up is None else max(1, int(give_up - time.monotonic())))
+            wait_to_end([second], None, None if pace.left_s is None else max(1, int(pace.left_s)))
         else:
             waiting.end(ended)
     except KeyboardInterrupt:

@@ -12,13 +12,12 @@ from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, Waited
 from ..backends.base import Backend, JobRef, Many, Phase, Status, TendedBackend
 from .allowances.submitter import settle_ended_jobs
 from .observation import WatchedJob
+from .pace import Pace
 from .wait_reasons import Pending
 
 FollowLog = Callable[[Backend, JobRef], None]
 """What prints a job's log until the job has ended."""
 
-FIRST_S = 0.1
-GROWTH = 1.5
 LONGEST_S = {"local": 1.0}
 LONGEST_ELSEWHERE_S = 10.0
 NAMED = 10
@@ -45,8 +44,7 @@ def wait_for(
     waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
     try:
         with beat.of(lambda: waiting.so_far):
-            while (pause_s := waiting.look()) is not None:
-                sleep(pause_s)
+            waiting.run(sleep)
         return waiting.statuses
     except KeyboardInterrupt:
         raise interruption(waiting.left) from None
@@ -69,11 +67,9 @@ class Waiting:
         self._refs = [ref for ref, _ in jobs]
         self._last: dict[JobRef, Status] = {}
         self._unseen: set[JobRef] = set()
-        self._timeout_s, self._tell, self._clock = timeout_s, tell, clock
-        self._give_up = None if timeout_s is None else clock() + timeout_s
-        self._pause_s = FIRST_S
+        self._tell, self._clock, self._counts = tell, clock, counts
+        self._pace = Pace(timeout_s, clock)
         self._pending = Pending(tell, clock)
-        self._counts, self._began = counts, clock()
         self._seen: dict[JobRef, float] = {}
         """When each was seen last."""
 
@@ -86,7 +82,7 @@ class Waiting:
     def so_far(self) -> SoFar:
         """How far it is, while it lasts; may be asked by another thread."""
         now, last = self._clock(), dict(self._last)
-        waited = lasting(now - self._began)
+        waited = lasting(self._pace.waited_s)
         if len(self._refs) > 1:
             ended = sum(status.phase.ended for status in last.values())
             phases = [status.phase for status in last.values()]
@@ -94,7 +90,12 @@ class Waiting:
             text = ", ".join([f"{ended} of {len(self._refs)} jobs have ended", *live])
             return SoFar(f"{text}; {STILL} {waited}", f"{text}  {waited}", ended / len(self._refs))
         (ref,) = self._refs
-        return so_far(ref, last.get(ref), now - self._began, now - self._seen.get(ref, now))
+        return so_far(ref, last.get(ref), self._pace.waited_s, now - self._seen.get(ref, now))
+
+    def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Looks until all have ended. Raises as look."""
+        while (pause_s := self.look()) is not None:
+            sleep(pause_s)
 
     def look(self) -> float | None:
         """Looks at each job once. How long until the next look; None when all have ended.
@@ -105,8 +106,9 @@ class Waiting:
             before = self._last.get(ref)
             moved = before is None or (before.phase, before.native) != (status.phase, status.native)
             if moved or (self._counts and before and before.tasks != status.tasks):
-                self._pause_s = FIRST_S if moved else self._pause_s
                 self._tell(f"{ref}: {describe_status(status)}{in_words(status) if self._counts else ''}")
+            if moved:
+                self._pace.restart()
             self._last[ref], self._seen[ref] = status, self._clock()
             self._pending.look(ref, backend, status)
             if status.phase.ended:
@@ -114,21 +116,17 @@ class Waiting:
         if not self.left:
             settle_ended_jobs(self._last.values(), self._tell)
             return None
-        wait_s = apart_s(self.left, self._pause_s)
-        self._pause_s *= GROWTH
-        if self._give_up is None:
-            return wait_s
-        left_s = self._give_up - self._clock()
-        if left_s <= 0:
-            said = f"{_names(self.left)}: has not ended within {self._timeout_s:g} s; it goes on"
+        pause_s = pause(self._pace, self.left)
+        if pause_s is None:
+            said = f"{_names(self.left)}: has not ended within {self._pace.timeout_s:g} s; it goes on"
             raise WaitedTooLong(said, _how(self.left))
-        return min(wait_s, left_s)
+        return pause_s
 
 
-def apart_s(waiting: list[tuple[JobRef, Backend]], pause: float) -> float:
-    """How long until the next look, where `pause` is wanted."""
-    longest = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in waiting)
-    return max(min(pause, longest), CALLS_APART_S * (len(waiting) // AT_ONCE))
+def pause(pace: Pace, jobs: list[tuple[JobRef, Backend]]) -> float | None:
+    """Seconds until the jobs are looked at again; None where the wait is over."""
+    longest_s = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in jobs)
+    return pace.pause(longest_s, least_s=CALLS_APART_S * (len(jobs) // AT_ONCE))
 
 
 def interruption(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:

@@ -17,9 +17,10 @@ from ...backends.base import Attempts, Backend, JobRef, Logs, Phase, Status
 from ...backends.registry import of_ref
 from ...client.accrued_cost import JobPrice
 from ...client.observation import Board
+from ...client.pace import Pace
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
-from ...client.waiting import FIRST_S, GROWTH, apart_s, interruption, look_at
+from ...client.waiting import interruption, look_at, pause
 from .draw import Changes, Frame, draw
 
 Jobs = list[tuple[JobRef, Backend]]
@@ -74,7 +75,7 @@ class Watching:
         return [job.status for job in self._board.jobs.values() if job.status]
 
     def _until_the_end(self, looking: threading.Thread) -> None:
-        give_up = None if self.timeout_s is None else time.monotonic() + self.timeout_s
+        pace = Pace(self.timeout_s)
         drained: float | None = None
         while True:
             self._take(time.monotonic() + self.frame_s)
@@ -87,7 +88,7 @@ class Watching:
                     self._show()
                     return
             self._show()
-            if give_up is not None and time.monotonic() >= give_up:
+            if pace.left_s == 0:
                 first = self._left()[0][0]
                 raise WaitedTooLong(f"{first}: has not ended within {self.timeout_s:g} s; it goes on")
 
@@ -144,12 +145,12 @@ class Watching:
         unseen: set[JobRef] = set()
         states: dict[JobRef, tuple[str, str]] = {}
         pending = Pending(self._tell)
-        pause, looked_for_more = FIRST_S, time.monotonic()
+        pace, looked_for_more = Pace(), time.monotonic()
         while not self._over.is_set():
             for ref, backend, status in look_at(waiting, unseen, self._tell):
                 if states.get(ref) != (status.phase, status.native):
                     states[ref] = (status.phase, status.native)
-                    pause = FIRST_S
+                    pace.restart()
                 self._saw(ref, backend, status, tried)
                 pending.look(ref, backend, status)
                 if status.phase.ended:
@@ -163,8 +164,7 @@ class Watching:
                     self._events.put(lambda board, new=new: self._price(board.job(ref).ref for ref, _ in new))
             if not waiting:
                 return
-            self._over.wait(apart_s(waiting, pause))
-            pause *= GROWTH
+            self._over.wait(pause(pace, waiting))
 
     def _saw(self, ref: JobRef, backend: Backend, status: Status, tried: dict[JobRef, int]) -> None:
         now = time.time()

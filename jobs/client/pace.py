@@ -1,0 +1,43 @@
+"""When to look at jobs again: soon after a change, then less and less often, until the time to wait is over."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FIRST_S = 0.1
+GROWTH = 1.5
+
+
+@dataclass
+class Pace:
+    """The pauses of one wait, which begins now. `timeout_s` None: for as long as it takes."""
+
+    timeout_s: float | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+        self._ends = None if self.timeout_s is None else self._began + self.timeout_s
+        self._pause_s = FIRST_S
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds since the wait began."""
+        return self.clock() - self._began
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until the wait is over, 0 where it is; None for one that has no end."""
+        return None if self._ends is None else max(0.0, self._ends - self.clock())
+
+    def restart(self) -> None:
+        """Something has changed: more may follow soon."""
+        self._pause_s = FIRST_S
+
+    def pause(self, longest_s: float, least_s: float = 0.0) -> float | None:
+        """Seconds until the next look, at least `least_s`; None where the wait is over."""
+        wait_s, left_s = max(min(self._pause_s, longest_s), least_s), self.left_s
+        if left_s == 0:
+            return None
+        self._pause_s *= GROWTH
+        return wait_s if left_s is None else min(wait_s, left_s)
