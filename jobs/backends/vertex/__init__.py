@@ -9,6 +9,7 @@ from accel.contract.google_jobs import VertexTarget
 
 from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
+from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
 from .labels import KIND, Scope
 from .request import render
@@ -73,6 +74,7 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
 
     def submit(self, request: Request) -> JobRef:
         """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
+        refuse(self._google, self._target)
         return self._submission.submit(request, self._google, self._target, self._times, self._turn)
 
     def threads(self, submits_per_s: int | None = None) -> int:

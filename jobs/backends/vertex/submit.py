@@ -21,7 +21,6 @@ from ..claims import submit as submission
 from ..claims.files import FileClaims
 from ..claims.firestore import FirestoreClaims
 from ..claims.platform import ClaimedJob, Forgetting, Pace
-from ..google_budget_gate import refuse
 from . import labels
 from .labels import KIND, Scope
 from .lookup import ELSEWHERE, Job, look, number, path_segment, query_jobs
@@ -38,10 +37,9 @@ def submit(
     """The job of request.key, made now or before; `turn` waits until a request may be sent. It is claimed in the
     target's database; without one, on this machine alone.
 
-    Raises BadInput where the key is another job's; NoCredentials, CloudRefused, NotFound and OverLimit (also where a
-    budget has stopped the stack) where nothing was made; CloudSilent where that is not known: submit it again.
+    Raises BadInput where the key is another job's; NoCredentials, CloudRefused, NotFound and OverLimit where nothing
+    was made; CloudSilent where that is not known: submit it again.
     """
-    refuse(google, target)
     scope = Scope.of_parent(request.body["parent"])
     database = target.claims if target else None
     claims = FirestoreClaims(google, database) if database else FileClaims(f"{KIND}:{request.body['parent']}")
