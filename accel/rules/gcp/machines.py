@@ -1,6 +1,6 @@
 """Machine types of Google Cloud with GPUs: what is built in, and what an N1 machine takes."""
 
-from accel.catalog import Machine, UnknownName, machines
+from accel.catalog import Accelerator, Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
 from accel.catalog.gpu_attachments import N1, GpuAttachment, gpu_attachments, n1
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
@@ -81,8 +81,9 @@ def machine(
     Fields are `machine_type`, `accelerator` and `accelerator_count`. An accelerator that is not known is not spoken
     of: gcp_gpus.accelerator_name() does.
     """
+    kind = find_accelerator(accelerator) if accelerator is not None else None
     if size := n1(machine_type):
-        return _on_n1(size, accelerator, count, zone)
+        return _on_n1(size, kind, count, zone)
     try:
         found = machine_named("gcp", machine_type)
     except UnknownName as unknown:
@@ -98,10 +99,12 @@ def machine(
                     f"use {near}; {newer_types.REFRESHED}",
                 )
             ]
-        return _not_attachable(machine_type, accelerator)
+        return _not_attachable(machine_type, kind)
     if not found.accelerator:
-        return _not_attachable(machine_type, accelerator)
-    return _bundled(found, accelerator, count)
+        return _not_attachable(machine_type, kind)
+    if kind is not None and kind.name != found.accelerator:
+        return [_mismatch(found, kind, str(accelerator))]
+    return _bundled(found, count)
 
 
 def target_machine(machine_type: str) -> list[Finding]:
@@ -115,20 +118,22 @@ def target_machine(machine_type: str) -> list[Finding]:
 def attachable(machine_type: str, accelerator: str) -> list[Finding]:
     """GPUs beside an N1 machine, whatever their number."""
     kind = find_accelerator(accelerator)
-    return [] if kind is None or kind.name in gpu_attachments() else _not_attachable(machine_type, accelerator)
+    return [] if kind is None or kind.name in gpu_attachments() else _not_attachable(machine_type, kind)
 
 
-def _bundled(found: Machine, accelerator: str | None, count: int | None) -> list[Finding]:
-    built_in = f"{found.accelerator_count:g} {found.accelerator}"
-    if accelerator is not None:
-        kind = find_accelerator(accelerator)
-        if kind is not None and kind.name != found.accelerator:
-            message = f"is {accelerator}, and {found.name} has {built_in} built in"
-            fix = f"leave it out, or use {_with(kind.name)}"
-            return [MISMATCH.finding("accelerator", message, fix)]
+def _mismatch(found: Machine, kind: Accelerator, written: str) -> Finding:
+    message = f"is {written}, and {found.name} has {_built_in(found)} built in"
+    return MISMATCH.finding("accelerator", message, f"leave it out, or use {_with(kind.name)}")
+
+
+def _built_in(found: Machine) -> str:
+    return f"{found.accelerator_count:g} {found.accelerator}"
+
+
+def _bundled(found: Machine, count: int | None) -> list[Finding]:
     if count is None or count == found.accelerator_count or not found.whole_accelerators:
         return []
-    message = f"is {count}, and {found.name} has {built_in}"
+    message = f"is {count}, and {found.name} has {_built_in(found)}"
     same = [each for each in machines("gcp", family=found.family) if each.accelerator == found.accelerator]
     other = [each.name for each in same if each.accelerator_count == count]
     fix = f"write {found.accelerator_count:g}" + (f", or use {' or '.join(other)}" if other else "")
@@ -143,20 +148,16 @@ def _with(accelerator: str) -> str:
     return " or ".join(found[:4]) or "AWS"
 
 
-def _not_attachable(machine_type: str, accelerator: str | None) -> list[Finding]:
-    kind = find_accelerator(accelerator) if accelerator is not None else None
+def _not_attachable(machine_type: str, kind: Accelerator | None) -> list[Finding]:
     if kind is None:
         return []
     message = f'is "{machine_type}", which takes no {kind.name}'
     return [NOT_ATTACHABLE.finding("machine_type", message, f"use {_with(kind.name)}")]
 
 
-def _on_n1(size: N1, accelerator: str | None, count: int | None, zone: str | None) -> list[Finding]:
-    kind = find_accelerator(accelerator) if accelerator is not None else None
-    if kind is None:
-        return []
-    if kind.name not in gpu_attachments():
-        return _not_attachable(size.name, accelerator)
+def _on_n1(size: N1, kind: Accelerator | None, count: int | None, zone: str | None) -> list[Finding]:
+    if kind is None or kind.name not in gpu_attachments():
+        return _not_attachable(size.name, kind)
     numbers = gpu_attachments()[kind.name]
     asked = 1 if count is None else count
     if asked not in numbers:

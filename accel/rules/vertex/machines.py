@@ -195,9 +195,11 @@ def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: st
 def tpu(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
     """A pool of TPUs: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
     `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
-    found = gcp_tpu.vertex(name, accelerator, None)
-    if found:
-        return found
+    return gcp_tpu.vertex(name, accelerator, None) or tpu_size(name, count, topology)
+
+
+def tpu_size(name: str, count: int | None, topology: str | None) -> list[Finding]:
+    """The cores of a pool of TPUs or their topology, as its machine type takes them."""
     if name == offered.CLOUD_TPU:
         if count is not None and (count == 8 or (count and count % 32 == 0)):
             return []

@@ -293,7 +293,7 @@ def _by_cores(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
             diagnostics.add(findings)
             return None
     cores = shape.cores if shape else wanted.need.gpus or 1
-    if not diagnostics.add(machines.tpu(vertex.CLOUD_TPU, wanted.generation, cores, None)):
+    if not diagnostics.add(machines.tpu_size(vertex.CLOUD_TPU, cores, None)):
         return None
     hosts = shape.hosts if shape else max(1, cores // 8)
     return PoolSlice(vertex.CLOUD_TPU, hosts, wanted.generation, cores, shape=shape)
@@ -307,7 +307,7 @@ def _by_topology(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
         return None
     machine = need.machine_type or (named.machine_type if named else None) or ""
     sides = wanted.topology or (named.topology if named else None)
-    if not diagnostics.add_errors(machines.tpu(machine, None, None, sides)):
+    if not diagnostics.add_errors(machines.tpu_size(machine, None, sides)):
         return None
     shape, findings = tpu.resolve_pool(machine, str(sides))
     if shape is None:
