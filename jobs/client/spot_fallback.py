@@ -18,7 +18,7 @@ from .allowances.submitter import reserve, settle_ended_jobs
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
 from .dispatch import record_history
-from .pace import Pace
+from .pauses import Pauses
 from .waiting import describe_status, so_far, wait_to_end
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def run(
 
     beat = Beat(bar=False)
     follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, receipts.one), beat.tell)
-    pace, seen = Pace(timeout, clock), clock()
+    pauses, seen = Pauses(timeout, clock), clock()
     last: Status | None = None
     silent = False
     try:
-        with beat.of(lambda: so_far(ref, last, pace.waited_s, clock() - seen)):
+        with beat.of(lambda: so_far(ref, last, pauses.waited_s, clock() - seen)):
             while True:
                 try:
                     status, second = follower.look()
@@ -84,12 +84,12 @@ def run(
                         beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
                     silent, status, second = True, None, None
                 if status is not None and (last is None or describe_status(status) != describe_status(last)):
-                    pace.restart()
+                    pauses.restart()
                     beat.tell(f"{ref}: {describe_status(status)}")
                 last = status or last
                 if second or (status is not None and status.phase.ended):
                     break
-                pause_s = pace.pause(look_s(plan.changeover_s))
+                pause_s = pauses.next_s(look_s(plan.changeover_s))
                 if pause_s is None:
                     said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
                     raise WaitedTooLong(said, _how(ref))
@@ -97,7 +97,7 @@ def run(
         ended = [status] if status else []
         settle_ended_jobs(ended)
         if second:
-            wait_to_end([second], None, None if pace.left_s is None else max(1, int(pace.left_s)))
+            wait_to_end([second], None, None if pauses.left_s is None else max(1, int(pauses.left_s)))
         else:
             waiting.end(ended)
     except KeyboardInterrupt:

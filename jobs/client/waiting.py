@@ -12,7 +12,7 @@ from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, Waited
 from ..backends.base import Backend, JobRef, Many, Phase, Status, TendedBackend
 from .allowances.submitter import settle_ended_jobs
 from .observation import WatchedJob
-from .pace import Pace
+from .pauses import Pauses
 from .wait_reasons import Pending
 
 FollowLog = Callable[[Backend, JobRef], None]
@@ -68,7 +68,7 @@ class Waiting:
         self._last: dict[JobRef, Status] = {}
         self._unseen: set[JobRef] = set()
         self._tell, self._clock, self._counts = tell, clock, counts
-        self._pace = Pace(timeout_s, clock)
+        self._pauses = Pauses(timeout_s, clock)
         self._pending = Pending(tell, clock)
         self._seen: dict[JobRef, float] = {}
         """When each was seen last."""
@@ -82,7 +82,7 @@ class Waiting:
     def so_far(self) -> SoFar:
         """How far it is, while it lasts; may be asked by another thread."""
         now, last = self._clock(), dict(self._last)
-        waited = lasting(self._pace.waited_s)
+        waited = lasting(self._pauses.waited_s)
         if len(self._refs) > 1:
             ended = sum(status.phase.ended for status in last.values())
             phases = [status.phase for status in last.values()]
@@ -90,7 +90,7 @@ class Waiting:
             text = ", ".join([f"{ended} of {len(self._refs)} jobs have ended", *live])
             return SoFar(f"{text}; {STILL} {waited}", f"{text}  {waited}", ended / len(self._refs))
         (ref,) = self._refs
-        return so_far(ref, last.get(ref), self._pace.waited_s, now - self._seen.get(ref, now))
+        return so_far(ref, last.get(ref), self._pauses.waited_s, now - self._seen.get(ref, now))
 
     def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Looks until all have ended. Raises as look."""
@@ -108,7 +108,7 @@ class Waiting:
             if moved or (self._counts and before and before.tasks != status.tasks):
                 self._tell(f"{ref}: {describe_status(status)}{in_words(status) if self._counts else ''}")
             if moved:
-                self._pace.restart()
+                self._pauses.restart()
             self._last[ref], self._seen[ref] = status, self._clock()
             self._pending.look(ref, backend, status)
             if status.phase.ended:
@@ -116,17 +116,17 @@ class Waiting:
         if not self.left:
             settle_ended_jobs(self._last.values(), self._tell)
             return None
-        pause_s = pause(self._pace, self.left)
+        pause_s = pause(self._pauses, self.left)
         if pause_s is None:
-            said = f"{_names(self.left)}: has not ended within {self._pace.timeout_s:g} s; it goes on"
+            said = f"{_names(self.left)}: has not ended within {self._pauses.timeout_s:g} s; it goes on"
             raise WaitedTooLong(said, _how(self.left))
         return pause_s
 
 
-def pause(pace: Pace, jobs: list[tuple[JobRef, Backend]]) -> float | None:
+def pause(pauses: Pauses, jobs: list[tuple[JobRef, Backend]]) -> float | None:
     """Seconds until the jobs are looked at again; None where the wait is over."""
     longest_s = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in jobs)
-    return pace.pause(longest_s, least_s=CALLS_APART_S * (len(jobs) // AT_ONCE))
+    return pauses.next_s(longest_s, least_s=CALLS_APART_S * (len(jobs) // AT_ONCE))
 
 
 def interruption(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:

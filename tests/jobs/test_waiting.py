@@ -23,7 +23,7 @@ from accel.diagnostics.errors import (
     WaitedTooLong,
 )
 from jobs.backends.base import Backend, JobRef, Phase, Status
-from jobs.client.pace import FIRST_S, Pace
+from jobs.client.pauses import FIRST_S, Pauses
 from jobs.client.waiting import Waiting, describe_status, end, wait_for
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
@@ -247,17 +247,17 @@ def test_the_end_in_words(fields: dict[str, Any], words: str) -> None:
 
 def test_a_wait_pauses_longer_and_longer_until_its_time_is_over() -> None:
     now = [1000.0]
-    pace = Pace(20, lambda: now[0])
-    pauses: list[float] = []
-    while (pause_s := pace.pause(4)) is not None:
-        pauses.append(pause_s)
+    pauses = Pauses(20, lambda: now[0])
+    waited: list[float] = []
+    while (pause_s := pauses.next_s(4)) is not None:
+        waited.append(pause_s)
         now[0] += pause_s
-    assert pauses == sorted(pauses[:-1]) + pauses[-1:] and pauses[0] == FIRST_S and max(pauses) == 4
-    assert now[0] == 1020 and pace.left_s == 0 and pace.waited_s == 20
+    assert waited == sorted(waited[:-1]) + waited[-1:] and waited[0] == FIRST_S and max(waited) == 4
+    assert now[0] == 1020 and pauses.left_s == 0 and pauses.waited_s == 20
 
 
 def test_after_a_change_a_wait_looks_soon_again() -> None:
-    pace = Pace()
-    first = [pace.pause(10) for _ in range(3)]
-    pace.restart()
-    assert [pace.pause(10) for _ in range(3)] == first and pace.pause(10, least_s=20) == 20
+    pauses = Pauses()
+    first = [pauses.next_s(10) for _ in range(3)]
+    pauses.restart()
+    assert [pauses.next_s(10) for _ in range(3)] == first and pauses.next_s(10, least_s=20) == 20

@@ -17,7 +17,7 @@ from ...backends.base import Attempts, Backend, JobRef, Logs, Phase, Status
 from ...backends.registry import of_ref
 from ...client.accrued_cost import JobPrice
 from ...client.observation import Board
-from ...client.pace import Pace
+from ...client.pauses import Pauses
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
 from ...client.waiting import interruption, look_at, pause
@@ -75,7 +75,7 @@ class Watching:
         return [job.status for job in self._board.jobs.values() if job.status]
 
     def _until_the_end(self, looking: threading.Thread) -> None:
-        pace = Pace(self.timeout_s)
+        pauses = Pauses(self.timeout_s)
         drained: float | None = None
         while True:
             self._take(time.monotonic() + self.frame_s)
@@ -88,7 +88,7 @@ class Watching:
                     self._show()
                     return
             self._show()
-            if pace.left_s == 0:
+            if pauses.left_s == 0:
                 first = self._left()[0][0]
                 raise WaitedTooLong(f"{first}: has not ended within {self.timeout_s:g} s; it goes on")
 
@@ -145,12 +145,12 @@ class Watching:
         unseen: set[JobRef] = set()
         states: dict[JobRef, tuple[str, str]] = {}
         pending = Pending(self._tell)
-        pace, looked_for_more = Pace(), time.monotonic()
+        pauses, looked_for_more = Pauses(), time.monotonic()
         while not self._over.is_set():
             for ref, backend, status in look_at(waiting, unseen, self._tell):
                 if states.get(ref) != (status.phase, status.native):
                     states[ref] = (status.phase, status.native)
-                    pace.restart()
+                    pauses.restart()
                 self._saw(ref, backend, status, tried)
                 pending.look(ref, backend, status)
                 if status.phase.ended:
@@ -164,7 +164,7 @@ class Watching:
                     self._events.put(lambda board, new=new: self._price(board.job(ref).ref for ref, _ in new))
             if not waiting:
                 return
-            self._over.wait(pause(pace, waiting))
+            self._over.wait(pause(pauses, waiting))
 
     def _saw(self, ref: JobRef, backend: Backend, status: Status, tried: dict[JobRef, int]) -> None:
         now = time.time()

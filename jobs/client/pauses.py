@@ -9,7 +9,7 @@ GROWTH = 1.5
 
 
 @dataclass
-class Pace:
+class Pauses:
     """The pauses of one wait, which begins now. `timeout_s` None: for as long as it takes."""
 
     timeout_s: float | None = None
@@ -34,7 +34,7 @@ class Pace:
         """Something has changed: more may follow soon."""
         self._pause_s = FIRST_S
 
-    def pause(self, longest_s: float, least_s: float = 0.0) -> float | None:
+    def next_s(self, longest_s: float, least_s: float = 0.0) -> float | None:
         """Seconds until the next look, at least `least_s`; None where the wait is over."""
         wait_s, left_s = max(min(self._pause_s, longest_s), least_s), self.left_s
         if left_s == 0:
