@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from ..client import resolve
 from ..client.logs import log_lines, task_lines
 from ..client.waiting import end
 from ..views.log import PROGRESS, LogView, print_lines
-
-if TYPE_CHECKING:
-    pass
 
 TASKS_MAX = 32
 """Logs that are read at once."""

@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from accel.clouds.aws.clients import Client, Clients
-from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, CloudSilent
+
+from .clients import Client, Clients
+from .errors import asking
+from .responses import structure, structures
 
 T = TypeVar("T")
 
 
 class Reader:
-    """Asks AWS for what surrounds a job, and keeps account of it by permission."""
+    """Asks AWS, and keeps account of what was looked at and what was refused, by permission."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from accel.clouds.aws.responses import structure, structures
-
 from .reader import Absent, Reader
+from .responses import structure, structures
 
 REGISTER = "ecs:RegisterContainerInstance"
 MANAGED = "/AmazonEC2ContainerServiceforEC2Role"

@@ -19,6 +19,9 @@ from .labels import Scope
 KEPT = "Batch forgets a job 60 days after its end"
 """Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
 
+GOING = "DELETION_IN_PROGRESS"
+"""The state of a job that is being deleted: its id can be taken again soon."""
+
 _CODE = re.compile(r"to FAILED\b.* with exit code (\d+)")
 
 

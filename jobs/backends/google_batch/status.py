@@ -20,7 +20,7 @@ from ..google_logging import parse_time
 from ..tasks import TaskStatus
 from . import labels
 from .labels import Scope
-from .lookup import BatchJob, Event, Task, first, look, task
+from .lookup import GOING, BatchJob, Event, Task, first, look, task
 from .lookup import tasks as list_tasks
 
 PHASES = {
@@ -31,7 +31,7 @@ PHASES = {
     "SUCCEEDED": Phase.SUCCEEDED,
     "FAILED": Phase.FAILED,
     "CANCELLED": Phase.FAILED,
-    "DELETION_IN_PROGRESS": Phase.FAILED,
+    GOING: Phase.FAILED,
 }
 LIVE = [state for state, phase in PHASES.items() if not phase.ended]
 
@@ -149,7 +149,7 @@ def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) 
 def phase(job: BatchJob) -> Phase:
     """By the job's state; where that tells of a failure and every task has succeeded in the end, by the tasks'."""
     now = PHASES.get(job.state, Phase.QUEUED)
-    if job.state in ("FAILED", "DELETION_IN_PROGRESS") and job.counts.get("SUCCEEDED", 0) >= job.count:
+    if job.state in ("FAILED", GOING) and job.counts.get("SUCCEEDED", 0) >= job.count:
         return Phase.SUCCEEDED
     return now
 
@@ -198,7 +198,7 @@ def _reason(job: BatchJob, now: Phase, decisive: Task | None) -> str | None:
         return "stopping: someone cancelled it"
     if job.state == "CANCELLED":
         return "cancelled"
-    if job.state == "DELETION_IN_PROGRESS":
+    if job.state == GOING:
         return "it is being deleted"
     if now is Phase.FAILED:
         if decisive is not None and decisive.failures:

@@ -25,13 +25,11 @@ from ..base import JobRef, Request
 from . import labels
 from . import labels as marks
 from .labels import Scope
-from .lookup import KEPT, BatchJob, is_job, look, path_of
+from .lookup import GOING, KEPT, BatchJob, is_job, look, path_of
 from .status import job_time, phase
 
 NEW = timedelta(minutes=2)
 """A job that was made longer ago was there before: clocks differ by less."""
-GOING = "DELETION_IN_PROGRESS"
-"""The state of a job whose id can be taken again soon."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
 

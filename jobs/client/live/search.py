@@ -18,21 +18,21 @@ from .job import Live, ground
 
 AT_ONCE = 16
 
-
+Where = tuple[str, str | None]
+"""A place, and its region where it has one."""
 Asked = Callable[[], Iterable[Live]]
 
 
 def search(
-    places: Iterable[tuple[str, str | None]], documents: Mapping[str, Any], now: datetime | None = None
+    places: Iterable[Where], documents: Mapping[str, Any], now: datetime | None = None
 ) -> tuple[list[Live], list[str]]:
     """The jobs that may stand on these places, those with the most hours first, and where nobody could look, and why.
 
-    A place comes with its region, where it has one. `documents`: targets by name. Asks for no others; raises
-    nothing for what cannot be asked.
+    `documents`: targets by name. Asks for no other jobs; raises nothing for what cannot be asked.
     """
-    wanted, moment = tuple(places), now or datetime.now(UTC)
+    wanted, at = tuple(places), now or datetime.now(UTC)
     targets, unread = _targets(documents)
-    questions = {**_aws(wanted, targets, moment), **_others(wanted, targets, moment)}
+    questions = {**_aws(wanted, targets, at), **_others(wanted, targets, at)}
     found: dict[str, Live] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = {what: pool.submit(_all, ask) for what, ask in questions.items()}
@@ -59,9 +59,7 @@ def _targets(documents: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[s
     return found, unread
 
 
-def _aws(
-    places: tuple[tuple[str, str | None], ...], targets: Mapping[str, AnyTarget], now: datetime
-) -> dict[str, Asked]:
+def _aws(places: tuple[Where, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
     """A question a region. Jobs of any queue may be on an environment, other stacks' included."""
     from .aws import jobs_of
 
@@ -78,9 +76,7 @@ def _aws(
     return found
 
 
-def _others(
-    places: tuple[tuple[str, str | None], ...], targets: Mapping[str, AnyTarget], now: datetime
-) -> dict[str, Asked]:
+def _others(places: tuple[Where, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
     found: dict[str, Asked] = {}
     for name, target in targets.items():
         if any(_stands_on(target, place) for place, _ in places) and (ask := _asked(name, target, now)):
