@@ -257,18 +257,28 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
     `accelerator` does.
     """
     kind = accelerator_named(accelerator)
-    clouds = CLOUDS if cloud is None else (cloud,)
-    sellers = [each for one in clouds for each in sold_with(one).get(kind.name, ())]
+    sellers = _sellers(kind.name, cloud)
     found = tuple(each for each in sellers if each.accelerator_count == count)
     if found:
         return found
     where = "" if cloud is None else f" of {CLOUD_NAMES[cloud]}"
-    counts = tuple(sorted({each.accelerator_count for each in sellers}))
+    counts = counts_of(kind.name, cloud)
     if counts:
         why = f"{count:g} is not a count that any machine{where} has; {', '.join(f'{each:g}' for each in counts)}"
     else:
         why = f"no machine{where} has it" + ("; it is rented by the slice" if kind.is_tpu and cloud != "aws" else "")
     raise NoMachine(kind.name, count, counts, why)
+
+
+def counts_of(accelerator: str, cloud: str | None = None) -> tuple[float, ...]:
+    """The numbers of an accelerator, by its catalogue key, that machines of a cloud have (None: of any), shares of one
+    included."""
+    return tuple(sorted({each.accelerator_count for each in _sellers(accelerator, cloud)}))
+
+
+def _sellers(accelerator: str, cloud: str | None) -> list[Machine]:
+    clouds = CLOUDS if cloud is None else (cloud,)
+    return [each for one in clouds for each in sold_with(one).get(accelerator, ())]
 
 
 @cache

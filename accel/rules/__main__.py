@@ -26,7 +26,7 @@ _TOPICS = {
     ),
     "accel.rules.batch": ("jobs", "machines", "runnables"),
     "accel.rules.vertex": (
-        "legacy", "machines", "pools", "scheduling", "jobs", "images", "ai_platform", "ai_platform_programs",
+        "legacy", "machines", "tpus", "pools", "scheduling", "jobs", "images", "ai_platform", "ai_platform_programs",
     ),
     "accel.rules.jobs": ("containers", "entry_points", "launchers", "placeholders", "image_cuda", "imports"),
 }  # fmt: skip

@@ -7,7 +7,7 @@ chosen.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from accel.catalog import AmbiguousName, UnavailableName, UnknownName, accelerator
+from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.gke_machines import has_size, node_machine
 from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
@@ -19,7 +19,7 @@ from accel.rules import Finding
 from accel.rules.gcp import gpu_vm_jobs
 from accel.rules.gcp import gpus as gcp_gpus
 
-from ..model.fields import Accelerator
+from ..model import fields
 from .chooser import Requirement, narrow
 
 VCPUS_A_GPU = 4
@@ -59,7 +59,7 @@ class Need:
     """What a job says of a machine, None where it does not, and the machine types of its target (none: every one)."""
 
     machine_type: str | None
-    accelerator: Accelerator | None
+    accelerator: fields.Accelerator | None
     cpus: int | None
     memory_mib: int | None
     target_types: Sequence[str] = ()
@@ -88,12 +88,12 @@ def n1_offer(name: str, kind: str | None, count: int) -> Offer | None:
     if size is None:
         return None
     offer = Offer(name, size.vcpus, int(size.memory_gib * 1024))
-    return attach(offer, kind, count) if kind else offer
+    return attach(offer, accelerator(kind), count) if kind else offer
 
 
-def attach(offer: Offer, kind: str, count: int) -> Offer:
-    """Return a machine with GPUs attached. Raise what accelerator() does."""
-    return replace(offer, gpu=accelerator(kind).name, gpus=count, attached=True)
+def attach(offer: Offer, kind: Accelerator, count: int) -> Offer:
+    """Return a machine with GPUs attached."""
+    return replace(offer, gpu=kind.name, gpus=count, attached=True)
 
 
 def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None) -> list[Offer]:
@@ -102,7 +102,7 @@ def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Off
     offers: list[Offer] = []
     for each in machines_for(kind, count, "gcp"):
         if each.is_attachment:
-            offers += [attach(host, kind, count) for host in (hosts_of or _hosts)(each)]
+            offers += [attach(host, accelerator(kind), count) for host in (hosts_of or _hosts)(each)]
         else:
             offers.append(_built_in(each))
     return offers

@@ -7,7 +7,7 @@ from typing import cast
 
 from accel.contract.variables import RESERVED_PREFIXES
 from accel.rules.gcp.gpus import find_accelerator
-from accel.rules.vertex import jobs, machines, scheduling
+from accel.rules.vertex import jobs, machines, scheduling, tpus
 from accel.rules.vertex import pools as vertex_pools
 
 from ..backends.vertex import nodes
@@ -130,7 +130,7 @@ def _accelerator(given: RequestFields, path: str, pool: Pool) -> None:
     if kind and count is None and not is_tpu and not given.report.fields.get(count_path):
         given.report.note(given.name(kind_path), "acceleratorCount is not given, and is 1")
     found = (
-        machines.tpu(pool.machine or "", kind, count, pool.topology)
+        tpus.spec(pool.machine or "", kind, count, pool.topology)
         if is_tpu
         else machines.pool(pool.machine, kind, count)
         if pool.machine

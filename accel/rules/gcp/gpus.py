@@ -1,7 +1,7 @@
 """GPUs by name and number on Google Cloud, and how the scarce ones are had."""
 
 from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
-from accel.catalog.machines import NoMachine, machines_for
+from accel.catalog.machines import counts_of
 from accel.diagnostics.findings import COMPUTE, Finding, Rule
 
 UNKNOWN = Rule(
@@ -74,30 +74,35 @@ def accelerator_name(
 ) -> list[Finding]:
     """An accelerator's name. A consumer GPU is refused on AWS too (`cloud="aws"`); a K80 is let through in a
     `migration`, which reads old job files."""
+    return resolve_accelerator(name, field, cloud=cloud, migration=migration)[1]
+
+
+def resolve_accelerator(
+    name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
+) -> tuple[Accelerator | None, list[Finding]]:
+    """The accelerator of a name, None where none has it, and what accelerator_name() says of the name."""
     try:
         kind = accelerator(name)
     except UnavailableName as refused:
-        if "k80" in name.lower():
-            return [] if migration else [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
-        return [CONSUMER.finding(field, f'is "{name}", which is not offered on AWS or Google Cloud', _use(refused))]
+        if "k80" not in name.lower():
+            message = f'is "{name}", which is not offered on AWS or Google Cloud'
+            return None, [CONSUMER.finding(field, message, _use(refused))]
+        if migration:
+            return None, []
+        return None, [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
     except UnknownName as unknown:
         fix = _use(unknown) if unknown.nearest else f"use one of {', '.join(unknown.listed)}"
-        return [UNKNOWN.finding(field, f'is "{name}", which is no known accelerator', fix)]
+        return None, [UNKNOWN.finding(field, f'is "{name}", which is no known accelerator', fix)]
     except AmbiguousName as several:
         message = f'is "{name}", which means more than one accelerator'
-        return [UNKNOWN.finding(field, message, f"use {' or '.join(several.choices)}")]
-    if cloud == "gcp":
-        return _on_google_cloud(kind, name, field)
-    return []
+        return None, [UNKNOWN.finding(field, message, f"use {' or '.join(several.choices)}")]
+    return kind, _on_google_cloud(kind, name, field) if cloud == "gcp" else []
 
 
 def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
-    try:
-        machines_for(kind.name, 1, "gcp")
-    except NoMachine as none:
-        if not none.counts and not kind.is_tpu:
-            message = f'is "{name}", which Google Cloud does not have'
-            return [NOT_HERE.finding(field, message, "use nvidia-l4 or nvidia-tesla-t4, or run it on AWS")]
+    if not kind.is_tpu and not counts_of(kind.name, "gcp"):
+        message = f'is "{name}", which Google Cloud does not have'
+        return [NOT_HERE.finding(field, message, "use nvidia-l4 or nvidia-tesla-t4, or run it on AWS")]
     if kind.name in OLD_GENERATIONS:
         message = f'is "{name}", an old generation ({kind.architecture})'
         return [OLD.finding(field, message, "use nvidia-l4 or nvidia-tesla-a100 unless the job needs it")]
@@ -108,13 +113,7 @@ def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
     """The numbers of that accelerator that machines of a cloud have (None: of any), shares of one included; none for a
     name that is not known."""
     kind = find_accelerator(name)
-    if kind is None:
-        return ()
-    try:
-        machines_for(kind.name, -1, cloud)
-    except NoMachine as none:
-        return none.counts
-    return ()
+    return counts_of(kind.name, cloud) if kind else ()
 
 
 def accelerator_count(
@@ -123,8 +122,15 @@ def accelerator_count(
     """A number of GPUs on one machine, whichever it is; with `cloud=None` on a machine of any cloud. Unknown
     accelerators are not spoken of, nor are TPUs."""
     kind = find_accelerator(name)
-    offered = counts(name, cloud)
-    if kind is None or kind.is_tpu or not offered or count in offered:
+    return gpu_count(kind, count, field, cloud=cloud) if kind else []
+
+
+def gpu_count(
+    kind: Accelerator, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
+) -> list[Finding]:
+    """A number of GPUs of a kind, as accelerator_count() has it."""
+    offered = counts_of(kind.name, cloud)
+    if kind.is_tpu or not offered or count in offered:
         return []
     each = [f"{number:g}" for number in offered]
     shown = each[0] if len(each) == 1 else f"{', '.join(each[:-1])} or {each[-1]}"

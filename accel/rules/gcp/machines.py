@@ -82,6 +82,13 @@ def machine(
     of: gcp_gpus.accelerator_name() does.
     """
     kind = find_accelerator(accelerator) if accelerator is not None else None
+    return with_gpus(machine_type, kind, accelerator, count, zone)
+
+
+def with_gpus(
+    machine_type: str, kind: Accelerator | None, written: str | None, count: int | None, zone: str | None = None
+) -> list[Finding]:
+    """A machine type with GPUs of a kind, `written` as a user did; machine() has them by that name."""
     if size := n1(machine_type):
         return _on_n1(size, kind, count, zone)
     try:
@@ -103,7 +110,7 @@ def machine(
     if not found.accelerator:
         return _not_attachable(machine_type, kind)
     if kind is not None and kind.name != found.accelerator:
-        return [_mismatch(found, kind, str(accelerator))]
+        return [_mismatch(found, kind, str(written))]
     return _bundled(found, count)
 
 
@@ -115,10 +122,9 @@ def target_machine(machine_type: str) -> list[Finding]:
     return [NEWER.finding(each.field, each.message, each.fix) for each in found]
 
 
-def attachable(machine_type: str, accelerator: str) -> list[Finding]:
+def attachable(machine_type: str, kind: Accelerator) -> list[Finding]:
     """GPUs beside an N1 machine, whatever their number."""
-    kind = find_accelerator(accelerator)
-    return [] if kind is None or kind.name in gpu_attachments() else _not_attachable(machine_type, kind)
+    return [] if kind.name in gpu_attachments() else _not_attachable(machine_type, kind)
 
 
 def _mismatch(found: Machine, kind: Accelerator, written: str) -> Finding:

@@ -2,8 +2,7 @@
 
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
-from accel.diagnostics.findings import GKE, TPU, VERTEX_TRAINING, Finding, Rule
-from accel.rules.gcp.gpus import find_accelerator as accelerator_known
+from accel.diagnostics.findings import GKE, TPU, Finding, Rule
 
 TYPE_MISSING = Rule(
     "gcp.tpu.type-missing",
@@ -77,25 +76,10 @@ POOL_NODES = Rule(
     "A node pool of a slice of several hosts has one node for each host",
     f"{GKE}concepts/tpus",
 )
-VERTEX = Rule(
-    "gcp.tpu.vertex",
-    "reject",
-    "Vertex AI trains on TPU v2, v3, v5e, v6e and 7x",
-    f"{VERTEX_TRAINING}configure-compute#tpus",
-)
-VERTEX_MACHINE = Rule(
-    "gcp.tpu.vertex-machine",
-    "reject",
-    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e, v6e and 7x have machine types of their own",
-    f"{VERTEX_TRAINING}configure-compute#tpus",
-)
-
 RULES = (
     TYPE_MISSING, TYPE_UNKNOWN, NAME, SIZE, SHAPE_UNSURE, NOT_PUBLISHED, GKE_ONLY, NODE, SPOT_RESERVED, WORKER,
-    POOL_TYPE, POOL_NODES, VERTEX, VERTEX_MACHINE,
+    POOL_TYPE, POOL_NODES,
 )  # fmt: skip
-
-_VERTEX_GENERATIONS = ("tpu-v2", "tpu-v3", "tpu-v5litepod", "tpu-v6e", "tpu7x")
 
 
 def resolve_slice(
@@ -193,20 +177,3 @@ def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Fin
         return findings
     message = f"is {nodes}, and topology {found.topology} on {machine_type} is {found.hosts} nodes"
     return [POOL_NODES.finding("max_nodes", message, f"write {found.hosts}")]
-
-
-def vertex(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
-    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a host of a newer one with a
-    topology."""
-    if accelerator is not None and (kind := accelerator_known(accelerator)) is not None and kind.is_tpu:
-        if kind.name not in _VERTEX_GENERATIONS:
-            message = f"is {accelerator}, on which Vertex AI does not train"
-            fix = "use ct5lp-hightpu-4t with topology 2x2, or a TPU VM such as v4-8"
-            return [VERTEX.finding("accelerator", message, fix)]
-        if machine_type == "cloud-tpu" and kind.name not in _VERTEX_GENERATIONS[:2]:
-            message = f'is "cloud-tpu", which goes with TPU_V2 and TPU_V3, not with {accelerator}'
-            fix = "use ct5lp-hightpu-4t or ct6e-standard-4t with a topology"
-            return [VERTEX_MACHINE.finding("machine_type", message, fix)]
-    if machine_type.startswith(("ct", "tpu7x-")) and topology is not None:
-        return pool(machine_type, topology)
-    return []

@@ -116,7 +116,11 @@ def legacy_counts(machine_type: str, accelerator: str) -> Counts | None:
 def vertex_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:
     """GPUs on an N1 machine of a Vertex AI job. Machines with built-in GPUs are gcp_machines.machine()'s."""
     kind = find_accelerator(accelerator)
-    name = kind.name if kind else accelerator.lower().replace("_", "-")
+    return gpu_count(machine_type, kind.name if kind else accelerator.lower().replace("_", "-"), count, field)
+
+
+def gpu_count(machine_type: str, name: str, count: int, field: str = "accelerator_count") -> list[Finding]:
+    """GPUs on an N1 machine by the catalogue's name of them, or nvidia-tesla-k80, as vertex_gpus() has them."""
     allowed = legacy_counts(machine_type, name)
     if allowed is None or count in allowed.values or name == "nvidia-tesla-a100":
         return []

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from accel.catalog import UnknownName, machine
+from accel.catalog import Accelerator, UnknownName, machine
 from accel.catalog import vertex as offered
 from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp import gpus, machines
-from accel.rules.gcp import tpu as gcp_tpu
 from accel.rules.vertex import legacy
 
 _COMPUTE = f"{VERTEX_TRAINING}configure-compute"
@@ -46,11 +45,6 @@ REGION = Rule(
     "Not every region has every machine",
     "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/general/locations#accelerators",
 )
-TPU_SHAPE = Rule("vertex.tpu.topology", "reject", "A TPU's machine type goes with some topologies", f"{_COMPUTE}#tpus")
-TPU_CORES = Rule(
-    "vertex.tpu.cores", "reject", "TPU v2 and v3 are asked for by cores: 8, 32, or a multiple of 32",
-    f"{_COMPUTE}#tpu-v2",
-)  # fmt: skip
 FIT = Rule(
     "vertex.fit",
     "reject",
@@ -78,7 +72,7 @@ DISK_MACHINE = Rule(
 )
 
 RULES = (
-    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, TPU_SHAPE, TPU_CORES, FIT, HEADROOM, DISK_SIZE,
+    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, FIT, HEADROOM, DISK_SIZE,
     DISK_TYPE, DISK_MACHINE,
 )  # fmt: skip
 
@@ -100,42 +94,48 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 
 
 def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]:
-    """A worker pool's machine type, and the GPUs beside it (None: none are named). TPUs are tpu()'s."""
-    found = machine_type(name) + (gpu(accelerator) if accelerator is not None else [])
+    """A worker pool's machine type, and the GPUs beside it (None: none are named). TPUs are those of tpus.py."""
+    kind, found = resolve_gpu(accelerator) if accelerator is not None else (None, [])
+    found = machine_type(name) + found
     if any(finding.severity == "reject" for finding in found):
         return found
-    if accelerator is not None and name.startswith("n1-"):
-        if wrong := machines.attachable(name, accelerator):
-            return found + wrong
-        found += gpus.accelerator_count(accelerator, 1 if count is None else count)
-        if all(finding.severity != "reject" for finding in found):
-            found += legacy.vertex_gpus(name, accelerator, 1 if count is None else count)
-        return found
-    return found + machines.machine(name, accelerator, count)
+    return found + with_gpus(name, kind, accelerator, count)
+
+
+def with_gpus(name: str, kind: Accelerator | None, written: str | None, count: int | None) -> list[Finding]:
+    """The GPUs beside a worker pool's machine type, one where no count is given, or in it."""
+    if kind is None or not name.startswith("n1-"):
+        return machines.with_gpus(name, kind, written, count)
+    number = 1 if count is None else count
+    return machines.attachable(name, kind) or gpus.gpu_count(kind, number) or legacy.gpu_count(name, kind.name, number)
 
 
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:
-    """A GPU by its name: whether Google Cloud has it, and whether Vertex AI does. TPUs are gcp_tpu.vertex()'s."""
-    found = gpus.accelerator_name(name, field)
-    kind = gpus.find_accelerator(name)
+    """A GPU by its name: whether Google Cloud has it, and whether Vertex AI does. TPUs are those of tpus.py."""
+    return resolve_gpu(name, field)[1]
+
+
+def resolve_gpu(name: str, field: str = "accelerator") -> tuple[Accelerator | None, list[Finding]]:
+    """The accelerator of a name, None where none has it, and what gpu() says of the name."""
+    kind, found = gpus.resolve_accelerator(name, field)
     if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
-        return found
+        return kind, found
     if kind.name in offered.accelerator_names():
-        return found + p100(name, field)
+        return kind, found + p100(kind, name, field)
     message = f'is "{name}", which Vertex AI does not train on'
-    return [ACCELERATOR.finding(field, message, f"use one of {', '.join(_gpus())}, or a target of kind gke or gce")]
+    fix = f"use one of {', '.join(_gpus())}, or a target of kind gke or gce"
+    return kind, [ACCELERATOR.finding(field, message, fix)]
 
 
 def _gpus() -> list[str]:
     return [name for name in offered.accelerator_names() if not name.startswith("tpu")]
 
 
-def p100(accelerator: str, field: str = "accelerator") -> list[Finding]:
-    """The P100."""
-    kind = gpus.find_accelerator(accelerator)
-    if kind is None or kind.name != "nvidia-tesla-p100":
+def p100(kind: Accelerator, written: str, field: str = "accelerator") -> list[Finding]:
+    """The P100, as a job writes it."""
+    if kind.name != "nvidia-tesla-p100":
         return []
-    return [P100.finding(field, f'is "{accelerator}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]
+    return [P100.finding(field, f'is "{written}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]
 
 
 def had(name: str, strategy: str | None, reservation: str | None, field: str = "provisioning") -> list[Finding]:
@@ -190,26 +190,6 @@ def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: st
         return []
     message = f"is {name}, which {where} is not known to have; {', '.join(list(places)[:6])} have it"
     return [REGION.finding(field, message, "make sure that it is there, or use a target of another region")]
-
-
-def tpu(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
-    """A pool of TPUs: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
-    `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
-    return gcp_tpu.vertex(name, accelerator, None) or tpu_size(name, count, topology)
-
-
-def tpu_size(name: str, count: int | None, topology: str | None) -> list[Finding]:
-    """The cores of a pool of TPUs or their topology, as its machine type takes them."""
-    if name == offered.CLOUD_TPU:
-        if count is not None and (count == 8 or (count and count % 32 == 0)):
-            return []
-        message = "is missing" if count is None else f"is {count}, and TPU v2 and v3 are asked for by cores"
-        return [TPU_CORES.finding("accelerator_count", message, "write 8, 32 or a multiple of 32")]
-    shapes = offered.TOPOLOGIES.get(name)
-    if shapes is None or topology in shapes:
-        return [] if shapes else machine_type(name)
-    said = "is missing" if topology is None else f'is "{topology}", and {name} has {", ".join(shapes)}'
-    return [TPU_SHAPE.finding("topology", said, f"write {' or '.join(shapes[:3])}")]
 
 
 def disk(name: str, size_gb: int | None, disk_type: str | None) -> list[Finding]:

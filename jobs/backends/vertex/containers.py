@@ -29,6 +29,15 @@ class Program:
 
 
 @dataclass(frozen=True)
+class CheckedProgram:
+    """A program as it will be run, with what the rules put in place of its image and command, and all that they say of
+    it as it is written."""
+
+    program: Program
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True)
 class Node:
     """A pool of a job of several nodes, of the job's first two: what its machines are told."""
 
@@ -37,25 +46,20 @@ class Node:
     port: str
 
 
-def check_program(program: Program, field: str, today: date) -> list[Finding]:
+def check_program(program: Program, field: str, today: date) -> CheckedProgram:
     """Check a program. `field` is that of its pool, with a dot."""
     findings = images.image(program.image, today=today, field=f"{field}image") if program.image else []
     findings += jobs.program(program.command, program.args, bool(program.package), f"{field}command")
     findings += jobs.command(program.command, f"{field}command")
     for name, words in (("command", program.command), ("args", program.args)):
         findings += placeholders.addresses(f"{field}{name}", words)
-    return findings
-
-
-def translate(program: Program, today: date) -> Program:
-    """Return a program as it will be run, with what the rules put in place of its image and command."""
     image, command = program.image, list(program.command)
-    for finding in check_program(program, "", today):
+    for finding in findings:
         if finding.rule == jobs.COMMAND.id:
             command = cast("list[str]", finding.replacement)
         elif finding.severity == "translate":
             image = cast(str, finding.replacement)
-    return replace(program, image=image, command=command)
+    return CheckedProgram(replace(program, image=image, command=command), findings)
 
 
 def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, Any]:

@@ -1,21 +1,17 @@
-"""The machine of a worker pool: of GPUs or none, or of TPUs, where a pool is one slice.
-
-Slices of v2 and v3 are asked for by cores, newer ones by a topology. Source:
-https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute#tpus
-"""
+"""The machine of a worker pool: of GPUs or none, or of TPUs, where a pool is one slice."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accel.catalog import Machine, UnknownName, vertex
+from accel.catalog import Accelerator, Machine, UnknownName, vertex
 from accel.catalog.gke_machines import series
 from accel.catalog.places import where
-from accel.catalog.tpu import Slice, generation_of
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
-from accel.rules.gcp import gpus, tpu, tpu_jobs
-from accel.rules.vertex import legacy, machines
+from accel.rules.gcp import gpus
+from accel.rules.vertex import legacy, machines, tpus
+from accel.rules.vertex.tpus import PoolSlice, TpuNeed
 
 from .. import chooser, google_machines
 from ..chooser import Requirement
@@ -28,37 +24,6 @@ https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/
 """
 MEMORY_A_CPU_MIB = 3840
 """Where a job says how many vCPUs alone: as much as an n1-standard has."""
-_OLD_TPUS = ("tpu-v2", "tpu-v3")
-"""Asked for by cores."""
-
-
-@dataclass(frozen=True)
-class PoolSlice:
-    """A slice, whose `shape` is what the catalogue has of it. v2 and v3 have `kind` and `cores`, newer ones a
-    `topology`."""
-
-    machine: str
-    hosts: int
-    kind: str | None = None
-    cores: int = 0
-    topology: str | None = None
-    shape: Slice | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name in the catalogue, or the machine's."""
-        return self.shape.name if self.shape else self.machine
-
-    def spec(self) -> dict[str, Any]:
-        """Return its MachineSpec."""
-        if self.kind:
-            names = vertex.accelerator_names()
-            return {"machineType": self.machine, "acceleratorType": names[self.kind], "acceleratorCount": self.cores}
-        return {"machineType": self.machine, "tpuTopology": self.topology}
-
-    def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
-        """Check what a job asks of each host."""
-        return tpu_jobs.host_size(self.shape, cpus, memory_mib) if self.shape else []
 
 
 @dataclass(frozen=True)
@@ -87,12 +52,13 @@ class VertexChoice:
 
     def spec(self) -> dict[str, Any]:
         """Return its MachineSpec."""
-        if self.tpu:
-            return self.tpu.spec()
-        spec: dict[str, Any] = {"machineType": self.machine}
-        if self.gpu:
-            spec |= {"acceleratorType": vertex.accelerator_names()[self.gpu], "acceleratorCount": self.gpus}
-        return spec
+        if self.tpu and self.tpu.topology:
+            return {"machineType": self.machine, "tpuTopology": self.tpu.topology}
+        kind, count = (self.tpu.kind, self.tpu.cores) if self.tpu else (self.gpu, self.gpus)
+        if not kind:
+            return {"machineType": self.machine}
+        accelerators = {"acceleratorType": vertex.accelerator_names()[kind], "acceleratorCount": count}
+        return {"machineType": self.machine, **accelerators}
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
@@ -122,26 +88,36 @@ def _choice(
 ) -> VertexChoice | None:
     if not google_machines.check_target_type(need, diagnostics):
         return None
-    if wanted := _tpu_need(need, topology):
-        tpu = _choose_slice(wanted, diagnostics)
-        return VertexChoice(Offer(tpu.machine), tpu) if tpu else None
+    kind, findings = machines.resolve_gpu(need.gpu) if need.gpu else (None, [])
+    if wanted := tpus.need_of(need.machine_type, need.gpu, need.gpus or 1, topology, kind):
+        return _slice(wanted, need, diagnostics)
     if topology:
         diagnostics.reject("topology", "is of TPUs, and the job asks for none")
     if need.machine_type:
-        offer = _by_name(need, need.machine_type, diagnostics)
+        findings = machines.machine_type(need.machine_type) + findings
+        offer = _by_name(need, need.machine_type, kind, diagnostics) if diagnostics.add(findings) else None
     else:
-        offer = _best(need, names["accelerator"], _offers(need, names, diagnostics), diagnostics)
+        offers = _with(kind, need, findings, diagnostics) if need.gpu else _without(need, names, diagnostics)
+        offer = _best(need, names["accelerator"], offers, diagnostics)
     return VertexChoice(offer) if offer else None
 
 
-def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> Offer | None:
+def _slice(wanted: TpuNeed, need: Need, diagnostics: Diagnostics) -> VertexChoice | None:
+    found, findings = tpus.resolve_slice(wanted)
+    if found:
+        findings = found.host_size(need.cpus, need.memory_mib)
+    diagnostics.add(findings)
+    return VertexChoice(Offer(found.machine), found) if found else None
+
+
+def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagnostics) -> Offer | None:
     """Return the machine that is named, with the GPUs beside it or in it."""
-    if not diagnostics.add(machines.pool(name, need.gpu, need.gpus)):
+    if not diagnostics.add(machines.with_gpus(name, kind, need.gpu, need.gpus)):
         return None
     size = offer_of(name)
     offer = size or Offer(name)
-    if name.startswith("n1-") and need.gpu:
-        offer = google_machines.attach(offer, need.gpu, need.gpus or 1)
+    if name.startswith("n1-") and kind:
+        offer = google_machines.attach(offer, kind, need.gpus or 1)
     elif name.startswith("n1-") and need.gpus:
         diagnostics.reject("accelerator", f"is missing, and {name} has no GPUs of its own")
     elif need.gpus and not need.gpu and need.gpus != offer.gpus:
@@ -167,14 +143,16 @@ def _larger(need: Need, offer: Offer) -> list[Offer]:
     return google_machines.by_size(each for each in offers if same(each) and need.holds(each))
 
 
-def _offers(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the pool's GPUs, or none; where the target has none without, a job gets what its
-    machines have."""
-    if need.gpu:
-        count = need.gpus or 1
-        if not diagnostics.add(machines.gpu(need.gpu) + gpus.accelerator_count(need.gpu, count)):
-            return []
-        return google_machines.list_gpu_offers(need, count, diagnostics, _hosts)
+def _with(kind: Accelerator | None, need: Need, findings: list[Finding], diagnostics: Diagnostics) -> list[Offer]:
+    """Return the machines that have the pool's GPUs. `findings` are of their name."""
+    count = need.gpus or 1
+    if not diagnostics.add(findings + (gpus.gpu_count(kind, count) if kind else [])):
+        return []
+    return google_machines.list_gpu_offers(need, count, diagnostics, _hosts)
+
+
+def _without(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> list[Offer]:
+    """Return the machines that have no GPUs; where the target has none without, a job gets what its machines have."""
     if need.gpus is not None:
         diagnostics.reject("accelerator", f"is missing, and so is {names['machine_type']}")
         return []
@@ -228,95 +206,3 @@ def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics)
 def _rank(offer: Offer) -> tuple[int, ...]:
     """Of machines as large, N1 is the first, which regions have had longest: a choice of ours."""
     return offer.vcpus, {"n1": 0, "e2": 1, "n2": 2}.get(series(offer.name), 3), offer.memory_mib
-
-
-@dataclass(frozen=True)
-class TpuNeed:
-    """The TPUs that a pool asks for, None where it does not say. `generation` is the catalogue's name of the
-    accelerator; `slice_name` is what slices are called (v5p-8, or v5p alone), and `sized` says that it may have a
-    size."""
-
-    need: Need
-    topology: str | None
-    generation: str | None
-    slice_name: str | None
-    sized: bool
-
-    @property
-    def kind(self) -> str | None:
-        """The accelerator as the job has it, of a slice its generation."""
-        return self.generation if self.sized else self.need.gpu
-
-
-def _tpu_need(need: Need, topology: str | None) -> TpuNeed | None:
-    """Return what a pool asks for, by the accelerator's own name, Vertex AI's, or that of a slice; None where that is
-    no TPU."""
-    known = gpus.find_accelerator(need.gpu) if need.gpu else None
-    if known:
-        generation, name = known.name if known.is_tpu else None, known.name.removeprefix("tpu-")
-    else:
-        generation, name = _generation(need.gpu), need.gpu
-    if generation is None and vertex.machine_types().get(need.machine_type or "") != "tpu":
-        return None
-    return TpuNeed(need, topology, generation, name, sized=known is None)
-
-
-def _generation(slice_name: str | None) -> str | None:
-    try:
-        return generation_of(slice_name).accelerator if slice_name else None
-    except UnknownName:
-        return None
-
-
-def _choose_slice(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
-    """Return the slice that a pool asks for. Add what rules it out, and return None."""
-    machine_type = wanted.need.machine_type or ""
-    if not diagnostics.add_errors(tpu.vertex(machine_type, wanted.kind)):
-        return None
-    if wanted.generation in _OLD_TPUS or machine_type == vertex.CLOUD_TPU:
-        found = _by_cores(wanted, diagnostics)
-    else:
-        found = _by_topology(wanted, diagnostics)
-    if found:
-        diagnostics.add(found.host_size(wanted.need.cpus, wanted.need.memory_mib))
-    return found
-
-
-def _by_cores(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
-    if wanted.generation is None:
-        diagnostics.add([machines.TPU_CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")])
-        return None
-    shape = None
-    if wanted.sized:
-        shape, findings = tpu.resolve_slice(wanted.slice_name, api="gke", field="accelerator")
-        if shape is None:
-            diagnostics.add(findings)
-            return None
-    cores = shape.cores if shape else wanted.need.gpus or 1
-    if not diagnostics.add(machines.tpu_size(vertex.CLOUD_TPU, cores, None)):
-        return None
-    hosts = shape.hosts if shape else max(1, cores // 8)
-    return PoolSlice(vertex.CLOUD_TPU, hosts, wanted.generation, cores, shape=shape)
-
-
-def _by_topology(wanted: TpuNeed, diagnostics: Diagnostics) -> PoolSlice | None:
-    need = wanted.need
-    named, findings = tpu.resolve_slice(wanted.slice_name, wanted.topology, api="gke", field="accelerator")
-    if need.machine_type is None and named is None:
-        diagnostics.add(findings)
-        return None
-    machine = need.machine_type or (named.machine_type if named else None) or ""
-    sides = wanted.topology or (named.topology if named else None)
-    if not diagnostics.add_errors(machines.tpu_size(machine, None, sides)):
-        return None
-    shape, findings = tpu.resolve_pool(machine, str(sides))
-    if shape is None:
-        diagnostics.add(findings)
-        return None
-    if named and (named.generation != shape.generation or named.chips != shape.chips):
-        message = f"is {need.gpu}, and {machine} with {sides} is {shape.name}"
-        diagnostics.add([machines.TPU_SHAPE.finding("accelerator", message, "leave one of the two out")])
-        return None
-    if not diagnostics.add(tpu_jobs.hosts(shape, 1, 1, need.gpus or 1)):
-        return None
-    return PoolSlice(machine, shape.hosts, topology=sides, shape=shape)

@@ -6,6 +6,7 @@ Source: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-l
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 
 from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
@@ -17,7 +18,7 @@ from ...model.job import Job
 from ..google_machines import Need
 from . import capacity, machines
 from .capacity import Capacity
-from .containers import Program, translate
+from .containers import CheckedProgram, Program, check_program
 from .machines import VertexChoice
 
 DISK_GB = 100
@@ -39,10 +40,26 @@ class Draft:
     def block(self) -> Vertex:
         return self.job.vertex or Vertex()
 
-    @property
-    def program(self) -> Program:
-        """What the first pool runs, as the job file has it."""
-        return Program(self.job.image or "", self.job.command, self.block.args, self.block.package)
+    @cached_property
+    def programs(self) -> Mapping[str, CheckedProgram]:
+        """What each pool runs, by its place in the job file, empty for the first. What another does not say is as the
+        first has it."""
+        own = Program(self.job.image or "", self.job.command, self.block.args, self.block.package)
+        first = check_program(own, "", self.today)
+        others = {
+            field: check_program(self._program(name, block, first.program), f"{field}.", self.today)
+            for name, field, block in self.others()
+        }
+        return {"": first, **others}
+
+    def _program(self, name: str, block: Pool, first: Program) -> Program:
+        """Return what a pool beside the first runs. Reduction servers, which add gradients up, run an image of Google's
+        that needs no command."""
+        if name == REDUCTION:
+            return Program(block.image or vertex.REDUCTION_SERVER.format(place=vertex.place(self.target.region)))
+        if runs(block):
+            return Program(block.image or first.image, block.command, block.args, block.package)
+        return replace(first, image=block.image or first.image)
 
     def others(self) -> Iterator[tuple[str, str, Pool]]:
         """Yield name, field and block of each pool beside the first."""
@@ -87,7 +104,7 @@ def plan(draft: Draft, diagnostics: Diagnostics) -> Plan | None:
     first = _choose(draft, None, "", diagnostics)
     if first is None:
         return None
-    pools = {0: _pool(draft, "", 1, first, draft.program, job.disk_gib)}
+    pools = {0: _pool(draft, "", 1, first, job.disk_gib)}
     for name, field, block in draft.others():
         if pool := _other(draft, name, field, block, first, diagnostics):
             pools[PLACES[name]] = pool
@@ -136,18 +153,7 @@ def _other(
     if choice is None:
         return None
     disk_gib = block.disk_gib if reduces else block.disk_gib or draft.job.disk_gib
-    return _pool(draft, field, block.replicas, choice, program(draft, name, block), disk_gib)
-
-
-def program(draft: Draft, name: str, block: Pool) -> Program:
-    """Return what a pool beside the first runs: what it does not say is as the first has it. Reduction servers, which
-    add gradients up, run an image of Google's that needs no command."""
-    if name == REDUCTION:
-        return Program(block.image or vertex.REDUCTION_SERVER.format(place=vertex.place(draft.target.region)))
-    first = translate(draft.program, draft.today)
-    if runs(block):
-        return Program(block.image or first.image, block.command, block.args, block.package)
-    return replace(first, image=block.image or first.image)
+    return _pool(draft, field, block.replicas, choice, disk_gib)
 
 
 def runs(block: Pool) -> bool:
@@ -155,9 +161,7 @@ def runs(block: Pool) -> bool:
     return bool(block.command or block.args or block.package)
 
 
-def _pool(
-    draft: Draft, field: str, replicas: int, choice: VertexChoice, runs: Program, disk_gib: int | None
-) -> WorkerPool:
+def _pool(draft: Draft, field: str, replicas: int, choice: VertexChoice, disk_gib: int | None) -> WorkerPool:
     disk_gb = DISK_GB + disk_gib if disk_gib else None
     disk_type = draft.block.disk_type or vertex_machines.boot_disk_type(choice.machine)
-    return WorkerPool(field, replicas, choice, runs, disk_gb, disk_type)
+    return WorkerPool(field, replicas, choice, draft.programs[field].program, disk_gb, disk_type)

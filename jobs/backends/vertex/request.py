@@ -26,7 +26,7 @@ from ...model.job import Job, prefers, unused_blocks
 from ..base import Request
 from ..checks import run_checks
 from . import capacity, labels, pools
-from .containers import Node, check_program, task, translate
+from .containers import Node, task
 from .labels import KIND, Scope
 from .nodes import PORT
 from .pools import REDUCTION, Draft, Plan
@@ -100,7 +100,7 @@ def _pool(draft: Draft, plan: Plan, place: int, name: str) -> dict[str, Any]:
     if place < 2 and 1 in plan.pools:
         count = plan.pools[0].replicas + plan.pools[1].replicas
         node = Node(count, pool.choice.gpus, job.env.get("MASTER_PORT", str(PORT)))
-    return spec | task(translate(pool.program, draft.today), job, name, node)
+    return spec | task(pool.program, job, name, node)
 
 
 def _shares(job: Job) -> list[dict[str, str]]:
@@ -151,7 +151,7 @@ def _launcher(draft: Draft, diagnostics: Diagnostics) -> None:
 def _program(draft: Draft, diagnostics: Diagnostics) -> None:
     if draft.job.image is None:
         diagnostics.error("image: is missing, and Vertex AI has none of its own")
-    diagnostics.add(check_program(draft.program, "", draft.today))
+    diagnostics.add(draft.programs[""].findings)
 
 
 def _outputs(draft: Draft, diagnostics: Diagnostics) -> None:
@@ -186,7 +186,7 @@ def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
         if name == REDUCTION and runs:
             diagnostics.error(f"{field}: has a command, args or a package, and its image brings its own")
         elif name != REDUCTION and (runs or block.image):
-            diagnostics.add(check_program(pools.program(draft, name, block), f"{field}.", draft.today))
+            diagnostics.add(draft.programs[field].findings)
 
 
 def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
@@ -199,7 +199,7 @@ def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
             diagnostics.add(jobs.visible_devices(draft.job.env, choice.gpus))
     first = plan.first
     if first.choice.gpu:
-        diagnostics.add(image_cuda.image(translate(first.program, draft.today).image, [first.choice.gpu]))
+        diagnostics.add(image_cuda.image(first.program.image, [first.choice.gpu]))
 
 
 def _nodes(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:

@@ -9,6 +9,7 @@ from accel.rules import Finding
 from accel.rules.gcp import tpu as gcp_tpu
 from accel.rules.gcp import tpu_runtimes
 from accel.rules.gcp import zones as gcp_zones
+from accel.rules.vertex import tpus
 
 
 def ids(findings: list[Finding]) -> set[str]:
@@ -96,12 +97,12 @@ def test_software_versions(name: str, slice_name: str, rule: str | None) -> None
 
 @pytest.mark.parametrize("accelerator", [None, "NVIDIA_L4", "TPU_V2", "TPU_V3", "nonsense"])
 def test_what_vertex_takes_with_cloud_tpu(accelerator: str | None) -> None:
-    assert gcp_tpu.vertex("cloud-tpu", accelerator) == []
+    assert tpus.trains("cloud-tpu", accelerator) == []
 
 
 def test_hosts_on_vertex() -> None:
-    assert gcp_tpu.vertex("ct6e-standard-4t", None, "2x2") == []
-    assert ids(gcp_tpu.vertex("ct6e-standard-8t", None, "4x4")) == {"gcp.tpu.pool-type"}
+    assert tpus.trains("ct6e-standard-4t", None, "2x2") == []
+    assert ids(tpus.trains("ct6e-standard-8t", None, "4x4")) == {"gcp.tpu.pool-type"}
     assert ids(gcp_tpu.pool("n1-standard-4", "2x2")) == {"gcp.tpu.pool-type"}
 
 
@@ -168,7 +169,7 @@ def test_pools_of_v5e(chips: int, topology: str, machine: str, nodes: int) -> No
 def test_which_tpus_vertex_trains_on(accelerator: str) -> None:
     refused = {"gcp.tpu.vertex"} if accelerator in ("TPU_V4_POD", "v5p") else set[str]()
     doubted = {"gcp.tpu.vertex-machine"} if accelerator in ("TPU_V5_LITEPOD", "tpu7x") else set[str]()
-    assert ids(gcp_tpu.vertex("cloud-tpu", accelerator)) == refused | doubted
+    assert ids(tpus.trains("cloud-tpu", accelerator)) == refused | doubted
 
 
 @pytest.mark.parametrize("zone, found", [("us-central2-b", set()), ("us-central1-a", {"gcp.zones.not-listed"})])

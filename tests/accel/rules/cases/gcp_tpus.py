@@ -1,6 +1,7 @@
 """TPU slices and their software versions."""
 
 from accel.rules.gcp import tpu, tpu_runtimes
+from accel.rules.vertex import tpus
 
 from .case import Case
 
@@ -55,12 +56,12 @@ SLICES = [
     ),
     Case(
         "gcp.tpu.vertex", "accelerator", ("TPU_V4_POD",), "ct5lp-hightpu-4t with topology 2x2",
-        lambda: tpu.vertex("cloud-tpu", "TPU_V4_POD"), lambda: tpu.vertex("cloud-tpu", "TPU_V3"),
+        lambda: tpus.trains("cloud-tpu", "TPU_V4_POD"), lambda: tpus.trains("cloud-tpu", "TPU_V3"),
     ),
     Case(
         "gcp.tpu.vertex-machine", "machine_type", ("cloud-tpu", "TPU_V5_LITEPOD"), "ct5lp-hightpu-4t",
-        lambda: tpu.vertex("cloud-tpu", "TPU_V5_LITEPOD"),
-        lambda: tpu.vertex("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", "2x2"),
+        lambda: tpus.trains("cloud-tpu", "TPU_V5_LITEPOD"),
+        lambda: tpus.trains("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", "2x2"),
     ),
 ]  # fmt: skip
 

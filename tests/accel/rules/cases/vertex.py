@@ -2,11 +2,18 @@
 
 from datetime import date
 
-from accel.rules.vertex import images, jobs, machines, pools, scheduling
+from accel.catalog import accelerator
+from accel.rules.vertex import images, jobs, machines, pools, scheduling, tpus
 
 from .case import Case
 
-T4, A100, H100, P100 = "NVIDIA_TESLA_T4", "NVIDIA_TESLA_A100", "NVIDIA_H100_80GB", "NVIDIA_TESLA_P100"
+T4, A100, H100, P100, P4 = (
+    "NVIDIA_TESLA_T4",
+    "NVIDIA_TESLA_A100",
+    "NVIDIA_H100_80GB",
+    "NVIDIA_TESLA_P100",
+    "NVIDIA_TESLA_P4",
+)
 DAY = date(2026, 2, 1)
 PLACE = "us-docker.pkg.dev/vertex-ai/training"
 RESERVED = "projects/acme/zones/us-central1-a/reservations/r"
@@ -34,7 +41,7 @@ MACHINES = [
     ),
     Case(
         "vertex.gpu.p100", "accelerator", (P100, "2026-09-15"), "nvidia-l4",
-        lambda: machines.p100(P100), lambda: machines.p100("NVIDIA_TESLA_P4"),
+        lambda: machines.p100(accelerator(P100), P100), lambda: machines.p100(accelerator(P4), P4),
     ),
     Case(
         "vertex.machine.region", "machine_type", ("a3-highgpu-8g", "europe-west9", "us-east4"), "another region",
@@ -44,13 +51,13 @@ MACHINES = [
     ),
     Case(
         "vertex.tpu.topology", "topology", ('"4x4"', "ct5lp-hightpu-8t"), "2x4",
-        lambda: machines.tpu("ct5lp-hightpu-8t", None, None, "4x4"),
-        lambda: machines.tpu("ct5lp-hightpu-4t", None, None, "4x4"),
+        lambda: tpus.spec("ct5lp-hightpu-8t", None, None, "4x4"),
+        lambda: tpus.spec("ct5lp-hightpu-4t", None, None, "4x4"),
     ),
     Case(
         "vertex.tpu.cores", "accelerator_count", ("is 16",), "8, 32",
-        lambda: machines.tpu("cloud-tpu", "TPU_V3", 16, None),
-        lambda: machines.tpu("cloud-tpu", "TPU_V3", 64, None),
+        lambda: tpus.spec("cloud-tpu", "TPU_V3", 16, None),
+        lambda: tpus.spec("cloud-tpu", "TPU_V3", 64, None),
     ),
     Case(
         "vertex.fit", "memory_mib", ("is 32768", "n1-standard-8 has 30720 MiB"), "n1-highmem-8",

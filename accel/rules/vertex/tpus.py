@@ -1,0 +1,183 @@
+"""Pools of TPUs on Vertex AI: the slice that a machine type, an accelerator and a topology mean together.
+
+Slices of v2 and v3 are asked for by cores, newer ones by a topology. Source:
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute#tpus
+"""
+
+from dataclasses import dataclass
+
+from accel.catalog import Accelerator, UnknownName
+from accel.catalog import vertex as offered
+from accel.catalog.tpu import Slice, generation_of
+from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.rules.gcp import tpu, tpu_jobs
+from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.vertex.machines import machine_type as check_machine_type
+
+_TPUS = f"{VERTEX_TRAINING}configure-compute#tpus"
+
+GENERATION = Rule("gcp.tpu.vertex", "reject", "Vertex AI trains on TPU v2, v3, v5e, v6e and 7x", _TPUS)
+MACHINE = Rule(
+    "gcp.tpu.vertex-machine",
+    "reject",
+    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e, v6e and 7x have machine types of their own",
+    _TPUS,
+)
+SHAPE = Rule("vertex.tpu.topology", "reject", "A TPU's machine type goes with some topologies", _TPUS)
+CORES = Rule(
+    "vertex.tpu.cores",
+    "reject",
+    "TPU v2 and v3 are asked for by cores: 8, 32, or a multiple of 32",
+    f"{VERTEX_TRAINING}configure-compute#tpu-v2",
+)
+
+RULES = (GENERATION, MACHINE, SHAPE, CORES)
+
+_BY_CORES = ("tpu-v2", "tpu-v3")
+_GENERATIONS = (*_BY_CORES, "tpu-v5litepod", "tpu-v6e", "tpu7x")
+
+
+@dataclass(frozen=True)
+class TpuNeed:
+    """The TPUs that a pool asks for, None where it does not say. `written` is the accelerator as the job has it,
+    `generation` the catalogue's name of it, `slice_name` what slices are called (v5p-8, or v5p alone), and `sized` says
+    that it may have a size."""
+
+    machine_type: str | None
+    written: str | None
+    count: int
+    topology: str | None
+    generation: str | None
+    slice_name: str | None
+    sized: bool
+
+
+@dataclass(frozen=True)
+class PoolSlice:
+    """A slice, whose `shape` is what the catalogue has of it. v2 and v3 have `kind` and `cores`, newer ones a
+    `topology`."""
+
+    machine: str
+    hosts: int
+    kind: str | None = None
+    cores: int = 0
+    topology: str | None = None
+    shape: Slice | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in the catalogue, or the machine's."""
+        return self.shape.name if self.shape else self.machine
+
+    def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
+        """Check what a job asks of each host."""
+        return tpu_jobs.host_size(self.shape, cpus, memory_mib) if self.shape else []
+
+
+def need_of(
+    machine_type: str | None, written: str | None, count: int, topology: str | None, kind: Accelerator | None
+) -> TpuNeed | None:
+    """Return the TPUs that a pool asks for, by the accelerator's own name, Vertex AI's (`kind`: either), or that of a
+    slice; None where that is no TPU."""
+    if kind:
+        generation, name = kind.name if kind.is_tpu else None, kind.name.removeprefix("tpu-")
+    else:
+        generation, name = _generation(written), written
+    if generation is None and offered.machine_types().get(machine_type or "") != "tpu":
+        return None
+    return TpuNeed(machine_type, written, count, topology, generation, name, sized=kind is None)
+
+
+def _generation(slice_name: str | None) -> str | None:
+    try:
+        return generation_of(slice_name).accelerator if slice_name else None
+    except UnknownName:
+        return None
+
+
+def resolve_slice(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
+    """The slice that a pool asks for, and why there is none."""
+    machine_type = wanted.machine_type or ""
+    said = wanted.generation if wanted.sized else wanted.written
+    if wrong := _trained(machine_type, wanted.generation, said):
+        return None, wrong
+    if wanted.generation in _BY_CORES or machine_type == offered.CLOUD_TPU:
+        return _by_cores(wanted)
+    return _by_topology(wanted)
+
+
+def _by_cores(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
+    if wanted.generation is None:
+        return None, [CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")]
+    shape = None
+    if wanted.sized:
+        shape, findings = tpu.resolve_slice(wanted.slice_name, api="gke", field="accelerator")
+        if shape is None:
+            return None, findings
+    cores = shape.cores if shape else wanted.count
+    if wrong := _cores(cores):
+        return None, wrong
+    hosts = shape.hosts if shape else max(1, cores // 8)
+    return PoolSlice(offered.CLOUD_TPU, hosts, wanted.generation, cores, shape=shape), []
+
+
+def _by_topology(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
+    named, findings = tpu.resolve_slice(wanted.slice_name, wanted.topology, api="gke", field="accelerator")
+    if wanted.machine_type is None and named is None:
+        return None, findings
+    machine = wanted.machine_type or (named.machine_type if named else None) or ""
+    sides = wanted.topology or (named.topology if named else None)
+    if wrong := _topology(machine, sides):
+        return None, wrong
+    shape, findings = tpu.resolve_pool(machine, str(sides))
+    if shape is None:
+        return None, findings
+    if named and (named.generation != shape.generation or named.chips != shape.chips):
+        message = f"is {wanted.written}, and {machine} with {sides} is {shape.name}"
+        return None, [SHAPE.finding("accelerator", message, "leave one of the two out")]
+    if wrong := tpu_jobs.hosts(shape, 1, 1, wanted.count):
+        return None, wrong
+    return PoolSlice(machine, shape.hosts, topology=sides, shape=shape), []
+
+
+def spec(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
+    """A pool of TPUs: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
+    `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
+    return trains(name, accelerator) or (_cores(count) if name == offered.CLOUD_TPU else _topology(name, topology))
+
+
+def trains(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
+    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a host of a newer one with a
+    topology."""
+    kind = find_accelerator(accelerator) if accelerator is not None else None
+    if kind and kind.is_tpu and (wrong := _trained(machine_type, kind.name, accelerator)):
+        return wrong
+    if machine_type.startswith(("ct", "tpu7x-")) and topology is not None:
+        return tpu.pool(machine_type, topology)
+    return []
+
+
+def _trained(machine_type: str, generation: str | None, written: str | None) -> list[Finding]:
+    if generation is not None and generation not in _GENERATIONS:
+        fix = "use ct5lp-hightpu-4t with topology 2x2, or a TPU VM such as v4-8"
+        return [GENERATION.finding("accelerator", f"is {written}, on which Vertex AI does not train", fix)]
+    if generation is not None and machine_type == offered.CLOUD_TPU and generation not in _BY_CORES:
+        message = f'is "cloud-tpu", which goes with TPU_V2 and TPU_V3, not with {written}'
+        fix = "use ct5lp-hightpu-4t or ct6e-standard-4t with a topology"
+        return [MACHINE.finding("machine_type", message, fix)]
+    return []
+
+
+def _cores(count: int | None) -> list[Finding]:
+    if count is not None and (count == 8 or (count and count % 32 == 0)):
+        return []
+    message = "is missing" if count is None else f"is {count}, and TPU v2 and v3 are asked for by cores"
+    return [CORES.finding("accelerator_count", message, "write 8, 32 or a multiple of 32")]
+
+
+def _topology(machine: str, topology: str | None) -> list[Finding]:
+    shapes = offered.TOPOLOGIES.get(machine)
+    if shapes is None or topology in shapes:
+        return [] if shapes else check_machine_type(machine)
+    said = "is missing" if topology is None else f'is "{topology}", and {machine} has {", ".join(shapes)}'
+    return [SHAPE.finding("topology", said, f"write {' or '.join(shapes[:3])}")]
