@@ -116,6 +116,31 @@ def test_what_is_looked_for_is_what_a_preview_would_make() -> None:
     )
 
 
+@pytest.mark.parametrize("subnet", [UNKNOWN, "subnet-1"])
+def test_what_depends_on_what_is_not_made_is_not_there(subnet: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An association of a subnet that is still to be made is not the one that its table has."""
+    kind, table = "aws:ec2/routeTableAssociation:RouteTableAssociation", "aws:ec2/routeTable:RouteTable"
+    wanted = entry("a", kind) | {
+        "inputs": {"routeTableId": "rtb-1", "subnetId": subnet},
+        "propertyDependencies": {"routeTableId": [urn("t", table)]},
+    }
+    deployment = state(entry("t", table) | {"id": "rtb-1", "outputs": {"id": "rtb-1"}})
+    (planned,) = planned_resources(preview(wanted), deployment)
+    cloud = aws.Aws(frozenset(), lambda operation: {"region": "eu-west-1"})
+    monkeypatch.setattr(cloud, "_checked", lambda *asked: "123456789012")
+    there = {"Associations": [{"RouteTableAssociationId": "rtbassoc-1", "SubnetId": "subnet-1"}]}
+    monkeypatch.setattr(cloud, "_answer", lambda *asked: {"RouteTables": [there]})
+    assert [each.id for each in cloud.find(planned)] == (["rtbassoc-1"] if subnet == "subnet-1" else [])
+
+
+def test_what_a_pending_create_takes_is_taken() -> None:
+    there = {"jobs-7777777": [Candidate("jobs-7777777", why="labels")]}
+    known = Unknown(state(), lambda each: there[each.inputs["name"]], lambda each: list(there), Decisions(), None)
+    operations = planned_resources(preview(role("jobs")), state())
+    (pending,) = known.steps(operations)
+    assert known.steps(operations, [pending]) == []
+
+
 def test_what_is_gone_is_named() -> None:
     there = state(made("a"))
     assert missing_lines(preview(entry("a"), entry("b")), there) == [

@@ -76,7 +76,7 @@ class Aws:
         found: list[Candidate] = []
         for item in self._items(row, region, values):
             state = str(item.get("state") or "")
-            if state.lower() in GONE or not matching(inputs, item):
+            if state.lower() in GONE or operation.unknown & item.keys() or not matching(inputs, item):
                 continue
             seen = _pairs(item["tags"]) if "tags" in item else None
             id = str(item.get("id") or row.id.format_map({**values, **item}))

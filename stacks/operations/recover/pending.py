@@ -42,6 +42,8 @@ class Pending:
     """The properties that come from what the state has made."""
     sought: bool = False
     """Its name is one that its cloud has, and proves nothing."""
+    unknown: frozenset[str] = frozenset()
+    """The properties that are known only once something else has been made."""
 
     @property
     def urn(self) -> str:

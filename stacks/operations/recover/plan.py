@@ -196,10 +196,11 @@ def planned_resources(preview: Mapping[str, Any], deployment: Mapping[str, Any])
             continue
         given: Json = state.get("inputs") or {}
         resource = {name: value for name, value in state.items() if name not in _NOT_KEPT} | {
-            "inputs": {name: value for name, value in given.items() if not _hidden(value)},
+            "inputs": {name: value for name, value in given.items() if not _contains(value, *_HIDDEN)},
             "provider": f"{provider['urn']}::{provider['id']}",
         }
-        each = Pending("creating", resource, made.own(resource))
+        unknown = frozenset(name for name, value in given.items() if _contains(value, UNKNOWN))
+        each = Pending("creating", resource, made.own(resource), unknown=unknown)
         found += [each] if each.outside else []
     return found
 
@@ -210,11 +211,12 @@ def missing_lines(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> 
     return [f"{each.type} {each.name}: its cloud does not have it any more; the state forgets it" for each in made]
 
 
-def _hidden(value: Any) -> bool:
+def _contains(value: Any, *marks: str) -> bool:
     inside: Any = value
-    if isinstance(value, Mapping):
-        return any(map(_hidden, inside.values()))
-    return any(map(_hidden, inside)) if isinstance(value, list) else value in _HIDDEN
+    if isinstance(value, Mapping | list):
+        parts = inside.values() if isinstance(value, Mapping) else inside
+        return any(_contains(each, *marks) for each in parts)
+    return value in marks
 
 
 @dataclass(frozen=True)
@@ -227,9 +229,10 @@ class Unknown:
     said: Decisions
     began: datetime | None
 
-    def steps(self, operations: Sequence[Pending]) -> list[Step]:
-        """One for each that is there, or of which a person has to say whether it is."""
+    def steps(self, operations: Sequence[Pending], before: Iterable[Step] = ()) -> list[Step]:
+        """One for each that is there, or of which a person has to say whether it is. `before`: the plan's own steps."""
         taken = {(each["type"], each["id"]) for each in resources(self.deployment) if each.get("id")}
+        taken |= {(each.operation.type, each.id) for each in before if each.id}
         found: list[Step] = []
         for each in operations:
             if live(self.deployment, each.urn) is None and (step := self._step(each, taken)):

@@ -181,7 +181,8 @@ class Recovery:
         unknown = planned_resources(self._preview, deployment)
         steps = Plan(deployment, clouds.find, self._said, self._began, None if self._checked else unknown).steps()
         self._checked = True
-        return steps + Unknown(deployment, clouds.find, clouds.names, self._said, self._began).steps(unknown)
+        there = Unknown(deployment, clouds.find, clouds.names, self._said, self._began)
+        return steps + there.steps(unknown, steps)
 
     def _doubtful(self, deployment: Json) -> bool:
         """Whether the last run may have done what the state does not know."""
