@@ -277,8 +277,8 @@ def counts_of(accelerator: str, cloud: str | None = None) -> tuple[float, ...]:
 
 
 def _sellers(accelerator: str, cloud: str | None) -> list[Machine]:
-    clouds = CLOUDS if cloud is None else (cloud,)
-    return [each for one in clouds for each in sold_with(one).get(accelerator, ())]
+    sold = [sold_with(each) for each in (CLOUDS if cloud is None else (cloud,))]
+    return [machine for kinds in sold for machine in kinds.get(accelerator, ())]
 
 
 @cache

@@ -101,30 +101,27 @@ def resolve_slice(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
     said = wanted.generation if wanted.sized else wanted.written
     if wrong := _trained(machine_type, wanted.generation, said):
         return None, wrong
-    if wanted.generation in _BY_CORES or machine_type == offered.CLOUD_TPU:
-        return _by_cores(wanted)
-    return _by_topology(wanted)
-
-
-def _by_cores(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
-    if wanted.generation is None:
+    by_cores = wanted.generation in _BY_CORES or machine_type == offered.CLOUD_TPU
+    if by_cores and wanted.generation is None:
         return None, [CORES.finding("accelerator", "is missing", "write v2-8 or v3-8")]
-    shape = None
-    if wanted.sized:
-        shape, findings = tpu.resolve_slice(wanted.slice_name, api="gke", field="accelerator")
-        if shape is None:
-            return None, findings
-    cores = shape.cores if shape else wanted.count
+    if by_cores and not wanted.sized:
+        return _by_cores(wanted, None)
+    topology = None if by_cores else wanted.topology
+    named, findings = tpu.resolve_slice(wanted.slice_name, topology, api="gke", field="accelerator")
+    if named is None and (by_cores or wanted.machine_type is None):
+        return None, findings
+    return _by_cores(wanted, named) if by_cores else _by_topology(wanted, named)
+
+
+def _by_cores(wanted: TpuNeed, named: Slice | None) -> tuple[PoolSlice | None, list[Finding]]:
+    cores = named.cores if named else wanted.count
     if wrong := _cores(cores):
         return None, wrong
-    hosts = shape.hosts if shape else max(1, cores // 8)
-    return PoolSlice(offered.CLOUD_TPU, hosts, wanted.generation, cores, shape=shape), []
+    hosts = named.hosts if named else max(1, cores // 8)
+    return PoolSlice(offered.CLOUD_TPU, hosts, wanted.generation, cores, shape=named), []
 
 
-def _by_topology(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
-    named, findings = tpu.resolve_slice(wanted.slice_name, wanted.topology, api="gke", field="accelerator")
-    if wanted.machine_type is None and named is None:
-        return None, findings
+def _by_topology(wanted: TpuNeed, named: Slice | None) -> tuple[PoolSlice | None, list[Finding]]:
     machine = wanted.machine_type or (named.machine_type if named else None) or ""
     sides = wanted.topology or (named.topology if named else None)
     if wrong := _topology(machine, sides):

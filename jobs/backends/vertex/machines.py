@@ -61,6 +61,11 @@ class VertexChoice:
         return {"machineType": self.machine, **accelerators}
 
     @property
+    def boot_disk_type(self) -> str | None:
+        """None where Vertex AI's own does."""
+        return machines.boot_disk_type(self.machine)
+
+    @property
     def places(self) -> dict[str, tuple[str, ...]]:
         """The zones by region that are known to have it, none for a machine without accelerators."""
         if self.tpu is None:

@@ -11,7 +11,6 @@ from functools import cached_property
 from accel.catalog import vertex
 from accel.contract.google_jobs import VertexTarget
 from accel.diagnostics.collector import Diagnostics
-from accel.rules.vertex import machines as vertex_machines
 
 from ...model.blocks_google import Pool, Vertex
 from ...model.job import Job
@@ -163,5 +162,5 @@ def runs(block: Pool) -> bool:
 
 def _pool(draft: Draft, field: str, replicas: int, choice: VertexChoice, disk_gib: int | None) -> WorkerPool:
     disk_gb = DISK_GB + disk_gib if disk_gib else None
-    disk_type = draft.block.disk_type or vertex_machines.boot_disk_type(choice.machine)
+    disk_type = draft.block.disk_type or choice.boot_disk_type
     return WorkerPool(field, replicas, choice, draft.programs[field].program, disk_gb, disk_type)
