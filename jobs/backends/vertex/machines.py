@@ -76,21 +76,10 @@ class VertexChoice:
             return {}
 
 
-def choose(
-    need: Need, topology: str | None, region: str, names: Mapping[str, str], diagnostics: Diagnostics
-) -> VertexChoice | None:
+def choose(need: Need, topology: str | None, names: Mapping[str, str], diagnostics: Diagnostics) -> VertexChoice | None:
     """Return the machine of a pool. Add what rules it out, and return None where nothing is left. `names` are the job
     file's for fields of the rules."""
-    view = diagnostics.with_names(names)
-    choice = _choice(need, topology, names, view)
-    if choice:
-        view.add(machines.region(choice.key, region, choice.places))
-    return choice
-
-
-def _choice(
-    need: Need, topology: str | None, names: Mapping[str, str], diagnostics: Diagnostics
-) -> VertexChoice | None:
+    diagnostics = diagnostics.with_names(names)
     if not google_machines.check_target_type(need, diagnostics):
         return None
     kind, findings = machines.resolve_gpu(need.gpu) if need.gpu else (None, [])

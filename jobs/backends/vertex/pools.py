@@ -126,7 +126,7 @@ def _choose(draft: Draft, block: Pool | None, field: str, diagnostics: Diagnosti
         machine, accelerator = block.machine_type, block.accelerator
     cpus, memory_mib = (job.cpus, job.memory_mib) if block is None else (None, None)
     need = Need(machine, accelerator, cpus, memory_mib, types)
-    return machines.choose(need, topology, draft.target.region, names_of(field), diagnostics)
+    return machines.choose(need, topology, names_of(field), diagnostics)
 
 
 def names_of(field: str) -> Mapping[str, str]:

@@ -190,11 +190,12 @@ def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
 
 
 def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
-    """Check disks, and what the job knows of its GPUs."""
+    """Check where machines are, disks, and what the job knows of its GPUs."""
     for pool in {each.field: each for each in plan.pools.values()}.values():
-        choice = pool.choice
-        disk = machines.disk(choice.machine, pool.disk_gb, draft.block.disk_type)
-        diagnostics.add(disk, pools.names_of(pool.field))
+        choice, names = pool.choice, pools.names_of(pool.field)
+        if not pool.field or choice is not plan.first.choice:
+            diagnostics.add(machines.region(choice.key, draft.target.region, choice.places), names)
+        diagnostics.add(machines.disk(choice.machine, pool.disk_gb, draft.block.disk_type), names)
         if not choice.tpu:
             diagnostics.add(jobs.visible_devices(draft.job.env, choice.gpus))
     first = plan.first
