@@ -5,10 +5,11 @@ import click
 from accel.console.options import Settings
 from accel.console.verb import Verb
 
+from ..client.dispatch import submit_one
 from ..client.resolve import reference
 from ..client.retry import prepare_retry
 from ..model import keys
-from .receipts import Receipts
+from .receipts import PrintedReceipts
 
 
 @click.command(cls=Verb)
@@ -24,4 +25,4 @@ def retry(settings: Settings, job: str, to: str | None, key: str | None, every: 
     """
     caller = key if key is not None else keys.random_key()
     with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):
-        Receipts(settings, caller).one(backend, request, submitter)
+        submit_one(backend, request, caller, settings, submitter, PrintedReceipts(settings, caller))

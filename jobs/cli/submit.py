@@ -108,9 +108,9 @@ def submit(
         shown = plan.redacted_requests()
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    from .receipts import Receipts  # needs what submits, which --dry-run does not
+    from .receipts import PrintedReceipts  # needs what submits, which --dry-run does not
 
-    receipts = Receipts(settings, caller)
+    receipts = PrintedReceipts(settings, caller)
     refs = plan.submit(not no_quota, rate, receipts=receipts)
     follow_log = None
     if follow:
@@ -120,7 +120,7 @@ def submit(
         from ..client.spot_fallback import run as run_preferring
 
         if wait or timeout is not None:
-            run_preferring(refs[0], items[0][0], known, timeout, settings, receipts)
+            run_preferring(refs[0], items[0][0], known, timeout, settings, caller, receipts)
         else:
             alone(plan.pairs, refs)
     elif then_to:

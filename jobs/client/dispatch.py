@@ -75,31 +75,47 @@ def prepare_submission(
         yield submitter, unknown
 
 
-class Receipts(Protocol):
-    """Submits, and hands each reference on as it comes."""
+class Receipts:
+    """What is told of jobs as they are submitted: nothing here; a command prints their references."""
 
-    def one(
-        self, backend: "Backend", request: "Request", submitter: Submitter, unknown: "Sequence[str]" = ()
-    ) -> "JobRef":
-        """Submit one job. `unknown`: what is not known of quotas, to be said."""
-        ...
+    def one(self, backend: "Backend", request: "Request", ref: "JobRef") -> None:
+        """Tell of a job."""
 
-    def many(
-        self, items: "list[Item]", rate: int | None, submitter: Submitter, unknown: "Sequence[str]"
-    ) -> "list[JobRef]":
-        """Submit many, at most `rate` a second."""
-        ...
+    @contextmanager
+    def many(self, items: "list[Item]") -> "Generator[Callable[[int, JobRef], None]]":
+        """Yield what is told each of many, by its number, in their order."""
+        yield lambda number, ref: None
+
+    def stopping(self, count: int) -> None:
+        """Tell that no more is sent, and how many at most are waited for."""
+
+    def all_made(self, refs: "list[JobRef]") -> None:
+        """Tell that all of many are there."""
+
+    def interrupt(self, pressed: KeyboardInterrupt, hint: str) -> BaseException:
+        """Return what is raised where somebody stops a submit. `hint`: how to find the job."""
+        pressed.add_note(f"what was under way may have been made; {hint}")
+        return pressed
 
 
 def submit_one(
-    backend: "Backend", request: "Request", caller: str, reporter: "Reporter", submitter: Submitter
+    backend: "Backend",
+    request: "Request",
+    caller: str,
+    reporter: "Reporter",
+    submitter: Submitter,
+    receipts: Receipts | None = None,
 ) -> "JobRef":
-    """Submits, and notes it in the history. Raises CloudSilent, which says how to find out what became of it."""
+    """Submit a job, and note it in the history. Raises CloudSilent, which says how to find out what became of it."""
+    receipts = receipts or Receipts()
     try:
         ref = submitter.submit(backend, request)
     except CloudSilent as silent:
         raise CloudSilent(silent.message, how_to_find(caller, reporter)) from silent
+    except KeyboardInterrupt as pressed:
+        raise receipts.interrupt(pressed, how_to_find(caller, reporter)) from None
     record_history(ref, request, caller, submitter, reporter)
+    receipts.one(backend, request, ref)
     return ref
 
 
@@ -108,30 +124,41 @@ def how_to_find(caller: str, reporter: "Reporter") -> str:
     return f"{reporter.resubmission(caller)} finds the job if it was made, and makes it if not"
 
 
-def submit_quietly(
+def submit_many(
     items: "list[Item]",
     caller: str,
-    rate: int | None,
     reporter: "Reporter",
     submitter: Submitter,
-    stop: threading.Event,
+    receipts: Receipts,
+    rate: int | None,
+    stop: threading.Event | None,
 ) -> "list[JobRef]":
-    """Submit without printing. Raises the first error; once `stop` is set nothing more is sent."""
+    """Submit jobs, at most `rate` a second, and note them in the history. Once `stop` is set nothing more is sent;
+    without it, after SIGINT.
 
-    def record(number: int, ref: "JobRef") -> None:
-        record_history(ref, items[number][1], caller, submitter, reporter)
+    Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
+    """
+    with receipts.many(items) as tell:
 
-    try:
-        if len(items) == 1:
-            return [submit_one(*items[0], caller, reporter, submitter)]
-        result = submit_all(items, submits_per_s=rate, made=record, send=submitter.submit, stop=stop)
-        raise_if_incomplete(result, len(items), caller, reporter)
-        return [result.refs[number] for number in range(len(items))]
-    except KeyboardInterrupt as pressed:
-        pressed.add_note(
-            f"what was under way may have been made; {reporter.resubmission(caller)} finds it, or makes it"
-        )
-        raise
+        def record(number: int, ref: "JobRef") -> None:
+            record_history(ref, items[number][1], caller, submitter, reporter)
+            tell(number, ref)
+
+        try:
+            result = submit_all(
+                items,
+                submits_per_s=rate,
+                made=record,
+                stopping=receipts.stopping,
+                send=submitter.submit,
+                stop=stop,
+            )
+        except KeyboardInterrupt as pressed:
+            raise receipts.interrupt(pressed, how_to_find(caller, reporter)) from None
+    raise_if_incomplete(result, len(items), caller, reporter)
+    refs = [result.refs[number] for number in range(len(items))]
+    receipts.all_made(refs)
+    return refs
 
 
 def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: "Reporter") -> None:

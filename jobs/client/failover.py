@@ -16,6 +16,7 @@ from . import waiting
 from .accrued_cost import size_of
 from .allowances.submitter import reserve
 from .deadline.follow import tries
+from .dispatch import submit_one
 from .waiting import describe_status, wait_for, wait_to_end
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run(
         warn(warning, settings)
     with reserve([(job, (elsewhere, request))], known, settings) as submitter:
         submitter.sizes = {request.key: size_of(job)}
-        again = receipts.one(elsewhere, request, submitter)
+        again = submit_one(elsewhere, request, caller, settings, submitter, receipts)
     wait_to_end([(again, elsewhere)], follow_log, timeout)
 
 

@@ -17,7 +17,7 @@ from .accrued_cost import size_of
 from .allowances.submitter import reserve, settle_ended_jobs
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
-from .dispatch import record_history
+from .dispatch import record_history, submit_one
 from .pauses import Pauses
 from .waiting import describe_status, so_far, wait_to_end
 
@@ -59,6 +59,7 @@ def run(
     known: "Targets",
     timeout: int | None,
     settings: Settings,
+    caller: str,
     receipts: "Receipts",
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -69,7 +70,11 @@ def run(
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
 
     beat = Beat(bar=False)
-    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, receipts.one), beat.tell)
+
+    def send(backend: "Backend", request: "Request", submitter: "Submitter") -> "JobRef":
+        return submit_one(backend, request, caller, settings, submitter, receipts)
+
+    follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
     pauses, seen = Pauses(timeout, clock), clock()
     last: Status | None = None
     silent = False

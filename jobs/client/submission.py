@@ -87,22 +87,20 @@ class SubmissionPlan:
     ) -> "list[JobRef]":
         """Send code, reserve allowances, submit the requests and record them in the history, in their order.
 
-        `rate`: at most so many in a second. With `receipts` each reference is handed on as it comes, and SIGINT
-        stops many submits; without them nothing is, and `stop` does. Raises the first error, with how to go on.
+        `rate`: at most so many in a second. `receipts` are told of each job as it is submitted. SIGINT stops many
+        submits, or, where it is given, `stop`. Raises the first error, with how to go on.
         """
         from . import dispatch
 
         with dispatch.prepare_submission(
             self.pairs, self.targets, self.shipping, self.reporter, prefers_spot=self.prefers_spot, quota=quota
         ) as (submitter, unknown):
-            if receipts is None:
-                refs = dispatch.submit_quietly(
-                    self.items, self.caller, rate, self.reporter, submitter, stop or threading.Event()
-                )
-            elif len(self.items) > 1:
-                return receipts.many(self.items, rate, submitter, unknown)
+            own = self.caller, self.reporter
+            if len(self.items) == 1:
+                refs = [dispatch.submit_one(*self.items[0], *own, submitter, receipts)]
             else:
-                return [receipts.one(*self.items[0], submitter, unknown)]
+                refs = dispatch.submit_many(self.items, *own, submitter, receipts or dispatch.Receipts(), rate, stop)
+        # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
         for line in unknown:
             self.reporter.say(line)
         return refs
