@@ -5,7 +5,8 @@ import click
 from accel.console.errors import say
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
-from ..operations.unwedge.environment import Region, diagnose
+from ..operations.inventory.aws import Region
+from ..operations.unwedge.environment import diagnose
 from ..operations.unwedge.removal import STUCK, matches, only, regions_of, steps
 from ..operations.unwedge.roles import remove, stand_ins
 from .verb import StackVerb

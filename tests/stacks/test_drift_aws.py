@@ -10,9 +10,10 @@ import pytest
 import stacks.operations.images.recommendation as images_recommended
 from accel.diagnostics.errors import NotFound
 from stacks.environment.images_lock import ImageLock, LockedImage
-from stacks.operations.drift.aws import COMPONENT, ENVIRONMENT, Environment, Region, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
+from stacks.operations.drift.aws import COMPONENT, ENVIRONMENT, Environment, _images, _reservations, _templates  # pyright: ignore[reportPrivateUsage]
 from stacks.operations.drift.differences import Drift
 from stacks.operations.drift.state import Resource, State
+from stacks.operations.inventory.aws import Region
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 NVIDIA = "ECS_AL2023_NVIDIA"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stacks.operations.leaks.google import GoogleResource, dollars_a_day, leaks, owner, reason
+from stacks.operations.inventory.google import GoogleResource
+from stacks.operations.leaks.google import dollars_a_day, leaks, owner, reason
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = str(int((NOW + timedelta(hours=1)).timestamp()))

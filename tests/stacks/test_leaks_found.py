@@ -11,7 +11,8 @@ import pytest
 import stacks.operations.drift.state as drift_state
 import stacks.operations.leaks.search as leaks
 from accel.diagnostics.errors import CloudRefused, NotFound
-from stacks.operations.leaks.google import MADE_BY_PULUMI, GoogleResource, orphan
+from stacks.operations.inventory.google import GoogleResource
+from stacks.operations.leaks.google import MADE_BY_PULUMI, orphan
 from stacks.operations.leaks.orphans import Orphan, Stacks, search_parts
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -1,64 +1,29 @@
 """Drift of AWS that no property shows: environments that are INVALID or start instances from an old template, images
 that have moved on, reservations that end."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structure, structures
 
 from ...environment.images_lock import ImageLock, LockedImage
-from ..aws_region import AwsRegion
 from ..images import recommendation
+from ..inventory.aws import Region
 from .differences import Drift, attempt_check, ending
 from .state import Resource, State
 
 ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
 QUEUE = "aws:batch/jobQueue:JobQueue"
 COMPONENT = "accel:aws:ComputeEnvironment"
-AT_ONCE = 100
-"""Names a Describe call of Batch takes. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html"""
 LIVE = ("active", "scheduled", "pending", "payment-pending", "assessing", "delayed")
 """States in which a capacity reservation has its instances, or will have them. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html"""
 REFRESH = "pulumi up --refresh"
 UPGRADE = "stacks images upgrade --yes, then pulumi up"
 OTHER_RESERVATION = "name another capacity_reservation for the environment, then pulumi up"
-
-
-@dataclass(frozen=True)
-class Region(AwsRegion):
-    """What is deployed there, by what names it. Lists are asked for whole where one name that is gone would refuse the
-    question."""
-
-    def described(self, what: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
-        """Compute environments (`computeEnvironments`) or queues (`jobQueues`) by name or ARN, those that are there."""
-        operation = {"computeEnvironments": "describe_compute_environments", "jobQueues": "describe_job_queues"}[what]
-        found: list[dict[str, Any]] = []
-        for start in range(0, len(wanted), AT_ONCE):
-            with asking(f"{operation} in {self.name}"):
-                found += getattr(self.batch, operation)(**{what: list(wanted[start : start + AT_ONCE])})[what]
-        return found
-
-    def templates(self) -> dict[str, dict[str, Any]]:
-        """Every launch template by id and by name."""
-        found = self.pages(self.ec2, "describe_launch_templates", "LaunchTemplates")
-        return {each[key]: each for each in found for key in ("LaunchTemplateId", "LaunchTemplateName")}
-
-    def images(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Those of the images that are there, also deprecated ones. A filter leaves out what is gone."""
-        named = [{"Name": "image-id", "Values": sorted(set(ids))}]
-        found = self.pages(self.ec2, "describe_images", "Images", Filters=named, IncludeDeprecated=True)
-        return {each["ImageId"]: each for each in found}
-
-    def reservations(self) -> dict[str, dict[str, Any]]:
-        """Every capacity reservation by id."""
-        found = self.pages(self.ec2, "describe_capacity_reservations", "CapacityReservations")
-        return {each["CapacityReservationId"]: each for each in found}
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from jobs.client import published_targets
 
 from ...environment.images_lock import read
+from ..inventory.google import parse_google_time
 from ..quota.judgement import judge
 from ..stack_files import ReadStack
 from . import state as drift_state
 from .aws import drift_of_aws
 from .differences import Drift, attempt_check, in_order
-from .google import When, drift_of_google, google_time
+from .google import When, drift_of_google
 from .state import State
 
 _TARGETS_FIX = "pulumi up --refresh publishes what the stack has"
@@ -136,7 +137,7 @@ def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterato
         yield Drift("node label", name, "broken", text, f"kubectl label node {name} {' '.join(lost)} --overwrite")
     wanted = {GPU: pool.gpus, TPU: pool.tpu_chips}
     there, whole = (mapping(status.get(part)) or {} for part in ("allocatable", "capacity"))
-    created = google_time(metadata.get("creationTimestamp"))
+    created = parse_google_time(metadata.get("creationTimestamp"))
     settled = created is not None and now - created > SETTLING
     for resource, count in wanted.items():
         has = _count(there.get(resource))

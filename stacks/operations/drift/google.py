@@ -3,7 +3,7 @@ end."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from accel.clouds.google.api import Google
@@ -12,6 +12,7 @@ from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.client import declared_tpus
 
+from ..inventory.google import parse_google_time
 from .differences import Drift, ending
 from .state import Resource, State
 
@@ -71,7 +72,7 @@ def _why(found: Mapping[str, Any]) -> str:
 def _reservation(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if (status := found.get("status")) == "INVALID":
         yield Drift("reservation", name, "broken", f"is {status}", AGAIN)
-    yield from ending("reservation", name, google_time(found.get("deleteAtTime")), when.now, when.within, RENEW)
+    yield from ending("reservation", name, parse_google_time(found.get("deleteAtTime")), when.now, when.within, RENEW)
 
 
 def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
@@ -80,12 +81,15 @@ def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if how in ("FAILED", "DECLINED", "CANCELLED", "FAILED_PARTIALLY_FULFILLED"):
         yield Drift("future reservation", name, "broken", f"is {how}", RENEW)
     end = (mapping(found.get("timeWindow")) or {}).get("endTime")
-    yield from ending("future reservation", name, google_time(end), when.now, when.within, RENEW)
+    yield from ending("future reservation", name, parse_google_time(end), when.now, when.within, RENEW)
 
 
 def _commitment(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if not found.get("autoRenew"):
-        yield from ending("commitment", name, google_time(found.get("endTimestamp")), when.now, when.within, RENEW)
+        end = parse_google_time(found.get("endTimestamp"))
+        yield from ending("commitment", name, end, when.now, when.within, RENEW)
+            "commitment", name, parse_google_time(found.get("endTimestamp")), when.now, when.within, RENEW
+        )
 
 
 def _request(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
@@ -146,14 +150,6 @@ def _declared(each: Resource, google: Google) -> Iterator[Drift]:
         yield Drift("declared TPUs", each.name, "broken", text, "pulumi up --replace the URN of the declaration")
     elif not found.present:
         yield Drift("declared TPUs", each.name, "broken", f"are not there: {found.why}", TEND)
-
-
-def google_time(text: object) -> datetime | None:
-    """A time as Google writes it."""
-    if not text:
-        return None
-    found = datetime.fromisoformat(str(text))
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 KINDS: Mapping[str, tuple[str, str, Check]] = {

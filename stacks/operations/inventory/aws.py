@@ -1,16 +1,24 @@
-"""One region of AWS, as the commands that look around there ask it."""
+"""What exists in a region of AWS."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import structures
+
+AT_ONCE = 100
+"""Names a Describe call of Batch takes. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html"""
+_DESCRIBE = {"computeEnvironments": "describe_compute_environments", "jobQueues": "describe_job_queues"}
 
 
 @dataclass(frozen=True)
-class AwsRegion:
-    """Its APIs. Raises as accel.clouds.aws.errors.asking does."""
+class Region:
+    """A region, by its APIs and by what they list. Lists are asked for whole where one name that is gone would refuse
+    the question. Raises as accel.clouds.aws.errors.asking does."""
 
     name: str
 
@@ -22,6 +30,65 @@ class AwsRegion:
     def ec2(self) -> Any:
         return self._client("ec2")
 
+    @cached_property
+    def iam(self) -> Any:
+        return self._client("iam")
+
+    def environments(self) -> list[dict[str, Any]]:
+        """Every compute environment."""
+        return self.pages(self.batch, "describe_compute_environments", "computeEnvironments")
+
+    def environment(self, name: str) -> dict[str, Any] | None:
+        """One of them as it is now; None once it is gone."""
+        found = next(iter(self.described("computeEnvironments", [name])), None)
+        return None if found is None or found["status"] == "DELETED" else found
+
+    def queues(self) -> list[dict[str, Any]]:
+        """Every job queue."""
+        return self.pages(self.batch, "describe_job_queues", "jobQueues")
+
+    def described(self, what: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
+        """Compute environments (`computeEnvironments`) or queues (`jobQueues`) by name or ARN, those that are there."""
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(wanted), AT_ONCE):
+            some = list(wanted[start : start + AT_ONCE])
+            with asking(f"{_DESCRIBE[what]} {', '.join(some[:3])} in {self.name}"):
+                found += getattr(self.batch, _DESCRIBE[what])(**{what: some})[what]
+        return found
+
+    def instances(self, states: Iterable[str], tags: Mapping[str, Iterable[str]] | None = None) -> list[dict[str, Any]]:
+        """Instances in some states, with one of the values of each tag."""
+        wanted = [{"Name": "instance-state-name", "Values": list(states)}]
+        found = self.tagged("describe_instances", "Reservations", tags or {}, wanted)
+        return [each for reservation in found for each in reservation["Instances"]]
+
+    def tagged(
+        self,
+        operation: str,
+        key: str,
+        tags: Mapping[str, Iterable[str]],
+        filters: Iterable[Mapping[str, Any]] = (),
+    ) -> list[dict[str, Any]]:
+        """Resources of EC2 with one of the values of each tag."""
+        named = [{"Name": f"tag:{name}", "Values": list(values)} for name, values in tags.items()]
+        return self.pages(self.ec2, operation, key, Filters=[*named, *filters])
+
+    def templates(self) -> dict[str, dict[str, Any]]:
+        """Every launch template by id and by name."""
+        found = self.pages(self.ec2, "describe_launch_templates", "LaunchTemplates")
+        return {each[key]: each for each in found for key in ("LaunchTemplateId", "LaunchTemplateName")}
+
+    def images(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Those of the images that are there, also deprecated ones. A filter leaves out what is gone."""
+        named = [{"Name": "image-id", "Values": sorted(set(ids))}]
+        found = self.pages(self.ec2, "describe_images", "Images", Filters=named, IncludeDeprecated=True)
+        return {each["ImageId"]: each for each in found}
+
+    def reservations(self) -> dict[str, dict[str, Any]]:
+        """Every capacity reservation by id."""
+        found = self.pages(self.ec2, "describe_capacity_reservations", "CapacityReservations")
+        return {each["CapacityReservationId"]: each for each in found}
+
     def pages(self, api: Any, operation: str, key: str, **given: Any) -> list[dict[str, Any]]:
         """Everything that an operation lists under a key."""
         with asking(f"{operation} in {self.name}"):
@@ -32,3 +99,8 @@ class AwsRegion:
     def _client(self, service: str) -> Any:
         with asking(f"{service} in {self.name}"):
             return client(service, self.name, connect_s=5, read_s=20, attempts=6)
+
+
+def tags_of(resource: Mapping[str, Any], key: str = "Tags") -> dict[str, str]:
+    """The tags of a resource of EC2."""
+    return {tag["Key"]: tag["Value"] for tag in structures(resource, key)}

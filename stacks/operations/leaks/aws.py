@@ -11,13 +11,13 @@ from typing import Any
 from accel.catalog.network_prices import part_price
 from accel.catalog.node_prices import find_price
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import structure, structures
+from accel.clouds.aws.responses import structure
 from accel.contract.targets import AwsBatchTarget
 from accel.cost import HOURS_A_MONTH
 from accel.diagnostics.errors import CloudRefused, NotFound
 
-from ..aws_region import AwsRegion
 from ..images.definitions import LATEST, revisions
+from ..inventory.aws import Region, tags_of
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
@@ -28,31 +28,33 @@ FREE_IOPS, FREE_MIB_S = 3000, 125
 
 
 @dataclass(frozen=True)
-class Region(AwsRegion):
-    """AWS in one region, and whose resources are looked for."""
+class Search:
+    """A region, and whose resources are looked for there."""
 
+    region: Region
     stacks: Stacks
+
+    @property
+    def name(self) -> str:
+        return self.region.name
 
     @cached_property
     def environments(self) -> list[dict[str, Any]]:
         """Every compute environment, of whomever: a template is in use wherever it is named."""
-        return self.pages(self.batch, "describe_compute_environments", "computeEnvironments")
+        return self.region.environments()
 
     @cached_property
     def instances(self) -> list[dict[str, Any]]:
         """Those of the stacks that are there."""
-        states = [{"Name": "instance-state-name", "Values": list(RUNNING)}]
-        found = self.tagged("describe_instances", "Reservations", Filters=states)
-        return [each for reservation in found for each in reservation["Instances"]]
+        return self.region.instances(RUNNING, self._tags)
 
-    def tagged(self, operation: str, key: str, **given: Any) -> list[dict[str, Any]]:
+    def tagged(self, operation: str, key: str, *filters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Resources of EC2 with the tags of the stacks."""
-        filters = [
-            {"Name": "tag:accel:project", "Values": [self.stacks.project or ""]},
-            {"Name": "tag:accel:stack", "Values": sorted(self.stacks.names)},
-            *given.pop("Filters", []),
-        ]
-        return self.pages(self.ec2, operation, key, Filters=filters, **given)
+        return self.region.tagged(operation, key, self._tags, filters)
+
+    @property
+    def _tags(self) -> dict[str, list[str]]:
+        return {"accel:project": [self.stacks.project or ""], "accel:stack": sorted(self.stacks.names)}
 
     def call(self, operation: str, **given: Any) -> Callable[[], object]:
         """A deletion, for later. Raises NotFound for what is gone already."""
@@ -60,7 +62,7 @@ class Region(AwsRegion):
         def act() -> None:
             try:
                 with asking(f"{operation} {', '.join(map(str, given.values()))}"):
-                    getattr(self.ec2, operation)(**given)
+                    getattr(self.region.ec2, operation)(**given)
             except CloudRefused as refused:
                 if ".NotFound" in refused.message:
                     raise NotFound(refused.message) from None
@@ -74,10 +76,10 @@ class Region(AwsRegion):
         return Orphan("aws", self.name, what, name, owner=f"stack {tags.get('accel:stack')}{who}", why=why, **given)
 
 
-def look(region: Region, unread: Unread) -> Iterator[Orphan]:
+def look(search: Search, unread: Unread) -> Iterator[Orphan]:
     """Everything of the stacks that serves nobody. Raises as accel.clouds.aws.errors does, but for refusals,
     which `unread` is told."""
-    checks: dict[str, Callable[[Region], Iterator[Orphan]]] = {
+    checks: dict[str, Callable[[Search], Iterator[Orphan]]] = {
         "environments": _environments,
         "queues": _queues,
         "instances": _instances,
@@ -88,67 +90,67 @@ def look(region: Region, unread: Unread) -> Iterator[Orphan]:
         "job definitions": _revisions,
     }
     yield from search_parts(
-        {f"{name} in {region.name}": partial(check, region) for name, check in checks.items()}, unread
+        {f"{name} in {search.name}": partial(check, search) for name, check in checks.items()}, unread
     )
 
 
-def _environments(region: Region) -> Iterator[Orphan]:
+def _environments(search: Search) -> Iterator[Orphan]:
     """Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
-    for each in region.environments:
+    for each in search.environments:
         tags, name, status = structure(each, "tags"), each["computeEnvironmentName"], each["status"]
-        if not region.stacks.own(tags):
+        if not search.stacks.own(tags):
             continue
         why = None
         if status == "INVALID" or (status == "DELETING" and each.get("statusReason")):
             why = f"takes no job: {each.get('statusReason') or 'no reason given'}"
-        elif status == "VALID" and not region.stacks.holds(name, each["computeEnvironmentArn"]):
+        elif status == "VALID" and not search.stacks.holds(name, each["computeEnvironmentArn"]):
             why = NOT_HELD
         if why:
             force = " --force" if status == "VALID" else ""
-            usd, fix = _all_a_day(region, each), f"stacks unwedge {name}{force}"
-            yield region.lost("environment", name, tags, why, state=status, usd_a_day=usd, fix=fix)
+            usd, fix = _all_a_day(search, each), f"stacks unwedge {name}{force}"
+            yield search.lost("environment", name, tags, why, state=status, usd_a_day=usd, fix=fix)
 
 
-def _all_a_day(region: Region, environment: Mapping[str, Any]) -> float | None:
+def _all_a_day(search: Search, environment: Mapping[str, Any]) -> float | None:
     """USD of the instances of an environment; None where one has no known price."""
     whose = _whose(structure(structure(environment, "computeResources"), "tags"))
-    own = [_instance_a_day(region, each) for each in region.instances if _whose(_tags(each)) == whose]
+    own = [_instance_a_day(search, each) for each in search.instances if _whose(tags_of(each)) == whose]
     return None if None in own else sum(filter(None, own))
 
 
-def _queues(region: Region) -> Iterator[Orphan]:
-    for each in region.pages(region.batch, "describe_job_queues", "jobQueues"):
+def _queues(search: Search) -> Iterator[Orphan]:
+    for each in search.region.queues():
         tags, arn = structure(each, "tags"), each["jobQueueArn"]
-        if not region.stacks.own(tags):
+        if not search.stacks.own(tags):
             continue
         invalid = each["status"] == "INVALID"
-        if invalid or not region.stacks.holds(arn, each["jobQueueName"]):
+        if invalid or not search.stacks.holds(arn, each["jobQueueName"]):
             why = f"takes no job: {each.get('statusReason') or 'no reason given'}" if invalid else NOT_HELD
             fix = f"aws batch update-job-queue --state DISABLED, then delete-job-queue, of {each['jobQueueName']}"
-            yield region.lost("queue", each["jobQueueName"], tags, why, state=each["status"], fix=fix)
+            yield search.lost("queue", each["jobQueueName"], tags, why, state=each["status"], fix=fix)
 
 
-def _instances(region: Region) -> Iterator[Orphan]:
+def _instances(search: Search) -> Iterator[Orphan]:
     """Instances of an environment that is gone: those of Batch carry its tags, the stack and its key as `Name`."""
     keys = {
         _whose(tags)
-        for each in region.environments
+        for each in search.environments
         if each["status"] != "DELETED" and (tags := structure(structure(each, "computeResources"), "tags"))
     }
-    for each in region.instances:
-        tags, id_ = _tags(each), each["InstanceId"]
-        if _whose(tags) in keys or not region.stacks.own(tags) or id_ in (region.stacks.held or ()):
+    for each in search.instances:
+        tags, id_ = tags_of(each), each["InstanceId"]
+        if _whose(tags) in keys or not search.stacks.own(tags) or id_ in (search.stacks.held or ()):
             continue
-        yield region.lost(
+        yield search.lost(
             "instance",
             id_,
             tags,
             f"its environment {tags.get('Name') or '(not named)'} is gone",
-            zone=structure(each, "Placement").get("AvailabilityZone") or region.name,
+            zone=structure(each, "Placement").get("AvailabilityZone") or search.name,
             state=each["State"]["Name"],
             created=each.get("LaunchTime"),
-            usd_a_day=_instance_a_day(region, each),
-            delete=region.call("terminate_instances", InstanceIds=[id_]),
+            usd_a_day=_instance_a_day(search, each),
+            delete=search.call("terminate_instances", InstanceIds=[id_]),
         )
 
 
@@ -157,10 +159,10 @@ def _whose(tags: Mapping[str, str]) -> tuple[str | None, ...]:
     return tuple(tags.get(key) for key in ("accel:project", "accel:stack", "Name"))
 
 
-def _instance_a_day(region: Region, instance: Mapping[str, Any]) -> float | None:
+def _instance_a_day(search: Search, instance: Mapping[str, Any]) -> float | None:
     if instance["State"]["Name"] == "stopped":
         return 0.0
-    return machine_a_day(region.name, instance["InstanceType"], instance.get("InstanceLifecycle") == "spot")
+    return machine_a_day(search.name, instance["InstanceType"], instance.get("InstanceLifecycle") == "spot")
 
 
 def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
@@ -170,12 +172,12 @@ def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
     return None if hour is None else hour * 24
 
 
-def _volumes(region: Region) -> Iterator[Orphan]:
+def _volumes(search: Search) -> Iterator[Orphan]:
     unattached = [{"Name": "status", "Values": ["available"]}]
-    for each in region.tagged("describe_volumes", "Volumes", Filters=unattached):
-        tags, id_ = _tags(each), each["VolumeId"]
-        if each["State"] == "available" and region.stacks.own(tags) and not region.stacks.holds(id_):
-            yield region.lost(
+    for each in search.tagged("describe_volumes", "Volumes", *unattached):
+        tags, id_ = tags_of(each), each["VolumeId"]
+        if each["State"] == "available" and search.stacks.own(tags) and not search.stacks.holds(id_):
+            yield search.lost(
                 "volume",
                 id_,
                 tags,
@@ -183,8 +185,8 @@ def _volumes(region: Region) -> Iterator[Orphan]:
                 zone=each["AvailabilityZone"],
                 state=each["State"],
                 created=each.get("CreateTime"),
-                usd_a_day=volume_a_day(region.name, each),
-                delete=region.call("delete_volume", VolumeId=id_),
+                usd_a_day=volume_a_day(search.name, each),
+                delete=search.call("delete_volume", VolumeId=id_),
             )
 
 
@@ -201,63 +203,59 @@ def volume_a_day(region: str, volume: Mapping[str, Any]) -> float | None:
     return sum(amounts[item] * price.usd for item, price in prices.items() if price) * 24 / HOURS_A_MONTH
 
 
-def _addresses(region: Region) -> Iterator[Orphan]:
-    price = part_price(region.name, "public-ipv4")
-    for each in region.tagged("describe_addresses", "Addresses"):
-        tags, id_ = _tags(each), each["AllocationId"]
-        if not each.get("AssociationId") and region.stacks.own(tags) and not region.stacks.holds(id_):
-            yield region.lost(
+def _addresses(search: Search) -> Iterator[Orphan]:
+    price = part_price(search.name, "public-ipv4")
+    for each in search.tagged("describe_addresses", "Addresses"):
+        tags, id_ = tags_of(each), each["AllocationId"]
+        if not each.get("AssociationId") and search.stacks.own(tags) and not search.stacks.holds(id_):
+            yield search.lost(
                 "address",
                 id_,
                 tags,
                 f"{each['PublicIp']} is of nothing",
                 state="unassociated",
                 usd_a_day=price.usd * 24 if price else None,
-                delete=region.call("release_address", AllocationId=id_),
+                delete=search.call("release_address", AllocationId=id_),
             )
 
 
-def _interfaces(region: Region) -> Iterator[Orphan]:
+def _interfaces(search: Search) -> Iterator[Orphan]:
     unattached = [{"Name": "status", "Values": ["available"]}]
-    for each in region.tagged("describe_network_interfaces", "NetworkInterfaces", Filters=unattached):
-        tags, id_ = {tag["Key"]: tag["Value"] for tag in structures(each, "TagSet")}, each["NetworkInterfaceId"]
-        if not each.get("RequesterManaged") and region.stacks.own(tags) and not region.stacks.holds(id_):
-            delete = region.call("delete_network_interface", NetworkInterfaceId=id_)
-            zone = each.get("AvailabilityZone") or region.name
+    for each in search.tagged("describe_network_interfaces", "NetworkInterfaces", *unattached):
+        tags, id_ = tags_of(each, "TagSet"), each["NetworkInterfaceId"]
+        if not each.get("RequesterManaged") and search.stacks.own(tags) and not search.stacks.holds(id_):
+            delete = search.call("delete_network_interface", NetworkInterfaceId=id_)
+            zone = each.get("AvailabilityZone") or search.name
             why = "no instance has it, and its subnet cannot be deleted"
-            yield region.lost("interface", id_, tags, why, zone=zone, state=each["Status"], delete=delete)
+            yield search.lost("interface", id_, tags, why, zone=zone, state=each["Status"], delete=delete)
 
 
-def _templates(region: Region) -> Iterator[Orphan]:
+def _templates(search: Search) -> Iterator[Orphan]:
     used = {
         structure(structure(each, "computeResources"), "launchTemplate").get("launchTemplateId")
-        for each in region.environments
+        for each in search.environments
     }
-    for each in region.tagged("describe_launch_templates", "LaunchTemplates"):
-        tags, id_ = _tags(each), each["LaunchTemplateId"]
-        if id_ not in used and region.stacks.own(tags) and not region.stacks.holds(id_):
-            delete = region.call("delete_launch_template", LaunchTemplateId=id_)
+    for each in search.tagged("describe_launch_templates", "LaunchTemplates"):
+        tags, id_ = tags_of(each), each["LaunchTemplateId"]
+        if id_ not in used and search.stacks.own(tags) and not search.stacks.holds(id_):
+            delete = search.call("delete_launch_template", LaunchTemplateId=id_)
             why, created = "no environment starts instances from it", each.get("CreateTime")
-            yield region.lost("launch template", id_, tags, why, created=_moment(created), delete=delete)
+            yield search.lost("launch template", id_, tags, why, created=_moment(created), delete=delete)
 
 
-def _revisions(region: Region) -> Iterator[Orphan]:
+def _revisions(search: Search) -> Iterator[Orphan]:
     """Of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
     targets = [
         AwsBatchTarget.model_validate(each, extra="ignore")
-        for each in region.stacks.targets
-        if (each.get("kind"), each.get("region")) == ("aws-batch", region.name)
+        for each in search.stacks.targets
+        if (each.get("kind"), each.get("region")) == ("aws-batch", search.name)
     ]
     old = Counter(each.name for each in revisions(targets, LATEST, unused=False) if each.goes)
     for name, count in sorted(old.items()):
         why = f"{count} revisions before the latest {LATEST}, and no job that has not ended names them"
-        tags = {"accel:stack": ", ".join(sorted(region.stacks.names))}
-        yield region.lost("revisions", name, tags, why, state="ACTIVE", fix="stacks images prune-definitions --yes")
+        tags = {"accel:stack": ", ".join(sorted(search.stacks.names))}
+        yield search.lost("revisions", name, tags, why, state="ACTIVE", fix="stacks images prune-definitions --yes")
 
 
 def _moment(value: object) -> datetime | None:
     return value if isinstance(value, datetime) else None
-
-
-def _tags(each: Mapping[str, Any]) -> dict[str, str]:
-    return {tag["Key"]: tag["Value"] for tag in structures(each, "Tags")}

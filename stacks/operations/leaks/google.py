@@ -6,7 +6,6 @@ idle.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,10 +15,11 @@ from accel.catalog import UnknownName
 from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import entries, mapping, path_segment
-from accel.contract import buckets, machine_labels
+from accel.contract import machine_labels
 from accel.diagnostics.errors import NotFound
 from accel.rules.gcp.labels import to_gcp
 
+from ..inventory.google import GoogleResource, aggregated, labels_of, lists_of_machines, parse_google_time
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 _DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
@@ -38,36 +38,6 @@ _LIVE = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STAT
 
 
 @dataclass(frozen=True)
-class GoogleResource:
-    """A resource: how it is deleted, whose it is, and what it is made of."""
-
-    kind: str
-    name: str
-    zone: str
-    state: str
-    labels: Mapping[str, str]
-    created: datetime | None
-    machine: str | None
-    """Catalogue's name of what it runs; None: nothing that has a price here."""
-    spot: bool
-    api: str
-    path: str
-    query: Mapping[str, object]
-    job: tuple[str, str] | None = None
-    """Bucket and folder of the record of its job, or of its declared queue."""
-    used: bool = True
-    gpus: tuple[str, int] | None = None
-    """Attached to an N1 machine: their type and number."""
-    by_group: bool = False
-    """A managed instance group made it, and would make it again."""
-
-    @property
-    def of_jobs(self) -> bool:
-        """Whether a job made it, or a declared queue."""
-        return self.labels.get(machine_labels.MAKER) in (machine_labels.JOBS, machine_labels.QUEUES)
-
-
-@dataclass(frozen=True)
 class Leak:
     """A resource, and why nobody needs it."""
 
@@ -82,7 +52,8 @@ def of_project(
     """Everything in a project; Vertex AI's machines in `regions`. Where no stack is named, also what is another's, but
     for deletion. Raises what google_api raises, but for refusals, which `unread` is told."""
     ours = _spelt(stacks)
-    found = list(_look(google, project, unread))
+    lists = {f"{name} of {project}": each for name, each in lists_of_machines(google, project).items()}
+    found = list(search_parts(lists, unread))
 
     def of_jobs() -> Iterator[Orphan]:
         for leak in leaks(iter(found), _ended_by_record(google), now):
@@ -150,24 +121,6 @@ def dollars_a_day(each: GoogleResource) -> float | None:
     return None if hour is None else hour * 24
 
 
-def _look(google: Google, project: str, unread: Unread) -> Iterator[GoogleResource]:
-    """Everything of the kinds that jobs make, in every zone of a project."""
-
-    def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
-        for place, item in _aggregated(google, project, collection):
-            yield _compute(kind, collection, project, place, item)
-
-    parts = {
-        "queued resources": lambda: _queued(google, project),
-        "TPUs": lambda: _nodes(google, project),
-        "instances": lambda: everywhere("instance", "instances"),
-        "groups": lambda: everywhere("group", "instanceGroupManagers"),
-        "disks": lambda: everywhere("disk", "disks"),
-        "templates": lambda: _templates(google, project),
-    }
-    yield from search_parts({f"{name} of {project}": part for name, part in parts.items()}, unread)
-
-
 def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
     """How a job has ended, by its record's bucket and folder; each is read once."""
     known: dict[tuple[str, str], str | None] = {}
@@ -230,8 +183,8 @@ def _lost_resource(google: Google, project: str, each: GoogleResource, why: str,
 
 def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
-    for place, item in _aggregated(google, project, "addresses"):
-        name, labels = str(item.get("name")), _labels_of(item)
+    for place, item in aggregated(google, project, "addresses"):
+        name, labels = str(item.get("name")), labels_of(item)
         path = f"projects/{project}/{place}/addresses/{name}"
         free = item.get("status") == "RESERVED" and not item.get("users")
         if not free or not stacks.own(labels, "-") or stacks.holds(path):
@@ -243,7 +196,7 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]
             name=name,
             zone=place.rpartition("/")[2],
             state=str(item.get("status")),
-            created=_moment(item.get("creationTimestamp")),
+            created=parse_google_time(item.get("creationTimestamp")),
             usd_a_day=None if item.get("addressType") != "INTERNAL" else 0.0,
             owner=labels.get("accel-stack", ""),
             why=f"{item.get('address')} is of nothing, and {NOT_HELD}",
@@ -281,7 +234,7 @@ def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) ->
     https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
     api, place = f"{region}-aiplatform", f"v1/projects/{path_segment(project)}/locations/{path_segment(region)}"
     every = google.pages(api, f"{place}/persistentResources", "persistentResources")
-    kept = [each for each in every if _concern(stacks, _labels_of(each))]
+    kept = [each for each in every if _concern(stacks, labels_of(each))]
     busy = {
         str((mapping(job.get("jobSpec")) or {}).get("persistentResourceId"))
         for job in (google.pages(api, f"{place}/customJobs", "customJobs") if kept else ())
@@ -299,9 +252,9 @@ def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) ->
             name=name,
             zone=region,
             state="RUNNING",
-            created=_moment(each.get("createTime")),
+            created=parse_google_time(each.get("createTime")),
             usd_a_day=_pools_a_day(region, pools),
-            owner=_labels_of(each).get("accel-stack", ""),
+            owner=labels_of(each).get("accel-stack", ""),
             why="no job runs on its machines (Compute Engine's prices, without Vertex AI's own charge)",
             fix="take it out of vertex.persistent_resources, then pulumi up",
         )
@@ -325,141 +278,3 @@ def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
             return None
         total += price.on_demand * 24 * int(pool.get("replicaCount") or 1)
     return total
-
-
-def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
-    for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
-        name = str(item.get("name"))
-        specs = entries((mapping(item.get("tpu")) or {}).get("nodeSpec"))
-        node = mapping((mapping(specs[0]) or {}).get("node")) or {} if specs else {}
-        yield GoogleResource(
-            kind="queued resource",
-            name=name.rpartition("/")[2],
-            zone=_zone(name),
-            state=str((mapping(item.get("state")) or {}).get("state")),
-            labels=_labels_of(node),
-            created=_moment(item.get("createTime")),
-            machine=None,  # its nodes are listed, and billed, by themselves
-            spot="spot" in item,
-            api="tpu",
-            path=f"v2/{name}",
-            query={"force": True},
-            job=_job(mapping(node.get("metadata")) or {}),
-        )
-
-
-def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
-    for item in google.pages("tpu", f"v2/projects/{project}/locations/-/nodes", "nodes"):
-        name = str(item.get("name"))
-        yield GoogleResource(
-            kind="tpu",
-            name=name.rpartition("/")[2],
-            zone=_zone(name),
-            state=str(item.get("state")),
-            labels=_labels_of(item),
-            created=_moment(item.get("createTime")),
-            machine=str(item.get("acceleratorType") or "") or None,
-            spot=bool((mapping(item.get("schedulingConfig")) or {}).get("spot")),
-            api="tpu",
-            path=f"v2/{name}",
-            query={},
-            job=_job(mapping(item.get("metadata")) or {}),
-        )
-
-
-def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
-    scheduling = mapping(item.get("scheduling")) or {}
-    labels = _labels_of(item) or _labels_of(mapping(item.get("allInstancesConfig")) or {})
-    return GoogleResource(
-        kind=kind,
-        name=str(item.get("name")),
-        zone=place.rpartition("/")[2],
-        state=str(item.get("status") or ""),
-        labels=labels,
-        created=_moment(item.get("creationTimestamp")),
-        machine=_machine(item) if kind == "instance" else None,
-        spot=scheduling.get("provisioningModel") == "SPOT",
-        api="compute",
-        path=f"projects/{project}/{place}/{collection}/{path_segment(str(item.get('name')))}",
-        query={},
-        job=_job(_pairs(item)),
-        used=kind != "disk" or bool(item.get("users")),
-        gpus=_attached(item),
-        by_group="created-by" in _pairs(item),
-    )
-
-
-def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
-    for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
-        properties = mapping(item.get("properties")) or {}
-        yield GoogleResource(
-            kind="template",
-            name=str(item.get("name")),
-            zone="global",
-            state="",
-            labels=_labels_of(properties),
-            created=_moment(item.get("creationTimestamp")),
-            machine=None,
-            spot=False,
-            api="compute",
-            path=f"projects/{project}/global/instanceTemplates/{path_segment(str(item.get('name')))}",
-            query={},
-            job=_job(_pairs(properties)),
-        )
-
-
-def _aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The items of a collection with the places that they are in: zones/us-central1-a."""
-    token: object = None
-    while True:
-        page = google.get("compute", f"projects/{project}/aggregated/{collection}", pageToken=token)
-        for place, inside in (mapping(page.get("items")) or {}).items():
-            for item in entries((mapping(inside) or {}).get(collection)):
-                yield place, mapping(item) or {}
-        token = page.get("nextPageToken")
-        if not token:
-            return
-
-
-def _pairs(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata, which Compute Engine has as a list of keys and values."""
-    pairs = [mapping(each) or {} for each in entries((mapping(item.get("metadata")) or {}).get("items"))]
-    return {str(each.get("key")): each.get("value") for each in pairs}
-
-
-def _machine(item: Mapping[str, Any]) -> str:
-    return str(item.get("machineType", "")).rpartition("/")[2]
-
-
-def _attached(item: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Machines with GPUs built in have them listed too, and are priced with them."""
-    listed = [mapping(each) or {} for each in entries(item.get("guestAccelerators"))]
-    if not listed or not _machine(item).startswith("n1-"):
-        return None
-    return str(listed[0].get("acceleratorType", "")).rpartition("/")[2], int(listed[0].get("acceleratorCount") or 0)
-
-
-def _zone(name: str) -> str:
-    found = re.search(r"/locations/([^/]+)/", name)
-    return found[1] if found else ""
-
-
-def _labels_of(item: Mapping[str, Any]) -> dict[str, str]:
-    """Those of a resource."""
-    return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
-
-
-def _moment(text: object) -> datetime | None:
-    """A time as Google writes it."""
-    return datetime.fromisoformat(str(text)) if text else None
-
-
-def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The record that a machine's own metadata names."""
-    try:
-        of_job = machine_labels.JOB in metadata
-        kind, of = (machine_labels.JOB, buckets.JOBS) if of_job else (machine_labels.QUEUE, buckets.QUEUES)
-        told = json.loads(metadata[kind])
-        return str(told["bucket"]), f"{of}/{told['name']}"
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -8,8 +8,9 @@ from accel.clouds.google.api import Google
 from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 
 from ..drift.state import read_state
+from ..inventory.aws import Region
 from ..stack_files import ReadStack, project_of, read_stacks, stack_files
-from .aws import Region, look
+from .aws import Search, look
 from .google import of_project
 from .orphans import Orphan, Stacks, Unread
 
@@ -36,7 +37,7 @@ def of_stacks(names: Iterable[str], strict: bool, now: datetime, unread: Unread,
     for each in read_stacks(stack_files(list(names), Path()), strict):
         states[each.path] = _state(each, remark)
         if each.environment.aws:
-            yield from look(Region(each.environment.aws.region, states[each.path]), unread)
+            yield from look(Search(Region(each.environment.aws.region), states[each.path]), unread)
         if each.environment.gcp:
             by_project.setdefault(each.environment.gcp.project, []).append(each)
     for project, stacks in by_project.items():

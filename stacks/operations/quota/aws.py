@@ -1,6 +1,6 @@
 """What EC2 and Service Quotas say now, limits and the vCPUs that run, and whether that holds what is wanted."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,8 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import BadInput, CloudRefused
 from accel.quota import Pool, Use, Verdict, needs, verdict
+
+from ..inventory.aws import Region, tags_of
 
 COUNTED = ("pending", "running")
 """States in which an instance counts. Source:
@@ -73,7 +75,7 @@ def readings(
     asked = service_quotas.client(region)
     limits = {code: service_quotas.read(asked, code) for code in dict.fromkeys(quota.code for quota in quotas)}
     try:
-        return Readings(limits, running(_instances(region), project, stack))
+        return Readings(limits, running(Region(region).instances(COUNTED), project, stack))
     except CloudRefused as refused:
         return Readings(limits, None, refused.message)
 
@@ -87,15 +89,6 @@ def check_account(region: str, account_id: str) -> None:
             f"the credentials are of account {account}, and the environment is for {account_id}",
             "quotas are an account's own: use that account's credentials",
         )
-
-
-def _instances(region: str) -> Iterator[dict[str, Any]]:
-    with asking(f"DescribeInstances in {region}"):
-        ec2 = client("ec2", region, connect_s=3, read_s=30, attempts=5)
-        filters = [{"Name": "instance-state-name", "Values": list(COUNTED)}]
-        for page in ec2.get_paginator("describe_instances").paginate(Filters=filters):
-            for reservation in page["Reservations"]:
-                yield from reservation["Instances"]
 
 
 def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str | None) -> Running:
@@ -130,6 +123,5 @@ def _vcpus(instance: dict[str, Any]) -> int | None:
 
 
 def _is_own(instance: dict[str, Any], project: str | None, stack: str | None) -> bool:
-    given: list[dict[str, str]] = instance.get("Tags") or []
-    tags = {tag["Key"]: tag["Value"] for tag in given}
+    tags = tags_of(instance)
     return None not in (project, stack) and (tags.get("accel:project"), tags.get("accel:stack")) == (project, stack)

@@ -2,53 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from accel.clouds.aws.batch_jobs import pages
-from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from components.aws.draining import running_on
 
+from ..inventory.aws import Region
 from .roles import EnvironmentRole, environment_roles
-
-
-@dataclass(frozen=True)
-class Region:
-    """AWS's APIs in one region."""
-
-    name: str
-
-    @cached_property
-    def batch(self) -> Any:
-        return self._client("batch")
-
-    @cached_property
-    def iam(self) -> Any:
-        return self._client("iam")
-
-    def _client(self, service: str) -> Any:
-        with asking(f"{service} in {self.name}"):
-            return client(service, self.name, connect_s=5, read_s=20, attempts=6)
-
-    def environments(self) -> Iterator[dict[str, Any]]:
-        """Every compute environment."""
-        with asking(f"DescribeComputeEnvironments in {self.name}"):
-            for page in self.batch.get_paginator("describe_compute_environments").paginate():
-                yield from page["computeEnvironments"]
-
-    def environment(self, name: str) -> dict[str, Any] | None:
-        """One of them as it is now; None once it is gone."""
-        with asking(f"DescribeComputeEnvironments {name}"):
-            answer = self.batch.describe_compute_environments(computeEnvironments=[name])
-        found = next(iter(answer["computeEnvironments"]), None)
-        return None if found is None or found["status"] == "DELETED" else found
-
-    def queues(self) -> list[dict[str, Any]]:
-        """Every job queue."""
-        with asking(f"DescribeJobQueues in {self.name}"):
-            listed = self.batch.get_paginator("describe_job_queues").paginate()
-            return [queue for page in listed for queue in page["jobQueues"]]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from accel.clouds.backoff import now, pause
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound, WaitedTooLong
 from components.aws.draining import MOVING, running_on
 
+from ..inventory.aws import Region
 from ..stack_files import read_stacks, stack_files
 from . import roles
-from .environment import Diagnosis, Region
+from .environment import Diagnosis
 
 POLL_S = (0.5, 10.0)
 """Shortest and longest pause between two looks, on average."""

@@ -1,0 +1,200 @@
+"""What exists in a project of Google Cloud that jobs or stacks make, and that costs money or quota."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from accel.clouds.google.api import Google
+from accel.clouds.google.rest import entries, mapping, path_segment
+from accel.contract import buckets, machine_labels
+
+
+@dataclass(frozen=True)
+class GoogleResource:
+    """A resource: how it is deleted, whose it is, and what it is made of."""
+
+    kind: str
+    name: str
+    zone: str
+    state: str
+    labels: Mapping[str, str]
+    created: datetime | None
+    machine: str | None
+    """Catalogue's name of what it runs; None: nothing that has a price here."""
+    spot: bool
+    api: str
+    path: str
+    query: Mapping[str, object]
+    job: tuple[str, str] | None = None
+    """Bucket and folder of the record of its job, or of its declared queue."""
+    used: bool = True
+    gpus: tuple[str, int] | None = None
+    """Attached to an N1 machine: their type and number."""
+    by_group: bool = False
+    """A managed instance group made it, and would make it again."""
+
+    @property
+    def of_jobs(self) -> bool:
+        """Whether a job made it, or a declared queue."""
+        return self.labels.get(machine_labels.MAKER) in (machine_labels.JOBS, machine_labels.QUEUES)
+
+
+def lists_of_machines(google: Google, project: str) -> Mapping[str, Callable[[], Iterable[GoogleResource]]]:
+    """What lists the kinds that jobs make, in every zone of a project, by what it lists."""
+
+    def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
+        for place, item in aggregated(google, project, collection):
+            yield _compute(kind, collection, project, place, item)
+
+    return {
+        "queued resources": lambda: _queued(google, project),
+        "TPUs": lambda: _nodes(google, project),
+        "instances": lambda: everywhere("instance", "instances"),
+        "groups": lambda: everywhere("group", "instanceGroupManagers"),
+        "disks": lambda: everywhere("disk", "disks"),
+        "templates": lambda: _templates(google, project),
+    }
+
+
+def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
+    for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
+        name = str(item.get("name"))
+        specs = entries((mapping(item.get("tpu")) or {}).get("nodeSpec"))
+        node = mapping((mapping(specs[0]) or {}).get("node")) or {} if specs else {}
+        yield GoogleResource(
+            kind="queued resource",
+            name=name.rpartition("/")[2],
+            zone=_zone(name),
+            state=str((mapping(item.get("state")) or {}).get("state")),
+            labels=labels_of(node),
+            created=parse_google_time(item.get("createTime")),
+            machine=None,  # its nodes are listed, and billed, by themselves
+            spot="spot" in item,
+            api="tpu",
+            path=f"v2/{name}",
+            query={"force": True},
+            job=_job(mapping(node.get("metadata")) or {}),
+        )
+
+
+def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
+    for item in google.pages("tpu", f"v2/projects/{project}/locations/-/nodes", "nodes"):
+        name = str(item.get("name"))
+        yield GoogleResource(
+            kind="tpu",
+            name=name.rpartition("/")[2],
+            zone=_zone(name),
+            state=str(item.get("state")),
+            labels=labels_of(item),
+            created=parse_google_time(item.get("createTime")),
+            machine=str(item.get("acceleratorType") or "") or None,
+            spot=bool((mapping(item.get("schedulingConfig")) or {}).get("spot")),
+            api="tpu",
+            path=f"v2/{name}",
+            query={},
+            job=_job(mapping(item.get("metadata")) or {}),
+        )
+
+
+def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
+    scheduling = mapping(item.get("scheduling")) or {}
+    labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
+    return GoogleResource(
+        kind=kind,
+        name=str(item.get("name")),
+        zone=place.rpartition("/")[2],
+        state=str(item.get("status") or ""),
+        labels=labels,
+        created=parse_google_time(item.get("creationTimestamp")),
+        machine=_machine(item) if kind == "instance" else None,
+        spot=scheduling.get("provisioningModel") == "SPOT",
+        api="compute",
+        path=f"projects/{project}/{place}/{collection}/{path_segment(str(item.get('name')))}",
+        query={},
+        job=_job(_pairs(item)),
+        used=kind != "disk" or bool(item.get("users")),
+        gpus=_attached(item),
+        by_group="created-by" in _pairs(item),
+    )
+
+
+def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
+    for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
+        properties = mapping(item.get("properties")) or {}
+        yield GoogleResource(
+            kind="template",
+            name=str(item.get("name")),
+            zone="global",
+            state="",
+            labels=labels_of(properties),
+            created=parse_google_time(item.get("creationTimestamp")),
+            machine=None,
+            spot=False,
+            api="compute",
+            path=f"projects/{project}/global/instanceTemplates/{path_segment(str(item.get('name')))}",
+            query={},
+            job=_job(_pairs(properties)),
+        )
+
+
+def aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items of a collection with the places that they are in: zones/us-central1-a."""
+    token: object = None
+    while True:
+        page = google.get("compute", f"projects/{project}/aggregated/{collection}", pageToken=token)
+        for place, inside in (mapping(page.get("items")) or {}).items():
+            for item in entries((mapping(inside) or {}).get(collection)):
+                yield place, mapping(item) or {}
+        token = page.get("nextPageToken")
+        if not token:
+            return
+
+
+def _pairs(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata, which Compute Engine has as a list of keys and values."""
+    pairs = [mapping(each) or {} for each in entries((mapping(item.get("metadata")) or {}).get("items"))]
+    return {str(each.get("key")): each.get("value") for each in pairs}
+
+
+def _machine(item: Mapping[str, Any]) -> str:
+    return str(item.get("machineType", "")).rpartition("/")[2]
+
+
+def _attached(item: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Machines with GPUs built in have them listed too, and are priced with them."""
+    listed = [mapping(each) or {} for each in entries(item.get("guestAccelerators"))]
+    if not listed or not _machine(item).startswith("n1-"):
+        return None
+    return str(listed[0].get("acceleratorType", "")).rpartition("/")[2], int(listed[0].get("acceleratorCount") or 0)
+
+
+def _zone(name: str) -> str:
+    found = re.search(r"/locations/([^/]+)/", name)
+    return found[1] if found else ""
+
+
+def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a resource."""
+    return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
+
+
+def parse_google_time(text: object) -> datetime | None:
+    """A time as Google writes it."""
+    if not text:
+        return None
+    found = datetime.fromisoformat(str(text))
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The record that a machine's own metadata names."""
+    try:
+        of_job = machine_labels.JOB in metadata
+        kind, of = (machine_labels.JOB, buckets.JOBS) if of_job else (machine_labels.QUEUE, buckets.QUEUES)
+        told = json.loads(metadata[kind])
+        return str(told["bucket"]), f"{of}/{told['name']}"
+    except (KeyError, TypeError, ValueError):
+        return None
