@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from accel.clouds.pauses import Pauses
 from accel.console.errors import say
 from accel.console.heartbeat import Beat
 from accel.console.options import Settings, program
@@ -18,7 +19,6 @@ from .allowances.submitter import reserve, settle_ended_jobs
 from .deadline.follow import Follower
 from .deadline.plan import plan_of
 from .dispatch import record_history, submit_one
-from .pauses import Pauses
 from .waiting import describe_status, so_far, wait_to_end
 
 if TYPE_CHECKING:

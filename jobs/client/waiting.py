@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
+from accel.clouds.pauses import Pauses
 from accel.console.errors import say
 from accel.console.heartbeat import QUIET_S, Beat, SoFar
 from accel.console.options import program
@@ -12,7 +13,6 @@ from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, Waited
 from ..backends.base import Backend, JobRef, Many, Phase, Status, TendedBackend
 from .allowances.submitter import settle_ended_jobs
 from .observation import WatchedJob
-from .pauses import Pauses
 from .wait_reasons import Pending
 
 FollowLog = Callable[[Backend, JobRef], None]

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from accel.clouds.pauses import FIRST_S, Pauses
 from accel.diagnostics.errors import (
     CloudSilent,
     Interrupted,
@@ -23,7 +24,6 @@ from accel.diagnostics.errors import (
     WaitedTooLong,
 )
 from jobs.backends.base import Backend, JobRef, Phase, Status
-from jobs.client.pauses import FIRST_S, Pauses
 from jobs.client.waiting import Waiting, describe_status, end, wait_for
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import click
 
+from accel.clouds.pauses import Pauses
 from accel.console.errors import say
 from accel.console.screen import Screen
 from accel.console.terminal_text import Style, clip
@@ -17,7 +18,6 @@ from ...backends.base import Attempts, Backend, JobRef, Logs, Phase, Status
 from ...backends.registry import of_ref
 from ...client.accrued_cost import JobPrice
 from ...client.observation import Board
-from ...client.pauses import Pauses
 from ...client.progress import parse
 from ...client.wait_reasons import Pending
 from ...client.waiting import interruption, look_at, pause
