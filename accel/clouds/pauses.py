@@ -1,4 +1,4 @@
-"""When to look at jobs again: soon after a change, then less and less often, until the time to wait is over."""
+"""When to look again: soon after a change, then less and less often, until the time to wait is over."""
 
 import time
 from collections.abc import Callable
@@ -10,15 +10,16 @@ GROWTH = 1.5
 
 @dataclass
 class Pauses:
-    """The pauses of one wait, which begins now. `timeout_s` None: for as long as it takes."""
+    """The pauses of one wait, which begins now. `timeout_s` None: for as long as it takes; `first_s`: the shortest."""
 
     timeout_s: float | None = None
     clock: Callable[[], float] = time.monotonic
+    first_s: float = FIRST_S
 
     def __post_init__(self) -> None:
         self._began = self.clock()
         self._ends = None if self.timeout_s is None else self._began + self.timeout_s
-        self._pause_s = FIRST_S
+        self._pause_s = self.first_s
 
     @property
     def waited_s(self) -> float:
@@ -32,7 +33,7 @@ class Pauses:
 
     def restart(self) -> None:
         """Something has changed: more may follow soon."""
-        self._pause_s = FIRST_S
+        self._pause_s = self.first_s
 
     def next_s(self, longest_s: float, least_s: float = 0.0) -> float | None:
         """Seconds until the next look, at least `least_s`; None where the wait is over."""

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from accel.clouds.pauses import Pauses
+
 from ..base import Spec
 
 QUEUES_MIN = 10
@@ -82,29 +84,27 @@ class Draining:
         )
 
     def _wait(self, left: Callable[[], list[str]], what: str, minutes: float, hint: str) -> None:
-        until, said = time.monotonic() + 60 * minutes, 0
-        for pause in _pauses():
-            found = left()
-            if not found:
-                return
-            if time.monotonic() > until:
+        pauses, said = Pauses(60 * minutes, first_s=POLL_S[0]), 0
+        while found := left():
+            pause_s = pauses.next_s(POLL_S[1])
+            if pause_s is None:
                 raise DrainError(f"{self.name}: after {minutes:g} min there are {what}: {_shown(found)}; {hint}")
             if len(found) != said:
                 said = len(found)
                 self.say(f"{self.name}: waiting for {what}: {_shown(found)}")
-            time.sleep(pause)
+            time.sleep(pause_s)
 
     def _settled(self) -> dict[str, Any] | None:
         """The environment once AWS is not changing it; None where it is gone."""
-        for pause in _pauses():
+        pauses = Pauses(first_s=POLL_S[0])
+        while True:
             answer = self.batch.describe_compute_environments(computeEnvironments=[self.name])
             found = next(iter(answer["computeEnvironments"]), None)
             if found is None or found["status"] == "DELETED":
                 return None
             if found["status"] not in MOVING:
                 return found
-            time.sleep(pause)
-        return None
+            time.sleep(pauses.next_s(POLL_S[1]) or 0)
 
     def _queues(self) -> Iterator[dict[str, Any]]:
         for page in self.batch.get_paginator("describe_job_queues").paginate():
@@ -157,13 +157,6 @@ def _listed(batch: Any, statuses: Iterable[str], **asked: str) -> Iterator[dict[
     for status in statuses:
         for page in batch.get_paginator("list_jobs").paginate(**asked, jobStatus=status):
             yield from page["jobSummaryList"]
-
-
-def _pauses() -> Iterator[float]:
-    shortest, longest = POLL_S
-    while True:
-        yield shortest
-        shortest = min(1.5 * shortest, longest)
 
 
 def _name(arn: str) -> str:

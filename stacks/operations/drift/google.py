@@ -88,8 +88,6 @@ def _commitment(name: str, found: Mapping[str, Any], when: When) -> Iterator[Dri
     if not found.get("autoRenew"):
         end = parse_google_time(found.get("endTimestamp"))
         yield from ending("commitment", name, end, when.now, when.within, RENEW)
-            "commitment", name, parse_google_time(found.get("endTimestamp")), when.now, when.within, RENEW
-        )
 
 
 def _request(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:

@@ -46,7 +46,7 @@ def lists_of_machines(google: Google, project: str) -> Mapping[str, Callable[[],
     """What lists the kinds that jobs make, in every zone of a project, by what it lists."""
 
     def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
-        for place, item in aggregated(google, project, collection):
+        for place, item in list_everywhere(google, project, collection):
             yield _compute(kind, collection, project, place, item)
 
     return {
@@ -140,7 +140,7 @@ def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
         )
 
 
-def aggregated(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_everywhere(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The items of a collection with the places that they are in: zones/us-central1-a."""
     token: object = None
     while True:

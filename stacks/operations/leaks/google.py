@@ -19,7 +19,7 @@ from accel.contract import machine_labels
 from accel.diagnostics.errors import NotFound
 from accel.rules.gcp.labels import to_gcp
 
-from ..inventory.google import GoogleResource, aggregated, labels_of, lists_of_machines, parse_google_time
+from ..inventory.google import GoogleResource, labels_of, list_everywhere, lists_of_machines, parse_google_time
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 _DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
@@ -183,7 +183,7 @@ def _lost_resource(google: Google, project: str, each: GoogleResource, why: str,
 
 def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
-    for place, item in aggregated(google, project, "addresses"):
+    for place, item in list_everywhere(google, project, "addresses"):
         name, labels = str(item.get("name")), labels_of(item)
         path = f"projects/{project}/{place}/addresses/{name}"
         free = item.get("status") == "RESERVED" and not item.get("users")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from accel.clouds.pauses import Pauses
 from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
 from .aws import Aws, accounts
@@ -213,17 +214,17 @@ class Recovery:
         return steps
 
     def _waited(self) -> tuple[Json, Sequence[Step]]:
-        ends, pause = time.monotonic() + self._wait_s, POLL_S[0]
+        pauses = Pauses(self._wait_s, first_s=POLL_S[0])
         while True:
-            time.sleep(pause)
+            pause_s = pauses.next_s(POLL_S[1])
+            time.sleep(pause_s or 0)
             state = self.engine.export()
             steps = self._decided(self._steps(state))
             waiting = [step for step in steps if step.deed == "wait"]
             if not waiting:
                 return state, steps
-            if time.monotonic() > ends:
+            if pause_s is None:
                 raise WaitedTooLong("; ".join(map(str, waiting)), "run it again to go on")
-            pause = min(pause * 1.5, POLL_S[1])
 
     def _settled(self, state: Json) -> tuple[Json, Sequence[Step]]:
         """A second look where a provider of the killed run, which lives on for a while, may still have made something,

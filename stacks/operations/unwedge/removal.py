@@ -8,6 +8,7 @@ from typing import Any
 from accel.clouds.aws.errors import Throttled, asking
 from accel.clouds.aws.responses import structure
 from accel.clouds.backoff import now, pause
+from accel.clouds.pauses import Pauses
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound, WaitedTooLong
 from components.aws.draining import MOVING, running_on
 
@@ -151,16 +152,16 @@ def _emptied(region: Region, environment: dict[str, Any], wait_s: float) -> None
 
 def _until(region: Region, name: str, done: Callable[[dict[str, Any] | None], bool], wait_s: float) -> None:
     """Looks until it is done. Raises WaitedTooLong; what was done stays done."""
-    ends, wait = now() + wait_s, POLL_S[0]
+    pauses = Pauses(wait_s, now, POLL_S[0])
     while not done(environment := region.environment(name)):
-        if now() > ends:
+        pause_s = pauses.next_s(POLL_S[1])
+        if pause_s is None:
             one = environment or {}
             raise WaitedTooLong(
                 f"{name} is still {one.get('status')}: {one.get('statusReason') or 'no reason given'}",
                 "run it again to go on; `accel-jobs cancel` ends jobs that hold it",
             )
-        pause(wait)
-        wait = min(1.5 * wait, POLL_S[1])
+        pause(pause_s)
 
 
 def _unless_busy(call: Callable[[], object]) -> None:
