@@ -95,6 +95,7 @@ def import_(
     kubernetes    a manifest of a Job, a Pod, a JobSet, a PyTorchJob and the like
     skypilot      a task of SkyPilot
     dstack        a task of dstack
+    xpk           a pasted `xpk workload create`
 
     Without a kind, the file is recognized by its keys or its command.
 

@@ -37,6 +37,7 @@ KINDS: Mapping[str, DocumentKind] = {
     "kubernetes": DocumentKind("a Kubernetes manifest", frozenset({"--image", "--var", "--mount"}), ("gke",)),
     "skypilot": DocumentKind("a task of SkyPilot", frozenset({"--image", "--var", "--mount"})),
     "dstack": DocumentKind("a task of dstack", frozenset({"--image", "--var", "--mount"})),
+    "xpk": DocumentKind("a command of xpk", frozenset({"--image", "--var", "--mount"}), ("gke", "tpu-vm")),
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 
-from . import shell
+from . import script_text, shell
 from .ai_platform_fields import TOP
 from .kinds import KINDS
 from .names import KNOWN_MAX
@@ -132,6 +132,9 @@ def _of_command(name: str, text: str) -> Recognition | None:
     """What a pasted command or a script is. Raises BadInput where none of it is read."""
     lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
+    if shell.is_command(script_text.with_xpk(text), "xpk"):
+        for by in filter(None, map(script_text.xpk_command, lines)):
+            kinds["xpk"] = by
     is_command = shell.is_command(text) or shell.is_command(text, "aws")
     for pattern, kind in _COMMANDS.items() if is_command else ():
         for line in lines:

@@ -114,7 +114,8 @@ def test_files_that_cannot_be_read(home: Path, invoke: Callable[..., Result], te
     for kind in KINDS:
         done = invoke("import", kind, "-", text=text)
         assert (done.exit_code, done.stdout) == (2, "")
-        expected = "is no Slurm script" if kind == "slurm" else message  # which is a script, and no document
+        scripts = {"slurm": "is no Slurm script", "xpk": "must hold one command `xpk"}  # which are no documents
+        expected = scripts.get(kind, message)
         assert expected in done.stderr
         assert len([line for line in done.stderr.splitlines() if line.startswith("error:")]) == 1
 

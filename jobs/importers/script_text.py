@@ -1,0 +1,49 @@
+"""The text of a script as it is pasted, before its one command is read: forms that other shells and notebooks have."""
+
+import re
+
+_REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
+"""`${NAME?}` and `${NAME:?message}`: NAME, or the end of the script."""
+_OF_NOTEBOOK = re.compile(r"^\s*!")
+_BRACES = re.compile(r"(?<![\w${'\"])\{([A-Za-z_]\w*)\}|(?<==)\{([A-Za-z_]\w*)\}")
+"""What a notebook puts in for a variable of Python's:
+https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
+_XPK = re.compile(
+    r"^(\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*)(?:python3?\s+)?(?:[\w.~/${}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
+)
+"""xpk, or its script: `python3 xpk.py`."""
+_CREATE = re.compile(
+    r"^\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)"
+)
+_ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
+
+
+def readable(text: str) -> str:
+    """The text with plain variables for those that must be set, and for those of a notebook's `! command`."""
+    lines: list[str] = []
+    goes_on = False
+    for line in _REQUIRED.sub(r"${\1}", text).split("\n"):
+        of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
+        goes_on = of_notebook and line.rstrip().endswith("\\")
+        lines.append(_BRACES.sub(lambda found: f"${{{found[1] or found[2]}}}", line) if of_notebook else line)
+    return "\n".join(lines)
+
+
+def holder(text: str, written: str) -> str:
+    """The variable that a script gives `written`, such as `$(date)`, so that --var can give another value; empty where
+    it is none."""
+    if re.fullmatch(r"\$\{?\w+\}?", written):
+        return ""
+    names = [found[1] for found in _ASSIGNMENT.finditer(text) if written in found[2]]
+    return names[0] if len(set(names)) == 1 else ""
+
+
+def with_xpk(text: str) -> str:
+    """The text with `xpk` for each way to call it."""
+    return _XPK.sub(r"\1xpk", text)
+
+
+def xpk_command(line: str) -> str:
+    """`xpk workload create` where a line is that, or the one for Pathways; else empty."""
+    found = _CREATE.match(with_xpk(line))
+    return f"xpk workload {found[1]}" if found else ""

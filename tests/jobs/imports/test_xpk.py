@@ -1,0 +1,199 @@
+"""A pasted `xpk workload create` as a job file: shapes that people have, and that nothing of one is lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from accel.diagnostics.errors import BadInput
+from jobs.importers import recognition
+from jobs.importers.options import ImportOptions
+from jobs.importers.outcome import ImportResult
+from jobs.importers.xpk import import_job
+
+IMAGE = "us-docker.pkg.dev/acme/train/max:1"
+WHOLE = (
+    "NAME=gemma\n"
+    "xpk workload create --cluster c1 --workload $NAME --tpu-type=v5litepod-16 --zone us-east5-b --project acme \\\n"
+    f'  --docker-image={IMAGE} --command "python3 train.py run_name=$NAME" --max-restarts=2 --priority=high \\\n'
+    "  --env A=b --env XLA_FLAGS='--x=1 --y=2' --on-demand --ttl-seconds-after-finished=3600 -tgps 60 \\\n"
+    "  --num-slices=1 --scheduler=default-scheduler --enable-debug-logs --deploy-stacktrace-sidecar\n"
+)
+
+
+def of(text: str, **chosen: Any) -> ImportResult:
+    return import_job("stdin", text.encode(), ImportOptions(**chosen))
+
+
+def create(options: str, **chosen: Any) -> ImportResult:
+    base = f"xpk workload create --cluster c --workload w --docker-image {IMAGE}"
+    return of(f"{base} --command 'python3 train.py' {options}\n", **chosen)
+
+
+def kinds(found: ImportResult) -> dict[str, str]:
+    return {entry.field: entry.kind for entry in found.report.entries}
+
+
+def test_a_whole_command() -> None:
+    found = of(WHOLE)
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values == {
+        "name": "gemma",
+        "accelerator": {"type": "v5litepod-16"},
+        "image": IMAGE,
+        "env": {
+            "TPU_STDERR_LOG_LEVEL": "0",
+            "TPU_MIN_LOG_LEVEL": "0",
+            "TF_CPP_MIN_LOG_LEVEL": "0",
+            "TPU_VMODULE": "real_program_continuator=1",
+            "A": "b",
+            "XLA_FLAGS": "--x=1 --y=2",
+        },
+        "command": ["bash", "-c", "python3 train.py run_name=gemma"],
+        "retries": 2,
+        "gke": {"grace_s": 60, "keep_s": 3600},
+        "spot": False,
+    }
+    assert found.region == "us-east5" and found.targets == ("gke", "tpu-vm")
+    said = kinds(found)
+    assert {name for name in found.report.fields if name not in said} == set()
+    assert said["--priority"] == said["--deploy-stacktrace-sidecar"] == "decision"
+    assert said["--cluster"] == said["--scheduler"] == said["--max-restarts"] == "changed"
+
+
+@pytest.mark.parametrize(
+    "options, values, field, kind",
+    [
+        ("--tpu-type v6e-256", {"accelerator": {"type": "v6e-256"}}, "--tpu-type", "kept"),
+        ("--device-type=v5p-128", {"accelerator": {"type": "v5p-128"}}, "--device-type", "kept"),
+        ("--tpu-type=tpu7x-4x4x8", {"accelerator": {"type": "tpu7x-4x4x8"}}, "--tpu-type", "kept"),
+        ("--tpu-type v6e-16 --num-slices 4", {"tpu_vm": {"slices": 4}}, "--num-slices", "changed"),
+        ("--tpu-type tpu7x-4x4x4 --num-slices 2", {}, "--num-slices", "refused"),
+        ("--device-type h100-80gb-8", {"accelerator": {"type": "h100-80gb", "count": 8}}, "--device-type", "kept"),
+        ("--device-type l4-2", {"accelerator": {"type": "l4", "count": 2}}, "--device-type", "kept"),
+        ("--device-type a100-40gb-4", {"accelerator": {"type": "a100", "count": 4}}, "--device-type", "kept"),
+        ("--device-type h200-141gb-8 --num-nodes 2", {"nodes": 2}, "--num-nodes", "kept"),
+        ("--device-type h100-80gb-8 --num-slices 2", {}, "--num-slices", "refused"),
+        ("--device-type n2-standard-32-4", {"cpus": 30, "nodes": 4}, "--device-type", "decision"),
+        ("--tpu-type v5litepod-7", {}, "--tpu-type", "refused"),
+        ("--device-type DEVICE", {}, "--device-type", "refused"),
+        ("--tpu-type v6e-16 --device-type v6e-16", {}, "--tpu-type", "refused"),
+        ("", {}, "--tpu-type", "refused"),
+        ("--tpu-type v6e-16 --spot", {"spot": True}, "--spot", "kept"),
+        ("--tpu-type v6e-16 --flex", {}, "--flex", "decision"),
+        ("--tpu-type v6e-16 --reservation r", {}, "--reservation", "changed"),
+        ("--tpu-type v6e-16", {"retries": 0}, "--workload", "kept"),
+        ("--tpu-type v6e-16 --storage data", {}, "--storage", "decision"),
+        ("--tpu-type v6e-16 --ramdisk-directory=r --mtc-enabled", {}, "--mtc-enabled", "refused"),
+        ("--tpu-type v6e-16 --use-pathways", {}, "--use-pathways", "refused"),
+        ("--tpu-type v6e-16 --debug-dump-gcs=gs://acme-data/x", {}, "--debug-dump-gcs", "decision"),
+        ("--tpu-type v6e-16 --use-vertex-tensorboard", {}, "--use-vertex-tensorboard", "decision"),
+        ("--tpu-type v6e-16 --no-use-parallel-containers", {}, "--no-use-parallel-containers", "changed"),
+        ("--tpu-type v6e-16 --env A", {}, "--env", "refused"),
+        ("--tpu-type v6e-16 --format json", {}, "--format", "refused"),
+        ("--tpu-type v6e-16 --tpu v6e", {}, "--tpu", "refused"),
+        ("--tpu-type v6e-16 ${R:+--reservation=\"$R\"}", {}, "words of the command", "refused"),
+        ("--tpu-type v6e-16 --num-nodes 3", {}, "--num-nodes", "changed"),
+        ("--tpu-type v6e-16 --base-docker-image local --script-dir src", {}, "--script-dir", "decision"),
+    ],
+)  # fmt: skip
+def test_options(options: str, values: dict[str, Any], field: str, kind: str) -> None:
+    found = create(options)
+    assert found.values | values == found.values, found.values
+    assert kinds(found)[field] == kind, [entry.text for entry in found.report.entries]
+    assert {name for name in found.report.fields if name not in kinds(found)} == set()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "xpk workload create",
+        "$ xpk workload create",
+        "python3 xpk.py workload create",
+        "python3 ../xpk/xpk.py workload create",
+        "python xpk/xpk.py workload create",
+        "~/xpk/xpk.py workload create",
+    ],
+)
+def test_ways_to_call_it(call: str) -> None:
+    text = f"#!/bin/bash\nset -e\n{call} --workload=w --tpu-type=v6e-8 --cluster=c --docker-image={IMAGE} --command=a\n"
+    assert recognition.recognize("stdin", text.encode()).kind == "xpk"
+    assert of(text).values["name"] == "w"
+
+
+def test_images() -> None:
+    base = "xpk workload create --workload w --cluster c --tpu-type v6e-8 --command a"
+    found = of(f"{base}\n")
+    assert found.values["image"] == "python:3.10" and kinds(found)["--base-docker-image"] == "changed"
+    found = of(f"{base} --base-docker-image {IMAGE} --script-dir ./src\n")
+    assert found.values["image"] == IMAGE and kinds(found)["--script-dir"] == "decision"
+    assert not found.report.stops
+    found = of(f"{base} --base-docker-image maxtext_base_image\n")
+    assert [entry.field for entry in found.report.stops] == ["--base-docker-image"]
+    found = of(f"{base} --base-docker-image maxtext_base_image\n", image=IMAGE)
+    assert found.values["image"] == IMAGE and not found.report.stops
+    found = of(f'IMAGE=""\n{base} --docker-image="$IMAGE"\n')
+    assert "--image" in found.report.stops[0].text
+
+
+def test_variables_that_must_be_set_are_asked_for() -> None:
+    text = (
+        "xpk workload create --cluster ${CLUSTER?} --workload ${RUN:?name it} --tpu-type v6e-8 \\\n"
+        f"  --docker-image {IMAGE} --project ${{PROJECT?}} --command 'a' --zone $ZONE\n"
+    )
+    assert [entry.field for entry in of(text).report.stops] == ["--workload"]
+    assert "--var RUN=<value>" in of(text).report.stops[0].text
+    assert of(text, variables={"RUN": "r"}).values["name"] == "r"
+
+
+def test_a_moment_in_the_name_is_left_out_and_one_in_the_command_is_asked_for() -> None:
+    base = f"xpk workload create --cluster c --tpu-type v6e-8 --docker-image {IMAGE}"
+    found = of(f"{base} --workload tf-$(date +%H%M) --command a\n")
+    assert found.values["name"] == "tf" and not found.report.stops
+    text = f'W="a-$(date +%s)"\n{base} --workload $W --command "train run=$W"\n'
+    assert [entry.field for entry in of(text).report.stops] == ["--command"]
+    assert "--var W=<value>" in of(text).report.stops[0].text
+    assert of(text, variables={"W": "b"}).values["command"] == ["bash", "-c", "train run=b"]
+
+
+def test_a_file_of_variables() -> None:
+    text = (
+        "cat > env.txt <<EOF\n# two\nA=1\nB=x y\nEOF\n"
+        f"xpk workload create --cluster c --workload w --tpu-type v6e-8 --docker-image {IMAGE} --command a "
+        "--env-file env.txt\n"
+    )
+    assert of(text).values["env"] == {"A": "1", "B": "x y"}
+    with pytest.raises(BadInput, match=r"--env-file other\.txt: cannot be read"):
+        of(text.replace("--env-file env.txt", "--env-file other.txt"))
+
+
+def test_nodes_with_gpus_know_each_other() -> None:
+    found = create("--device-type h100-mega-80gb-8 --num-nodes 2")
+    script = found.values["command"][2]
+    for name in ("NNODES", "NODE_RANK", "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT=6002", "GPUS_PER_NODE=8"):
+        assert f"export {name}" in script, name
+    assert script.endswith("\npython3 train.py")
+    assert kinds(found)["--command"] == "changed"
+    assert create("--device-type h100-mega-80gb-8").values["command"][2] == "python3 train.py"
+
+
+def test_a_storage_is_mounted_as_chosen() -> None:
+    found = create("--tpu-type v6e-8 --storage data", mounts={"/data": "gs://acme-data"})
+    assert found.values["mounts"] == [{"source": "gs://acme-data", "path": "/data"}]
+    assert not found.report.stops
+
+
+def test_pathways_is_refused() -> None:
+    text = "xpk workload create-pathways --workload w --tpu-type v6e-8 --cluster c --command a\n"
+    assert recognition.recognize("stdin", text.encode()).kind == "xpk"
+    with pytest.raises(BadInput, match=r"create-pathways.*one container"):
+        of(text)
+
+
+def test_the_command_imports_it(home: Path, invoke: Callable[..., Result]) -> None:
+    done = invoke("import", "-", text=WHOLE)
+    assert done.exit_code == 0, done.output
+    assert "is read as xpk: a command of xpk" in done.stderr
+    assert "type: v5litepod-16" in done.stdout and "of kind gke or tpu-vm" in done.stderr
