@@ -30,6 +30,8 @@ class Options(TypedDict, total=False):
     """A folder whose files are sent; the command runs in a copy of it."""
     code_all: bool
     """Every file of it, whatever Git ignores."""
+    requirements: str | os.PathLike[str] | None
+    """A requirements.txt, whose packages are installed before the command."""
     pin_image: bool
     """Ask the registry which digest the image's tag means, and name that."""
     smoke: bool
@@ -147,6 +149,7 @@ def _plan(
         options.get("key"),
         None if code is None else os.fspath(code),
         options.get("code_all", False),
+        None if (file := options.get("requirements")) is None else os.fspath(file),
         options.get("pin_image", False),
         options.get("smoke", False),
         options.get("smoke_timeout"),

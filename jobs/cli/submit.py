@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--key", metavar="TEXT", help="The same name and key give the same job, however often it is submitted.")
 @click.option("--code", metavar="FOLDER", help="Send the files of a folder; the command runs in a copy of it.")
 @click.option("--code-all", is_flag=True, help="Send every file of it, whatever Git ignores.")
+@click.option("--requirements", metavar="FILE", help="Install the packages of a requirements.txt before the command.")
 @click.option("--pin-image", is_flag=True, help="Ask the registry which digest the image's tag means, and name that.")
 @click.option("--smoke", is_flag=True, help="A short run first: one task on one node, tried once, under its own name.")
 @click.option("--smoke-timeout", type=Duration(), help="How long a smoke run may take; 10m without it.")
@@ -57,6 +58,7 @@ def submit(
     key: str | None,
     code: str | None,
     code_all: bool,
+    requirements: str | None,
     pin_image: bool,
     smoke: bool,
     smoke_timeout: int | None,
@@ -78,7 +80,7 @@ def submit(
     from ..model.document import read_all
     from ..model.job import Job
 
-    options = SubmitOptions(to, key, code, code_all, pin_image, smoke, smoke_timeout, dry_run, then_to)
+    options = SubmitOptions(to, key, code, code_all, requirements, pin_image, smoke, smoke_timeout, dry_run, then_to)
     documents = [document for file in files for document in read_all(file, Job)]
     for document in documents:
         _override(document, sets, envs, name)

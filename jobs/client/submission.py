@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from accel.diagnostics.errors import BadInput, BadInputs
@@ -44,6 +45,7 @@ class SubmitOptions:
     key: str | None = None
     code: str | None = None
     code_all: bool = False
+    requirements: str | None = None
     pin_image: bool = False
     smoke: bool = False
     smoke_timeout: int | None = None
@@ -125,7 +127,7 @@ def plan_submission(
     """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
     known = known_targets(reporter)
-    shipping = pack(options.code, options.code_all, reporter)
+    shipping = pack(options.code, options.code_all, reporter, _requirements(documents, jobs, options))
     written = list(zip(documents, jobs, strict=True))
     pairs = _rendered(written, options, caller, known, shipping, reporter)
     if not options.dry_run:
@@ -133,6 +135,21 @@ def plan_submission(
         if (newer := current_targets(known, names, reporter)) is not known:
             known, pairs = newer, _rendered(written, options, caller, newer, shipping, reporter)
     return SubmissionPlan(pairs, caller, known, shipping, any(job.spot == "prefer" for job in jobs), reporter)
+
+
+def _requirements(documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions) -> Path | None:
+    """Return the file of packages that the jobs ask for, which is named from the folder of the job file. Raises
+    BadInput where they ask for several."""
+    if options.requirements:
+        return Path(options.requirements)
+    named = {
+        Path(document.name).parent / job.requirements if job.requirements else None
+        for document, job in zip(documents, jobs, strict=True)
+    }
+    if len(named) > 1:
+        shown = ", ".join(sorted(str(each) if each else "none" for each in named))
+        raise BadInput(f"requirements: the jobs have several, {shown}", "submit them apart: all get one archive")
+    return named.pop() if named else None
 
 
 def _smoke_runs(

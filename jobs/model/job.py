@@ -37,6 +37,11 @@ class Job(Part):
     command: list[Argument] = Field(
         default_factory=list[str], description="argv; without one, the image's or definition's own"
     )
+    requirements: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
+        default=None,
+        description="a requirements.txt beside the job file: its packages are installed before the command "
+        "(docs/code.md)",
+    )
     accelerator: Accelerator | None = None
     cpus: Count | None = Field(default=None, description="vCPUs of one task")
     memory_mib: Annotated[int, Field(ge=4, le=INT_MAX, strict=True)] | None = None
@@ -95,6 +100,7 @@ class Job(Part):
             name: str,
             image: str | None = None,
             command: Sequence[str] = (),
+            requirements: str | None = None,
             accelerator: Accelerator | Written | None = None,
             cpus: int | None = None,
             memory_mib: int | None = None,

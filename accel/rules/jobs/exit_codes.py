@@ -11,3 +11,6 @@ ends in the same way.
 Source: https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"""
 LOST = (BAD_NODE, STOPPED)
 """jobs/runtime, which imports nothing of the project, has the same two."""
+REQUIREMENTS = 69
+"""Its packages could not be installed before it began: "service unavailable" of sysexits.h. jobs/runtime/requirements
+has the same."""

@@ -359,6 +359,10 @@ _PROGRAM = (
     define("command-not-executable", "A command cannot be run (126)", "a command was found and cannot be run",
            "give it execute permission in the image, or name its interpreter; a binary must be for the machine's CPU",
            everywhere=EXIT_STATUS),
+    define("requirements-failed", "Its packages could not be installed (69)",
+           "the packages of its requirements could not be installed",
+           "the installer's own words are in the log: check names and versions against the image's Python, and that "
+           "the network reaches the package index", everywhere="https://pip.pypa.io/en/stable/cli/pip_install/"),
     define("exit-code", "The command ended by itself with another exit code", "the command ended by itself",
            "the last lines are the program's own words; `accel-jobs logs REF` shows them all",
            everywhere=EXIT_STATUS),

@@ -79,6 +79,7 @@ WORDS = (
         ),
         False,
     ),
+    _Words("requirements-failed", re.compile(r"^accel: requirements .*: (?!installing|installed before)"), None),
     _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]"), None),
 )
 

@@ -10,11 +10,12 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
+from types import MappingProxyType
 from typing import IO
 
 from accel.contract.buckets import CODE
@@ -54,6 +55,8 @@ class Archive:
 
     def summary(self) -> str:
         """Return what it has, in a line."""
+        if not self.files:
+            return f"code: accel_runtime {_size(self.packed)} compressed, SHA-256 {self.digest}"
         largest = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in self.largest)
         files = "1 file" if self.files == 1 else f"{self.files:,} files"
         return (
@@ -62,8 +65,9 @@ class Archive:
         )
 
 
-def pack(tree: Tree) -> Archive:
-    """Raises BadInputs for what is refused, and BadInput for too much, or nothing, to send."""
+def pack(tree: Tree, more: Mapping[str, bytes] = MappingProxyType({})) -> Archive:
+    """Raises BadInputs for what is refused, and BadInput for too much, or nothing, to send. `more`: files of ours that
+    go too, by name."""
     found = [(entry, *_judged(tree, entry)) for entry in tree.entries]
     notes = [f"--code: {line}" for line in tree.left_out] + [note for _, _, note in found if note]
     going = [entry for entry, goes, _ in found if goes]
@@ -89,9 +93,11 @@ def pack(tree: Tree) -> Archive:
                 if goes:
                     sent.append(entry)
                     tar.addfile(_of(entry), None if body is None else io.BytesIO(body))
+            for name, said in sorted(more.items()):
+                tar.addfile(_member(name, len(said)), io.BytesIO(said))
             for member, body in _added():
                 tar.addfile(member, body)
-    if not sent:
+    if not sent and not more:
         hidden = len(tree.entries)
         but = f", but for {hidden} that {'look' if hidden > 1 else 'looks'} like a secret" if hidden else ""
         raise BadInput(f"--code: {tree.folder} has no files that Git would add{but}", "see `git status --ignored`")

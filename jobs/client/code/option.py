@@ -11,15 +11,21 @@ if TYPE_CHECKING:
     from .shipping import Shipping
 
 
-def pack(folder: str | None, everything: bool, reporter: "Reporter") -> "Shipping | None":
-    """The folder's files, packed and told; None where no code is to be sent. Raises BadInput."""
-    if folder is None:
-        if everything:
-            raise BadInput("--code-all: is for --code FOLDER, which is not given")
+def pack(
+    folder: str | None, everything: bool, reporter: "Reporter", requirements: "Path | None" = None
+) -> "Shipping | None":
+    """The folder's files, and a file of requirements, packed and told; None where neither is to be sent. Raises
+    BadInput."""
+    if folder is None and everything:
+        raise BadInput("--code-all: is for --code FOLDER, which is not given")
+    if folder is None and requirements is None:
         return None
+    from .requirements import read
     from .shipping import Shipping
 
-    shipping = Shipping.of(Path(folder), everything=everything)
+    root = None if folder is None else Path(folder)
+    wanted = read(requirements, root) if requirements else None
+    shipping = Shipping.of(root, everything=everything, requirements=wanted)
     for warning in shipping.warnings:
         reporter.warn(warning)
     reporter.say(shipping.archive.summary())

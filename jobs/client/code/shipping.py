@@ -27,6 +27,8 @@ from ...model.job import Job
 from . import tree
 from .archive import Archive, pack
 from .inside import program
+from .requirements import PROGRAM, Requirements
+from .tree import Tree
 
 FRESH_S = 86_400
 KIND = "application/gzip"
@@ -214,13 +216,24 @@ class Shipping:
 
     archive: Archive
     warnings: tuple[str, ...]
+    requirements: str | None = None
+    """Where the archive has the file of them."""
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
 
     @classmethod
-    def of(cls, folder: Path, *, everything: bool = False) -> "Shipping":
-        """Packs a folder. Raises BadInput, and BadInputs for files that are refused."""
-        archive = pack(tree.read(folder, everything=everything))
-        return cls(archive, archive.warnings)
+    def of(
+        cls, folder: Path | None, *, everything: bool = False, requirements: Requirements | None = None
+    ) -> "Shipping":
+        """Packs a folder, a file of requirements, or both. Raises BadInput, and BadInputs for what is refused."""
+        files = Tree(Path(), ()) if folder is None else tree.read(folder, everything=everything)
+        if requirements is None:
+            archive = pack(files)
+            return cls(archive, archive.warnings)
+        name, body = requirements.name, requirements.body
+        if body is None and name not in (each.name for each in files.entries):
+            raise BadInput(f"requirements: {name}: Git ignores it, so that it does not go with the code")
+        archive = pack(files, {} if body is None else {name: body})
+        return cls(archive, archive.warnings, name)
 
     def caller(self, text: str) -> str:
         """The caller's text of the key: with other code it is another job."""
@@ -235,6 +248,8 @@ class Shipping:
         folder = str(state() / "local" / job_id / "code") if target.kind == "local" else "-"
         head = [*PYTHON, program(store.scheme), store.source(self.archive)]
         head += [self.archive.digest, str(self.archive.size), folder]
+        if self.requirements:
+            head += [*PROGRAM, self.requirements]
         split = target.kind in ("google-batch", "vertex")
 
         def wrapped(words: list[str]) -> list[str]:
@@ -270,7 +285,9 @@ def unwrap(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The digest of the code that a command fetches first, and the command itself."""
     if len(words) < _HEAD or not _DIGEST.fullmatch(words[_HEAD - 3]) or [*words[:2]] != PYTHON:
         return None, list(words)
-    return words[_HEAD - 3], list(words[_HEAD:])
+    command = list(words[_HEAD:])
+    own = len(PROGRAM)
+    return words[_HEAD - 3], command[own + 1 :] if tuple(command[:own]) == PROGRAM else command
 
 
 def _faults(job: Job, kind: str) -> list[str]:

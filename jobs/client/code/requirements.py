@@ -1,0 +1,79 @@
+"""The packages that a job asks for: a file of pip's, which is sent with the code, or alone."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from accel.diagnostics.errors import BadInput, BadInputs
+from accel.diagnostics.redaction import redact
+
+SIZE_MAX = 1 << 20
+PROGRAM = ("python3", "-m", "accel_runtime.requirements")
+"""Comes before the command of a job with requirements, with the file's place in the archive after it."""
+ALONE = ".accel/requirements.txt"
+"""Where the file is in an archive whose folder does not hold it."""
+_FILES = re.compile(r"(-r|-c|-e|--requirement|--constraint|--editable)\b|\.{0,2}/|file:|\S+\s*@\s*file:|-f\s+[^h]")
+_URL = re.compile(r"https?://\S+")
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """A file of pip's: its name in the archive, and what it says where the folder does not hold it."""
+
+    name: str
+    body: bytes | None = None
+
+
+def read(path: Path, folder: Path | None) -> Requirements:
+    """Return the file at a path, which the folder of the code may hold.
+
+    Raises BadInput for a file that cannot be read or sent, and BadInputs with its wrong lines.
+    """
+    try:
+        body = path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise BadInput(f"requirements: {path}: {error.strerror}") from error
+    if body is None:
+        raise BadInput(f"requirements: {path}: there is no such file", "write a requirement a line, as pip reads them")
+    if len(body) > SIZE_MAX:
+        raise BadInput(f"requirements: {path}: has {len(body):,} bytes, and at most {SIZE_MAX:,} are sent")
+    inside = folder is not None and path.resolve().is_relative_to(folder.resolve())
+    _check(path, body, alone=not inside)
+    if folder is not None and inside:
+        return Requirements(path.resolve().relative_to(folder.resolve()).as_posix())
+    return Requirements(ALONE, body)
+
+
+def _check(path: Path, body: bytes, *, alone: bool) -> None:
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(f"requirements: {path}: is not UTF-8") from None
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    wanted = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    if not wanted:
+        raise BadInput(f"requirements: {path}: lists no package", "leave it out")
+    faults = [
+        f"{path}:{number}: {redact(line)[:100]}: names a file that is not sent; give its folder with --code"
+        for number, line in wanted
+        if alone and _FILES.match(line)
+    ]
+    faults += [
+        f"{path}:{number}: holds a password, which would lie in a bucket; write ${{NAME}} there, and NAME into secrets"
+        for number, line in wanted
+        if any(_has_password(url) for url in _URL.findall(line))
+    ]
+    if faults:
+        raise BadInputs(faults)
+
+
+def _has_password(url: str) -> bool:
+    """Whether a URL says a password, rather than the variable that has it, which pip puts in. Source:
+    https://pip.pypa.io/en/stable/reference/requirements-file-format/#using-environment-variables"""
+    try:
+        given = urlsplit(url)
+    except ValueError:
+        return False
+    said = given.password or given.username
+    return bool(said) and not re.fullmatch(r"\$\{[A-Z0-9_]+\}", said or "")

@@ -1,0 +1,146 @@
+"""Packages that a job asks for are installed before its command, by the program that goes with its code."""
+
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from accel.rules.jobs import exit_codes
+from jobs.client.code import requirements as sent
+from jobs.client.request_body import request_summary
+from jobs.runtime import requirements
+from tests.jobs.batch_target import BATCH
+from tests.jobs.code.projects import project
+
+Invoke = Callable[..., Result]
+TARGETS: dict[str, Any] = {
+    "here": {"kind": "local"},
+    "gpu": {**BATCH, "claim_table": "t", "code_bucket": "code"},
+}
+LINES = "--no-index\n--find-links {folder}\nsmall-package=={version}\n"
+
+
+@pytest.fixture
+def wheels(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that plays the package index, beside a job file of a job that needs a package of it."""
+    (home / "targets.json").write_text(json.dumps(TARGETS))
+    monkeypatch.setenv("ACCEL_TARGETS", str(home / "targets.json"))
+    folder = home / "wheels"
+    folder.mkdir()
+    info = "small_package-1.0.dist-info"
+    with zipfile.ZipFile(folder / "small_package-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("small_package.py", "answer = 42\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: small-package\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    write(home, home / "requirements.txt")
+    return folder
+
+
+def write(home: Path, file: Path, version: str = "1.0", **fields: Any) -> None:
+    program = "import small_package, sys; print('answer', small_package.answer, sys.prefix)"
+    job = {"name": "needs", "command": ["python3", "-c", program], "cpus": 1, "memory_mib": 200, **fields}
+    (home / "job.yaml").write_text(yaml.safe_dump(job))
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(LINES.format(folder=home / "wheels", version=version))
+
+
+def submit(invoke: Invoke, *more: str, to: str = "here") -> Result:
+    image = ("--set", "image=i:1") if to == "gpu" else ()
+    return invoke("submit", "job.yaml", "--to", to, *image, *more)
+
+
+def test_a_package_is_installed_once_for_jobs_that_share_a_cache(wheels: Path, invoke: Invoke) -> None:
+    first = submit(invoke, "--requirements", "requirements.txt", "--follow")
+    assert first.exit_code == 0, first.output
+    found = re.search("installing into (.*)", first.stdout)
+    assert found and f"answer 42 {found[1]}" in first.stdout
+    again = submit(invoke, "--requirements", "requirements.txt", "--follow")
+    assert again.exit_code == 0 and "installed before" in again.stdout and "answer 42" in again.stdout
+
+
+def test_the_job_file_names_a_file_beside_it(wheels: Path, invoke: Invoke) -> None:
+    """An environment sees the packages of the Python that runs the job, also where that is one itself."""
+    folder = wheels.parent / "there"
+    program = "import small_package, yaml; print('both', small_package.answer)"
+    write(folder.parent, folder / "needs.txt", command=["python3", "-c", program], requirements="needs.txt")
+    (wheels.parent / "job.yaml").rename(folder / "job.yaml")
+    done = invoke("submit", "there/job.yaml", "--to", "here", "--follow")
+    assert done.exit_code == 0 and "both 42" in done.stdout, done.output
+
+
+def test_a_file_in_the_folder_of_the_code_may_name_others(wheels: Path, invoke: Invoke) -> None:
+    code = project(
+        wheels.parent / "code",
+        {"base.txt": LINES.format(folder=wheels, version="1.0"), "all.txt": "-r base.txt\n", "train.py": ""},
+    )
+    done = submit(invoke, "--code", str(code), "--requirements", str(code / "all.txt"), "--follow")
+    assert done.exit_code == 0 and "answer 42" in done.stdout, done.output
+
+
+def test_what_cannot_be_installed_has_an_exit_code_and_a_cause(wheels: Path, invoke: Invoke) -> None:
+    write(wheels.parent, wheels.parent / "requirements.txt", version="2.0")
+    failed = submit(invoke, "--requirements", "requirements.txt", "--wait")
+    assert failed.exit_code == 125 and "FAILED, exit code 69" in failed.stderr, failed.output
+    told = invoke("explain", failed.stdout.split()[0])
+    assert "the packages of its requirements could not be installed (requirements-failed)" in told.stdout
+    assert exit_codes.REQUIREMENTS == requirements.FAILED == 69
+
+
+def test_its_program_comes_before_the_command(wheels: Path, invoke: Invoke) -> None:
+    answer = submit(invoke, "--requirements", "requirements.txt", "--dry-run", to="gpu")
+    body = json.loads(answer.stdout)["body"]
+    words = body["submit"]["containerOverrides"]["command"]
+    assert words[7:11] == [*sent.PROGRAM, sent.ALONE] and words[11:13] == ["python3", "-c"]
+    shown = request_summary("aws-batch", body)
+    assert shown.command[:2] == ("python3", "-c") and shown.code == words[4]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "requirements: requirements.txt: there is no such file"),
+        ("# nothing yet\n\n", "requirements: requirements.txt: lists no package"),
+        ("a\n-r base.txt\n", "requirements.txt:2: -r base.txt: names a file that is not sent; give its folder"),
+        ("-e .\n", "requirements.txt:1: -e .: names a file that is not sent"),
+        ("./own.whl\n", "requirements.txt:1: ./own.whl: names a file that is not sent"),
+        ("own @ file:///tmp/own.whl\n", "requirements.txt:1: own @ file:///tmp/own.whl: names a file"),
+        ("--index-url https://me:hunter2@host/simple\n", "requirements.txt:1: holds a password"),
+        (b"\xff\xfe", "requirements: requirements.txt: is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(text: str | bytes | None, says: str, wheels: Path, invoke: Invoke) -> None:
+    file = wheels.parent / "requirements.txt"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    refused = submit(invoke, "--requirements", "requirements.txt", "--dry-run", to="gpu")
+    assert refused.exit_code == 2 and says in refused.stderr, refused.output
+    assert "hunter2" not in refused.output
+
+
+def test_a_variable_in_the_place_of_a_password_is_sent(wheels: Path, invoke: Invoke) -> None:
+    (wheels.parent / "requirements.txt").write_text("--index-url https://${USER_NAME}:${TOKEN}@host/simple\na==1\n")
+    assert submit(invoke, "--requirements", "requirements.txt", "--dry-run", to="gpu").exit_code == 0
+
+
+def test_a_file_that_git_ignores_does_not_go(wheels: Path, invoke: Invoke) -> None:
+    code = project(wheels.parent / "code", {"train.py": "", ".gitignore": "needs.txt\n"})
+    (code / "needs.txt").write_text("a==1\n")
+    refused = submit(invoke, "--code", str(code), "--requirements", str(code / "needs.txt"), "--dry-run", to="gpu")
+    assert refused.exit_code == 2 and "needs.txt: Git ignores it" in refused.stderr, refused.output
+
+
+def test_jobs_of_several_files_are_submitted_apart(wheels: Path, invoke: Invoke) -> None:
+    one = yaml.safe_load((wheels.parent / "job.yaml").read_text())
+    documents = [one | {"requirements": "requirements.txt"}, one | {"name": "other"}]
+    (wheels.parent / "job.yaml").write_text(yaml.safe_dump_all(documents))
+    refused = submit(invoke, "--dry-run", to="gpu")
+    assert refused.exit_code == 2 and "requirements: the jobs have several, none, requirements.txt" in refused.stderr
