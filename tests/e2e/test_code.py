@@ -11,6 +11,7 @@ import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+from tests.support.small_wheel import write_wheel
 from tests.support.soak import sampled
 
 from .conftest import Shell
@@ -19,7 +20,9 @@ from .google import shell_on, started
 TRAIN = """
 import os, pathlib, sys
 import accel_runtime
+import small_package
 from model import layers
+assert small_package.answer == 42
 print("{word}", layers.COUNT, sys.argv[1:], pathlib.Path("data/\u00fc \\n.txt").read_text(), flush=True)
 print("no build" if not os.path.exists("build") else "build", os.environ["ACCEL_CODE"])
 """
@@ -43,11 +46,13 @@ class Project:
             ".gitignore": "build/\n.env\n",
             "build/out.bin": "0" * 1000,
             ".env": "TOKEN=x",
+            "requirements.txt": "--no-index\n--find-links wheels\nsmall-package==1.0\n",
         }
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        write_wheel(folder / "wheels")
         subprocess.run(["git", "init", "-q", str(folder)], check=True)
         self.say("first")
 
@@ -65,7 +70,8 @@ def goes_round(shell: Shell, project: Project, to: str, tmp_path: Path, **fields
     path = tmp_path / f"{to}.yaml"
     job = {"name": f"code-{to}", "image": "local/examples", "command": ["python3", "train.py", "a b", "$(x)"], **fields}
     path.write_text(yaml.safe_dump(job))
-    submit = ("submit", str(path), "--to", to, "--code", str(project.folder), "--key", "k", "-o", "id", "--wait")
+    sent = ("--code", str(project.folder), "--requirements", str(project.folder / "requirements.txt"))
+    submit = ("submit", str(path), "--to", to, *sent, "--key", "k", "-o", "id", "--wait")
     first = shell.jobs(*submit)
     log = shell.jobs("logs", first)
     assert "first 7 ['a b', '$(x)'] odd" in log, log

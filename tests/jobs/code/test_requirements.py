@@ -2,7 +2,6 @@
 
 import json
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from jobs.client.request_body import request_summary
 from jobs.runtime import requirements
 from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import project
+from tests.support.small_wheel import write_wheel
 
 Invoke = Callable[..., Result]
 TARGETS: dict[str, Any] = {
@@ -32,13 +32,7 @@ def wheels(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / "targets.json").write_text(json.dumps(TARGETS))
     monkeypatch.setenv("ACCEL_TARGETS", str(home / "targets.json"))
     folder = home / "wheels"
-    folder.mkdir()
-    info = "small_package-1.0.dist-info"
-    with zipfile.ZipFile(folder / "small_package-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("small_package.py", "answer = 42\n")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: small-package\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
+    write_wheel(folder)
     write(home, home / "requirements.txt")
     return folder
 
