@@ -2,7 +2,8 @@
 flags; the flags win. A search over hyperparameters becomes a HyperparameterTuningJob."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from accel.catalog import UnknownName
@@ -15,7 +16,7 @@ from accel.rules.vertex import ai_platform_programs as rules
 from accel.rules.vertex import legacy
 
 from . import gcloud, shell, vertex_schema, vertex_templates
-from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_ONLY, ROLES, SETTINGS
+from .ai_platform_fields import BARE, FLAGS, GENERAL, KNOWN, OF_GCLOUD, OUTPUT_ONLY, ROLES, SETTINGS, UNNEEDED
 from .ai_platform_pools import machines, program
 from .fields import RequestFields
 from .options import ImportOptions
@@ -167,7 +168,9 @@ def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestField
     """The fields of the job, and values that are secrets. Raises BadInput."""
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     written = gcloud.source(
-        name, data, options.flags, variables, VERB, FLAGS, lambda command: _its_words(name, command)
+        *(name, data, options.flags, variables, VERB, FLAGS, partial(_its_words, name)),
+        UNNEEDED,
+        lambda command: command.words if len(command.words) == 1 else [],
     )
     lines = written.lines
     vertex_templates.fill(written.document, variables)
@@ -175,6 +178,9 @@ def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestField
     gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, name)
+    for command, _ in lines:
+        _package(given, command, lines[-1][0].flags if command is not lines[-1][0] else {})
+    gcloud.tell_moment(given.report, JOB, given.text("jobId") or "", written.moment)
     return given, written.secrets
 
 
@@ -233,12 +239,12 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
         _put(given, "jobId", JOB, command.words[0])
     if command.words[1:]:
         report.refuse(WORDS, "must be one job's name; a value with spaces wants quotes, the program's arguments a --")
-    _package(given, command)
     _key(given, command)
     if command.rest:
         _put(given, "trainingInput.args", ARGS, list(command.rest))
         for flag in gcloud.after(command.rest, FLAGS):
-            report.findings(ARGS, imports.flag_after(flag, flag not in GENERAL, ARGS))
+            own = flag not in GENERAL and flag not in command.flags  # else the program has one of that name too
+            report.findings(ARGS, imports.flag_after(flag, own, ARGS))
     if pasted:
         if pasted.rest:
             report.changed(REST, None, "is not the command's")
@@ -254,7 +260,8 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
 
 def _holding(command: gcloud.CommandLine, written: str) -> list[str]:
     """The fields of a command line that hold a variable."""
-    found = [flag for flag, values in command.flags.items() if written in values[-1]]
+    left_out = (*UNNEEDED, *gcloud.GLOBAL)
+    found = [flag for flag, values in command.flags.items() if written in values[-1] and flag not in left_out]
     found += [JOB] if command.words and written in command.words[0] else []
     found += [ARGS] if any(written in word for word in command.rest or []) else []
     return found
@@ -303,11 +310,17 @@ def _put(given: RequestFields, path: str, flag: str, value: Any) -> None:
         given.report.refuse(flag, "has no value")
 
 
-def _package(given: RequestFields, command: gcloud.CommandLine) -> None:
-    """`--package-path`: a folder that gcloud built and uploaded."""
+_HERE = re.compile(r"^(?:\$\{?PWD\}?|\$\(pwd\)|`pwd`)(?:/|$)")
+
+
+def _package(given: RequestFields, command: gcloud.CommandLine, later: Mapping[str, Sequence[str]]) -> None:
+    """`--package-path`: a folder that gcloud built and uploaded. `later`: flags that were given after the command."""
     if "--package-path" not in command.flags:
         return
-    folder = command.flags["--package-path"][-1]
+    if later.get("--packages", [""])[-1]:
+        given.report.changed("--package-path", None, "is named with --packages")
+        return
+    folder = _HERE.sub("", command.flags["--package-path"][-1]) or "."
     bucket = command.flags.get("--staging-bucket", [""])[-1] or given.values.get("trainingInput.jobDir") or ""
     package = re.sub(r"\W", "_", folder.rstrip("/").rpartition("/")[2])
     upload = ""

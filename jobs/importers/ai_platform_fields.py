@@ -75,6 +75,9 @@ OF_GCLOUD = {
 }
 """Flags that set no field of the job, and why they are left out; empty: they are read with others."""
 
+UNNEEDED = ("--package-path", "--staging-bucket")
+"""Flags whose values are not in a job file, so that a variable in one needs no value."""
+
 BARE = ("--async", "--stream-logs", "--enable-web-access")
 """Those without a value."""
 

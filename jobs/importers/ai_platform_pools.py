@@ -224,6 +224,8 @@ def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: b
     for finding in rules.program(own or (image if not module else None), by, bool(packages), module):
         if image and not own and finding.rule == rules.PROGRAM.id and packages and module:
             continue
+        if finding.field == "packageUris" and given.report.stopped_by("--package-path"):
+            continue  # where the package is to be named
         report.findings(given.name(f"{_INPUT}.{finding.field}"), [finding])
     if own or not module:
         return _containers(given, roles, path, image, arguments)

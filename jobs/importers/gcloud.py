@@ -3,17 +3,18 @@ and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 
+from . import script_text
 from .names import suggestion
 from .reading import Json, file_bytes, read
 from .report import Report
-from .shell import PastedCommand, is_command, pasted_command
+from .shell import MOMENT, PastedCommand, is_command, pasted_command
 
 GLOBAL = {
     **dict.fromkeys(
@@ -80,6 +81,8 @@ class Source:
     """The pasted command, and what was given after it, which wins."""
     secrets: list[str]
     """Values that are known to be secrets."""
+    moment: str = ""
+    """What made the job's name another one each time, such as `$(date)`, and is left out of it."""
 
 
 def source(
@@ -90,8 +93,11 @@ def source(
     verb: str,
     known: Mapping[str, bool],
     take_words: Callable[[CommandLine], None],
+    unneeded: Collection[str] = (),
+    name_of: Callable[[CommandLine], list[str]] | None = None,
 ) -> Source:
-    """Read a document or a pasted command `verb`. `take_words` takes the command's own name off its words.
+    """Read a document or a pasted command `verb`. `take_words` takes the command's own name off its words;
+    `unneeded`: flags whose values are left out; `name_of`: the list whose first is the job's name.
 
     Raises BadInput.
     """
@@ -99,11 +105,15 @@ def source(
     lines: Lines = []
     values: Json = {}
     secrets = [value for key, value in variables.items() if SECRET_NAME.search(key)]
+    moment = ""
     if is_command(text):
+        text = script_text.readable(text)
         written = pasted_command(name, text, variables, verb)
         secrets = [*written.secrets, *secrets]
         command = parse_flags(written.argv, known)
         take_words(command)
+        moment = _take_moment(name_of(command), written) if name_of else ""
+        written.unknown = _needed(text, command, written, {*GLOBAL, *unneeded} - {"--flags-file"})
         lines.append((command, written))
         if config := command.flags.get("--config"):
             values = document(name, config[-1], written)
@@ -111,7 +121,35 @@ def source(
         values = read(name, data)
     if flags:
         lines.append((parse_flags(flags, known), None))
-    return Source(values, lines, secrets)
+    return Source(values, lines, secrets, moment)
+
+
+def _take_moment(names: list[str], written: PastedCommand) -> str:
+    """Takes what makes each name another out of the last of the names."""
+    found = [mark for mark in written.unknown.values() if names and mark in names[-1] and MOMENT.match(mark)]
+    for mark in found:
+        names[-1] = names[-1].replace(mark, "")
+    if found:
+        names[-1] = names[-1].strip("-_. ") or "imported"
+    return found[0] if found else ""
+
+
+def tell_moment(report: Report, field: str, name: str, moment: str) -> None:
+    """Says what was taken out of a name."""
+    if moment:
+        report.changed(field, name, f"{moment[:60]} makes each name another, and a job's reference is one anyway")
+
+
+def _needed(text: str, command: CommandLine, written: PastedCommand, left_out: Collection[str]) -> dict[str, str]:
+    """The unknown variables in what is read, each by the name that --var takes where it has one."""
+    texts = [*command.words, *(command.rest or ()), *command.unknown_values.values()]
+    texts += [value for flag, values in command.flags.items() if flag not in left_out for value in values]
+    found: dict[str, str] = {}
+    for name, mark in written.unknown.items():
+        if any(mark in each for each in texts):
+            held = name if re.fullmatch(r"\w+", name) else script_text.holder(text, mark)
+            found[held if held and held not in found else name] = mark
+    return found
 
 
 def items(text: str) -> list[str]:
@@ -157,6 +195,9 @@ def document(name: str, config: str, pasted: PastedCommand) -> Json:
             pasted.unknown = {
                 key: written for key, written in pasted.unknown.items() if any(written in word for word in others)
             }  # what the file is called does not matter
+            if made := re.match(r"\s*[\"']?\$\(\s*(envsubst|sed|cat|jq)\b(?:[^<)]*<\s*([\w./-]+))?", text):
+                of = f"import {made[2]} itself" if made[2] else "import the file that it reads"
+                raise BadInput(f"{name}: --config: is what `{made[1]}` makes of a file: {of}, with --var NAME=VALUE")
             return read(f"{name}: {config}", text.encode())
     if lacking := [(key, written) for key, written in pasted.unknown.items() if written in config]:
         asked = " ".join(f"--var {key}=<value>" for key in pasted.unknown if re.fullmatch(r"\w+", key))

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from accel.rules.batch import jobs
+from accel.rules.jobs import imports
 
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
 from . import google_batch_command, vertex_templates
 from .fields import job_name
-from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of
+from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of, variable_names
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
 from .options import ImportOptions
@@ -48,11 +49,18 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 
 def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResult:
     report = given.report
+    lacking: list[str] = []
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:
-            # The image is looked at where it is chosen: --image may replace it.
-            if isinstance(text, str) and not path.endswith("imageUri") and not path.startswith(NOT_READ):
-                report.findings(given.name(path), placeholders_of(path, text))
+            is_image = path.endswith("imageUri")
+            if not isinstance(text, str) or path.startswith(NOT_READ) or (is_image and options.image):
+                continue
+            found = placeholders_of(path, text)
+            lacking += variable_names(text) if any(each.rule == imports.VARIABLE.id for each in found) else []
+            # The image is looked at where it is chosen.
+            report.findings(given.name(path), found if not is_image else [])
+    if not report.is_settled("--var"):
+        vertex_templates.ask_for_all(report, lacking)
     full = given.text("name")
     path = "name" if given.has("name") else "displayName"
     if full:

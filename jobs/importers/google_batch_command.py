@@ -193,17 +193,19 @@ def _unknown(given: BatchFields, found: Command, report: Report) -> None:
     marks = {mark: name if re.fullmatch(r"\w+", name) else "" for name, mark in found.written.unknown.items()}
     written = [name for name in found.written.written if not name.startswith("BATCH_")]
     marks |= {f"${name}": name for name in written} | {f"${{{name}}}": name for name in written}
+    lacking: list[str] = []
     for path, value in given.values.items():
         texts = cast("list[Any]", value) if isinstance(value, list) else [value]
         for mark, plain in marks.items():
             if any(isinstance(text, str) and mark in text for text in texts):
                 at = given.name(path)
                 report.findings(at, imports.variable(mark, plain, at))
+                lacking.append(plain)
     for mark in marks:
         if mark in found.region:
             report.findings("--location", imports.variable(mark, marks[mark], "--location"))
+            lacking.append(marks[mark])
         if mark in found.named and MOMENT.match(mark):
             why = f"{mark[:60]} makes each name another, and a job's reference is one anyway"
             report.changed(given.name("name"), given.values.get("name"), why)
-    lacking = [name for name in marks.values() if name]
-    vertex_templates.ask_for_all(report, dict.fromkeys(lacking))
+    vertex_templates.ask_for_all(report, lacking)

@@ -293,7 +293,7 @@ for _key, _of in _parents(JOB):
     if _of not in _PARENTS.setdefault(_key, []):
         _PARENTS[_key].append(_of)
 
-_VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\{\{.*?\}\}")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}|\{\{.*?\}\}")
 _BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
 _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
 
@@ -301,11 +301,16 @@ _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\
 def placeholder_findings(path: str, text: str) -> list[Finding]:
     """What a value says that somebody was to write another for: MY_PROJECT, $PROJECT, [PROJECT]."""
     if found := _VARIABLE.search(text):
-        return imports.variable(found[0], "", path)
+        return imports.variable(found[0], found[1] or found[2] or "", path)
     if found := _BRACKETS.search(text):
         message, fix = f'is "{text}"; "{found[0]}" is a placeholder', "write the value that it stands for"
         return [placeholders.VALUE.finding(path, message, fix)]
     return placeholders.value(path, text)
+
+
+def variable_names(text: str) -> list[str]:
+    """The variables in a text that --var gives."""
+    return [found[1] or found[2] for found in _VARIABLE.finditer(text) if found[1] or found[2]]
 
 
 def placeholders_of(path: str, text: str) -> list[Finding]:

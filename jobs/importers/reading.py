@@ -12,6 +12,7 @@ import yaml
 from accel.diagnostics import messages, no_break_spaces, yaml_positions
 from accel.diagnostics.errors import BadInput
 
+from .script_text import with_quotes
 from .shell import is_command
 
 Json = dict[str, Any]
@@ -99,7 +100,7 @@ def _mapping(name: str, value: Any, lines: dict[str, int]) -> Json:
 def _json(name: str, data: bytes) -> Json:
     check_size(name, data)
     try:
-        text = data.decode("utf-8-sig")
+        text = with_quotes(data.decode("utf-8-sig"))
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
         lines = _json_lines(text)
     except json.JSONDecodeError as error:

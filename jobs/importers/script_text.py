@@ -5,7 +5,7 @@ import re
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`: NAME, or the end of the script."""
 _OF_NOTEBOOK = re.compile(r"^\s*!")
-_BRACES = re.compile(r"(?<![\w${'\"])\{([A-Za-z_]\w*)\}|(?<==)\{([A-Za-z_]\w*)\}")
+_BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """What a notebook puts in for a variable of Python's:
 https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
 _XPK = re.compile(
@@ -14,6 +14,9 @@ _XPK = re.compile(
 """xpk, or its script: `python3 xpk.py`."""
 _CREATE = re.compile(
     r"^\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)"
+)
+_UNQUOTED = re.compile(
+    r'("(?:[^"\\]|\\.)*")|(\$\{[A-Za-z_]\w*\}|\$[A-Za-z_]\w*|\{\{\s*[A-Za-z_][\w.]*\s*\}\})(?=\s*[,}\]])'
 )
 _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 
@@ -25,8 +28,15 @@ def readable(text: str) -> str:
     for line in _REQUIRED.sub(r"${\1}", text).split("\n"):
         of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
         goes_on = of_notebook and line.rstrip().endswith("\\")
-        lines.append(_BRACES.sub(lambda found: f"${{{found[1] or found[2]}}}", line) if of_notebook else line)
+        lines.append(_BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line)
     return "\n".join(lines)
+
+
+def with_quotes(text: str) -> str:
+    """JSON with quotes around variables that stand for numbers: `"count": ${COUNT}`."""
+    if "$" not in text and "{{" not in text:
+        return text
+    return _UNQUOTED.sub(lambda found: found[1] or f'"{found[2]}"', text)
 
 
 def holder(text: str, written: str) -> str:

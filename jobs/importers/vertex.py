@@ -55,6 +55,7 @@ FLAGS = {
 }
 """Source: gcloud's own flags of `ai custom-jobs create`."""
 
+OF_TARGET = ("--network", "--service-account")
 PLAIN = {
     "--network": f"{SPEC}.network",
     "--service-account": f"{SPEC}.serviceAccount",
@@ -83,13 +84,18 @@ def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestField
     Raises BadInput.
     """
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
-    written = gcloud.source(name, data, options.flags, variables, VERB, FLAGS, _take_words)
+    written = gcloud.source(
+        *(name, data, options.flags, variables, VERB, FLAGS, _take_words),
+        OF_TARGET,
+        lambda command: command.flags.get("--display-name", []),
+    )
     lines = written.lines
     vertex_templates.fill(written.document, variables)
     given = _of(written.document, lines, shell.roles(text), variables)
     gcloud.note_again(given.report, [command for command, _ in lines])
     for command, pasted in lines:
         _flags(given, command, pasted, options)
+    gcloud.tell_moment(given.report, "--display-name", given.text("displayName") or "", written.moment)
     region = next((command.flags["--region"][-1] for command, _ in reversed(lines) if "--region" in command.flags), "")
     return given, region, written.secrets
 
@@ -186,6 +192,8 @@ def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Paste
     for variable, written in pasted.unknown.items():
         plain = variable if re.fullmatch(r"\w+", variable) else ""
         for flag, values in command.flags.items():
+            if flag in OF_TARGET or flag in gcloud.GLOBAL:
+                continue
             held = [flag] if flag != POOL and written in values[-1] else []
             for index, value in enumerate(values if flag == POOL else ()):
                 held += [_named(command, index, key) for key, text in gcloud.pairs(value).items() if written in text]

@@ -212,13 +212,57 @@ def test_variables_and_what_a_shell_would_trip_over(home: Path) -> None:
     )
     found = import_job("job.sh", text.encode(), ImportOptions(today=TODAY))
     told = {entry.field: entry for entry in found.report.entries}
-    assert told["JOB"].open and told["args after --"].open
-    assert "--var DATA=<value>" in told["args after --"].text and "write its value instead" in told["JOB"].text
+    assert told["args after --"].open and "--var DATA=<value>" in told["args after --"].text
+    assert (told["JOB"].kind, told["JOB"].new) == ("changed", "flowers")
+    assert "$(date +%s) makes each name another" in told["JOB"].text
     assert "a space after the backslash" in told["the command"].text
     assert "a comment after the backslash" in told["the command"].text
     assert told["roles/ml.developer"].new == "roles/aiplatform.user"
     assert told["after the command"].kind == "changed"
     assert told["--job-dir"].old == "gs://acme-models/out"
+
+
+PASTED = (
+    "JOBNAME=flowers_$(date -u +%y%m%d_%H%M%S)\n"
+    "gcloud ai-platform jobs submit training $JOBNAME --region us-central1 --module-name trainer.task \\\n"
+    "  --package-path ${PWD}/flowers/trainer --job-dir gs://acme-models/out --staging-bucket gs://$STAGING \\\n"
+    "  --project $PROJECT --scale-tier BASIC -- --job-dir=./tmp --epochs 3\n"
+)
+
+
+def pasted(text: str, *flags: str, **options: Any) -> ImportResult:
+    return import_job("job.sh", text.encode(), ImportOptions(flags=flags, image=IMAGE, today=TODAY, **options))
+
+
+def test_a_variable_in_what_is_left_out_needs_no_value() -> None:
+    told = {entry.field: entry for entry in pasted(PASTED).report.entries}
+    assert told["--project"].kind == told["--staging-bucket"].kind == "changed"
+    assert "--var" not in told and not told["JOB"].open
+
+
+def test_a_package_that_is_named_after_the_command() -> None:
+    assert "name it with --packages" in stops(pasted(PASTED))
+    assert "is missing" not in stops(pasted(PASTED))
+    found = pasted(PASTED, "--packages", "gs://acme-models/flowers-1.tar.gz")
+    assert not found.report.stops, stops(found)
+    assert found.values["name"] == "flowers"
+    assert found.values["vertex"]["package"]["uris"] == ["gs://acme-models/flowers-1.tar.gz"]
+    known = pasted(PASTED, variables={"STAGING": "acme-staging", "JOBNAME": "flowers_1"})
+    assert known.values["vertex"]["package"]["uris"] == ["gs://acme-staging/flowers_1/trainer-0.0.0.tar.gz"]
+
+
+def test_a_program_may_have_a_flag_that_the_command_has_too() -> None:
+    found = pasted(PASTED, "--packages", "gs://acme-models/flowers-1.tar.gz")
+    (entry,) = [entry for entry in found.report.entries if entry.field == "args after --"]
+    assert entry.kind == "kept" and entry.rules == ["import.flag-passed-on"]
+    assert found.values["vertex"]["args"][:3] == ["--job-dir=./tmp", "--epochs", "3"]
+
+
+def test_a_moment_that_a_variable_holds_is_given_with_it() -> None:
+    text = PASTED.replace("--epochs 3", "--out gs://acme-models/$JOBNAME")
+    assert "--var JOBNAME=<value>" in stops(pasted(text, "--packages", "gs://acme-models/flowers-1.tar.gz"))
+    found = pasted(text, "--packages", "gs://acme-models/flowers-1.tar.gz", variables={"JOBNAME": "f1"})
+    assert not found.report.stops and "gs://acme-models/f1" in found.values["vertex"]["args"]
 
 
 def test_the_chief_is_told_of() -> None:

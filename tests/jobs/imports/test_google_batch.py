@@ -103,6 +103,21 @@ def test_what_is_carried(path: tuple[str | int, ...], value: Any, name: str, is_
     assert found.values[name] == is_
 
 
+def test_variables_of_a_template_are_asked_for_in_one_line() -> None:
+    document = changed(*POLICY, value={"machineType": "${MACHINE}", "bootDisk": {"sizeGb": "@SIZE@"}})
+    document["labels"] = {"team": "$TEAM"}
+    text = json.dumps(document).replace('"@SIZE@"', "${SIZE}")
+    found = import_job("job.json", text.encode(), ImportOptions())
+    told = {entry.field: entry.text for entry in found.report.stops}
+    assert "--var SIZE=<value>" in told["allocationPolicy.instances[0].policy.bootDisk.sizeGb"]
+    for name in ("SIZE", "MACHINE", "TEAM"):
+        assert f"--var {name}=<value>" in told["--var"]
+    given = {"MACHINE": "n1-standard-8", "SIZE": "60", "TEAM": "vision"}
+    filled = import_job("job.json", text.encode(), ImportOptions(variables=given))
+    assert not [entry for entry in filled.report.stops if "import.variable" in entry.rules]
+    assert filled.values["labels"] == {"team": "vision"}
+
+
 def test_spot_with_its_policy() -> None:
     policies = [{"action": "RETRY_TASK", "actionCondition": {"exitCodes": [50001]}}]
     found = of(changed(*SPEC, "lifecyclePolicies", value=policies))

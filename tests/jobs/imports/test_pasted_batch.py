@@ -175,6 +175,10 @@ def test_variables_of_a_command() -> None:
         (f"{SUBMIT} --container-overrides file://gone.json\n", "cannot be read"),
         ("aws batch submit-job --cli-input-json file://$FILE\n", "holds $FILE, which no shell has replaced"),
         ("gcloud batch jobs submit a --config gone.json\n", "cannot be read"),
+        (
+            "gcloud batch jobs submit a --config - <<EOF\n$(envsubst '$A' < ./job.json)\nEOF\n",
+            "is what `envsubst` makes of a file: import ./job.json itself, with --var NAME=VALUE",
+        ),
         ("gcloud batch jobs submit a --script-file-path gone.sh\n", "cannot be read"),
     ],
 )

@@ -145,6 +145,39 @@ def test_the_flags_of_gcloud() -> None:
     assert told["--network"] == "changed" and told["--worker-pool-spec[1].replica-count"] == "kept"
 
 
+def test_a_name_of_each_moment() -> None:
+    text = "NAME=flowers_$(date +%Y%m%d)\n" + CREATE.replace("=flowers", "=$NAME") + POOL
+    found = of(text + "--project=$PROJECT --service-account=$ACCOUNT\n")
+    assert not found.report.stops, stops(found)
+    assert found.values["name"] == "flowers"
+    told = {entry.field: entry for entry in found.report.entries}
+    assert told["--display-name"].kind == told["--project"].kind == told["--service-account"].kind == "changed"
+    assert "--var NAME=<value>" in stops(of(f"{text} --args=--out=gs://acme-models/$NAME\n"))
+
+
+def test_a_command_of_a_notebook() -> None:
+    text = (
+        "! gcloud ai custom-jobs create --region={REGION} --display-name={JOB} \\\n"
+        f"  --worker-pool-spec=machine-type={{MACHINE}},container-image-uri={IMAGE} --args='^;^--a={{1}}'\n"
+    )
+    assert "--var REGION=<value> --var JOB=<value> --var MACHINE=<value>" in stops(of(text))
+    found = of(text, variables={"REGION": "us-central1", "JOB": "flowers", "MACHINE": "n1-standard-8"})
+    assert not found.report.stops, stops(found)
+    assert found.values["vertex"] == {"machine_type": "n1-standard-8", "args": ["--a={1}"]}
+
+
+def test_variables_that_must_be_set() -> None:
+    text = (CREATE + POOL).replace("=flowers", "=${NAME:?name the job}").replace(":1.4", ":${TAG?}")
+    assert "--var NAME=<value> --var TAG=<value>" in stops(of(text))
+    assert of(text, variables={"NAME": "flowers", "TAG": "2"}).values["image"].endswith(":2")
+
+
+def test_json_with_numbers_that_are_to_be_filled_in() -> None:
+    text = json.dumps({**SPEC, "scheduling": {"timeout": "60s"}}).replace('"replicaCount": 1', '"replicaCount": ${N}')
+    assert "--var N=<value>" in stops(of(text))
+    assert not of(text, variables={"N": "1"}).report.stops
+
+
 def test_flags_win_over_the_file() -> None:
     found = of({**SPEC, "serviceAccount": "a@b"}, "--display-name", "flowers", "--service-account=c@d")
     assert found.values["name"] == "flowers"

@@ -359,17 +359,20 @@ def test_pools_of_flags_that_are_wrong(spec: str, message: str) -> None:
 
 def test_a_config_whose_name_is_a_variable() -> None:
     with pytest.raises(BadInput) as caught:
-        of(f"{CREATE} --config=$FILE --service-account=$WHO")
+        of(f"{CREATE} --config=$FILE --persistent-resource-id=$WHO --service-account=$LEFT_OUT")
     assert "give --var FILE=<value> --var WHO=<value>" in caught.value.message
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
-        (f"{CREATE} --network=$1", "holds $1"),
-        (f"{CREATE} --network=$'a'", "holds $'a'"),
+        (f"{CREATE} --persistent-resource-id=$1", "holds $1"),
+        (f"{CREATE} --persistent-resource-id=$'a'", "holds $'a'"),
         (f"{CREATE} --flags-file=f.yaml", "write them into the command"),
-        (f"{CREATE} --network=${{NET:?}}", "holds ${NET:?}"),
+        (
+            f"{CREATE} --persistent-resource-id=${{ID:?}}",
+            "holds ${ID}, which no shell has replaced; give it with --var ID=",
+        ),
         (f"{CREATE} --enable-web-access=maybe", "must be true or false"),
     ],
 )
