@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -106,6 +107,18 @@ def import_faults(sources: Mapping[str, str]) -> list[str]:
     return faults
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return a file's syntax, which many laws read."""
+    return ast.parse(path.read_text(), str(path))
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return every node of a file."""
+    return list(ast.walk(tree_of(path)))
+
+
 def files(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
@@ -159,22 +172,25 @@ def test_a_right_import_is_not(path: str, source: str) -> None:
     assert import_faults({path: source}) == []
 
 
-def modules() -> dict[str, Path]:
+@cache
+def modules() -> Mapping[str, Path]:
     """Return the files of the product by the names under which they are imported."""
     names = {path: path.relative_to(ROOT).with_suffix("").parts for path in files(*PRODUCT)}
     return {".".join(parts).removesuffix(".__init__"): path for path, parts in names.items()}
 
 
-def own_imports(own: Mapping[str, Path], name: str) -> Iterator[tuple[str, bool]]:
-    """Yield each module of this repository that a module imports, and whether it does so when it is loaded."""
-    path, tree = own[name].relative_to(ROOT), ast.parse(own[name].read_text())
+@cache
+def own_imports(name: str) -> list[tuple[str, bool]]:
+    """Return each module of this repository that a module imports, and whether it does so when it is loaded."""
+    own, found = modules(), list[tuple[str, bool]]()
+    path, nodes = own[name].relative_to(ROOT), nodes_of(own[name])
     late: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
             isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         ):
             late.update(ast.walk(node))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             targets = [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -183,7 +199,8 @@ def own_imports(own: Mapping[str, Path], name: str) -> Iterator[tuple[str, bool]
             targets = [full if (full := f"{module}.{each.name}") in own else module for each in node.names]
         else:
             continue
-        yield from ((target, node not in late) for target in targets if target in own and target != name)
+        found += [(target, node not in late) for target in targets if target in own and target != name]
+    return found
 
 
 def circles(edges: Mapping[str, set[str]]) -> list[str]:
@@ -199,7 +216,7 @@ def circles(edges: Mapping[str, set[str]]) -> list[str]:
 def test_no_files_import_each_other_in_a_circle() -> None:
     """Not late either, nor for types alone."""
     own = modules()
-    assert circles({name: {target for target, _ in own_imports(own, name)} for name in own}) == []
+    assert circles({name: {target for target, _ in own_imports(name)} for name in own}) == []
 
 
 def test_a_circle_is_found() -> None:
@@ -221,7 +238,7 @@ def banned_names() -> set[str]:
     for path in files(*PRODUCT):
         where = str(path.relative_to(ROOT))
         names |= {where} if path.stem in BANNED else set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             definition = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             names |= {f"{where}:{node.name}"} if definition and node.name.lower() in BANNED else set()
     return names
@@ -264,7 +281,7 @@ def participles() -> set[str]:
     for path in files(*PRODUCT):
         where = str(path.relative_to(ROOT))
         names |= {where} if is_participle(path.stem) else set()
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             definition = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             if definition and not node.name.startswith("_") and is_participle(node.name):
                 names.add(f"{where}:{node.name}")
@@ -318,7 +335,7 @@ def single_importers() -> list[str]:
     own = modules()
     importers: dict[str, set[str]] = {}
     for name in own:
-        for target, _ in own_imports(own, name):
+        for target, _ in own_imports(name):
             importers.setdefault(target, set()).add(name)
     return [
         target
@@ -336,7 +353,7 @@ def test_a_module_with_a_single_importer_has_a_reason() -> None:
 
 def test_a_program_begins_below_all_that_it_needs() -> None:
     for path in files(*PRODUCT):
-        *body, _ = ast.parse(path.read_text()).body or [ast.Pass()]
+        *body, _ = tree_of(path).body or [ast.Pass()]
         assert not any(isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) for node in body), path
 
 
@@ -349,8 +366,7 @@ def test_imports_stand_at_the_top() -> None:
     own = modules()
     late = 0
     for name in own:
-        tree = ast.parse(own[name].read_text())
-        inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        inside = [node for node in nodes_of(own[name]) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         found = {each for node in inside for each in ast.walk(node) if isinstance(each, ast.ImportFrom)}
         late += sum(len(each.names) for each in found if each.level or (each.module or "").split(".")[0] in PRODUCT)
     assert 0 < late <= LATE_IMPORTS
