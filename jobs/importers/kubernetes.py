@@ -12,7 +12,8 @@ from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
 
-from .kubernetes_pods import ConfigMaps, PodJob, set_ranks
+from .kubernetes_environment import ConfigMaps
+from .kubernetes_pods import PodJob, set_ranks
 from .kubernetes_shapes import CORE, JOB, Work, deadline, finish, job_of, keep_s, same_pods, template_job
 from .kubernetes_values import ManifestFields, at, list_of, object_of
 from .options import ImportOptions
@@ -186,7 +187,7 @@ BESIDE: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
                      "LocalQueue", "ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass", "PriorityClass",
                      "ResourceQuota", "LimitRange", "NetworkPolicy", "AdmissionCheck", "ProvisioningRequestConfig",
-                     "Topology", "ComputeClass", "PodGroup"), ("changed", _TARGETS)),
+                     "Topology", "ComputeClass", "PodGroup", "Workload"), ("changed", _TARGETS)),
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"),
                     ("decision", "is a volume, which is a target's: workloads.volumes (docs/gke.md)")),
     "ConfigMap": ("decision", "has to be in the target's namespace, or in the image"),
@@ -227,10 +228,40 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     for prefix, kind in said:
         _say(given, beside, prefix, kind)
     job_of(given, document, options, maps, values, JOBS)
+    if lacking or options.variables:
+        _unset(given, values)
     given.report.close(KNOWN)
     ask_for_all(given.report, lacking)
     hide(given.report, [value for name, value in options.variables.items() if "TOKEN" in name.upper()])
     return ImportResult(given.report, {}, values)
+
+
+_SET = re.compile(r"\b([A-Za-z_]\w*)\+?=|\b(?:for|read|local|declare|mapfile)\s+(?:-\w+\s+)*(\w+)")
+_READ = re.compile(r"(?<![\\$])\$(?:\{([A-Z][A-Z0-9_]+)\}|([A-Z][A-Z0-9_]+))")
+_OF_SHELLS = (
+    *("HOME", "PATH", "PWD", "OLDPWD", "USER", "HOSTNAME", "SHELL", "LANG", "TERM", "TMPDIR", "RANDOM", "SECONDS"),
+    *("UID", "EUID", "PPID", "IFS", "LINENO", "OPTARG", "OPTIND", "REPLY", "PIPESTATUS", "FUNCNAME", "PYTHONPATH"),
+    *("LD_LIBRARY_PATH", "VIRTUAL_ENV", "JOB_COMPLETION_INDEX", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"),
+    *("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES"),
+)
+
+
+def _unset(given: ManifestFields, values: Json) -> None:
+    """Says which variables a template's command reads that nothing sets: what fills the template may fill them too."""
+    words = [str(word) for word in values.get("command", [])]
+    known = {*values.get("env", {}), *values.get("secrets", {}), *_OF_SHELLS}
+    known |= {first or second for word in words for first, second in _SET.findall(word)}
+    for path, value in given.values.items():
+        if not re.search(r"\.containers\[\d+\]\.(command|args)$", path):
+            continue
+        read_here = [first or second for word in list_of(value) for first, second in _READ.findall(str(word))]
+        names = [name for name in dict.fromkeys(read_here) if name not in known]
+        if names:
+            asked = " ".join(f"--var {name}=<value>" for name in names[:6])
+            why = (
+                f"reads {', '.join(names[:6])}, which nothing here sets; where the template is filled with it: {asked}"
+            )
+            given.report.decide(given.name(path), why, new="command", is_open=False)
 
 
 def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Json]:

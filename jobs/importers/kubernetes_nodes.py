@@ -16,6 +16,8 @@ from .reading import Json
 from .slurm_resources import catalogue_gpu
 
 GKE = "cloud.google.com/gke-"
+SLICE = f"{GKE}tpu-slice-topology"
+"""Of a slice that is made of others: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing"""
 _ACCELERATOR = (
     f"{GKE}accelerator",
     "nvidia.com/gpu.product",
@@ -50,6 +52,7 @@ class Machines:
     count_at: str = ""
     is_tpu: bool = False
     kind: str = ""
+    kind_at: str = ""
     topology: str = ""
     tpu_label: str = ""
     tpu_at: str = ""
@@ -69,6 +72,9 @@ class Machines:
             self._slice(given, values)
         elif self.count:
             values["accelerator"] = {**({"type": self.kind} if self.kind else {}), "count": self.count}
+        elif self.kind:
+            why = "names nodes with GPUs, and the container asks for none: write nvidia.com/gpu into its limits"
+            given.report.decide(given.name(self.kind_at), why, is_open=False)
 
     def hosts(self) -> int:
         """Of the slice, 1 where it is not known."""
@@ -104,7 +110,9 @@ class Machines:
 
 
 def _generation(label: str) -> Generation | None:
-    """The TPUs that a label of GKE means."""
+    """The TPUs that a label of GKE means; a generation before GKE's has none."""
+    if not label:
+        return None
     return next((each for each in GENERATIONS if any(host.gke_label == label for host in _hosts(each))), None)
 
 
@@ -120,11 +128,15 @@ def _default(name: str) -> str:
 
 
 def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -> None:
-    """Reads nodeSelector and the affinity of a pod."""
+    """Reads nodeSelector and the affinity of a pod, and the annotation of a slice that GKE makes of several."""
     for key, value in object_of(at(document, f"{spec}.nodeSelector")).items():
         path = f"{spec}.nodeSelector.{key}"
         if path in given.values:
             _label(given, path, key, [value], found)
+    path = f"{spec.removesuffix('spec')}metadata.annotations.{SLICE}"
+    if topology := given.text(path):
+        found.topology = topology
+        given.report.changed(given.name(path), "accelerator.type", "is part of a slice's name")
     base = f"{spec}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     terms = list_of(at(document, base))
     for number, term in enumerate(terms):
@@ -225,7 +237,7 @@ def _accelerator(given: ManifestFields, path: str, value: str, found: Machines) 
     if found.kind and find_accelerator(found.kind) != find_accelerator(kind):
         report.refuse(name, f"is another accelerator than {found.kind}")
         return
-    found.kind = found.kind or kind
+    found.kind, found.kind_at = found.kind or kind, found.kind_at or path
     if kind == value:
         given.keep(path, "accelerator.type")
     else:
@@ -240,5 +252,5 @@ def _machine(given: ManifestFields, path: str, value: str, found: Machines) -> N
     elif not own[0]:
         report.decide(name, "is a machine type; a target has its own: gke.pools", is_open=False)
     else:
-        found.kind = found.kind or own[0]
+        found.kind, found.kind_at = found.kind or own[0], found.kind_at or path
         report.changed(name, f"accelerator.type: {own[0]}", f"is a machine with {own[1]} of them")

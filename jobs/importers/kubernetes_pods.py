@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.contract.variables import RESERVED_PREFIXES
-
 from .images import image_of
+from .kubernetes_environment import ConfigMaps, Environment, environment
 from .kubernetes_nodes import Machines, machines
 from .kubernetes_values import (
     ManifestFields,
@@ -34,7 +33,7 @@ POD: Mapping[str, tuple[str, str]] = {
                     ("changed", OF_TARGET)),
     **dict.fromkeys(("dnsPolicy", "dnsConfig", "enableServiceLinks", "preemptionPolicy", "schedulingGates", "overhead",
                      "readinessGates", "setHostnameAsFQDN", "terminationGracePeriodSeconds", "restartPolicy",
-                     "hostname", "subdomain", "hostUsers", "priority"),
+                     "hostname", "subdomain", "hostUsers", "priority", "schedulingGroup", "workloadRef"),
                     ("changed", "is of Kubernetes' own pods, and accel writes them")),
     "imagePullSecrets": ("decision", "is a password of a registry: a target's nodes pull images as themselves"),
     "automountServiceAccountToken": ("decision", "a job's pods have no token of the cluster"),
@@ -83,7 +82,7 @@ class PodJob:
     has_command: bool = False
 
 
-def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: "ConfigMaps") -> PodJob:
+def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: ConfigMaps) -> PodJob:
     """The job of a pod's spec at a path. `maps`: the ConfigMaps beside it."""
     found = PodJob()
     report = given.report
@@ -100,8 +99,13 @@ def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOpti
     given.keep(f"{base}.name", why="is the container's name alone")
     _image(given, base, options, found.values)
     mounted = volumes(given, document, spec, base, options.mounts)
-    env = _environment(given, document, base, found, maps)
-    _command(given, base, options, found, env)
+    variables = environment(given, document, base, maps, options.variables)
+    found.before += variables.before
+    if variables.env:
+        found.values["env"] = dict(variables.env)
+    if variables.secrets:
+        found.values["secrets"] = variables.secrets
+    _command(given, base, options, found, variables)
     _resources(given, document, base, found)
     machines(given, document, spec, found.machines)
     _grace(given, spec, found.values)
@@ -110,21 +114,34 @@ def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOpti
     if mounted.mounts:
         values["mounts"] = mounted.mounts
     if mounted.folders:
-        found.before.append("mkdir -p " + " ".join(map(_quoted, mounted.folders)))
+        found.before.insert(0, "mkdir -p " + " ".join(map(_quoted, mounted.folders)))
     if mounted.shm_mib:
         values["shm_mib"] = mounted.shm_mib
         memory = values.get("memory_mib")
         if memory and mounted.shm_mib > memory:
             values["shm_mib"] = memory
             report.note("shm_mib", f"is the job's memory, {memory} MiB, which it is part of")
+    elif mounted.has_shm and not found.machines.count and "memory_mib" in values:
+        values["shm_mib"] = values["memory_mib"]
     if mounted.gib:
         values["disk_gib"] = values.get("disk_gib", 0) + mounted.gib
+    _defaults(given, f"{base}.securityContext", ("privileged", "allowPrivilegeEscalation"))
     given.say(base, CONTAINER)
     return found
 
 
+def _defaults(given: ManifestFields, base: str, names: tuple[str, ...]) -> None:
+    """Keeps switches that are off, as they are in a job."""
+    for name in names:
+        if given.values.get(f"{base}.{name}") is False:
+            given.keep(f"{base}.{name}", why="is so in a job")
+
+
 def close_pod(given: ManifestFields, spec: str) -> None:
     """Says of the fields of a pod's spec that have no place of their own in a job file what is to be said."""
+    _defaults(
+        given, spec, ("hostNetwork", "hostIPC", "hostPID", "shareProcessNamespace", "automountServiceAccountToken")
+    )
     given.say(spec, POD)
 
 
@@ -156,139 +173,7 @@ def _image(given: ManifestFields, base: str, options: ImportOptions, values: Jso
         given.report.decide(path, "is missing: say --image")
 
 
-@dataclass
-class ConfigMaps:
-    """ConfigMaps that stand in the same file: data by name, and the leaves of the report that they are."""
-
-    data: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    leaves: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-
-
-def _environment(given: ManifestFields, document: Any, base: str, found: PodJob, maps: ConfigMaps) -> dict[str, str]:
-    """The variables that are known, which also stand in the job file."""
-    report = given.report
-    env: dict[str, str] = {}
-    secrets: dict[str, str] = {}
-    for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
-        path = f"{base}.envFrom[{index}]"
-        reference = object_of(object_of(each).get("configMapRef")).get("name")
-        prefix = given.text(f"{path}.prefix") or ""
-        if isinstance(reference, str) and reference in maps.data:
-            for key, text in maps.data[reference].items():
-                if re.fullmatch(r"[A-Za-z_]\w*", f"{prefix}{key}") and not _lines(text):
-                    env[f"{prefix}{key}"] = text
-                    report.changed(maps.leaves[reference, key], "env", "is put into the job file")
-            for leaf in given.paths(path):
-                report.changed(given.name(leaf), "env", "its values are put into the job file")
-        else:
-            given.ask(path, "names variables by an object alone: write each into env, or its reference into secrets")
-    for index in range(len(list_of(at(document, f"{base}.env")))):
-        path = f"{base}.env[{index}]"
-        name = given.text(f"{path}.name")
-        if not name or not re.fullmatch(r"[A-Za-z_]\w*", name):
-            if given.has(path):
-                given.refuse(path, "is no variable that a job may set: it has no proper name")
-            continue
-        if name.startswith(RESERVED_PREFIXES):
-            given.left_out(path, "is set by the platform")
-            continue
-        if name in _named(document, base, index):
-            given.left_out(path, "is set again below, which counts")
-            continue
-        given.keep(f"{path}.name", "env")
-        value = given.values.get(f"{path}.value")
-        if given.has(f"{path}.valueFrom"):
-            _from(given, path, name, env, secrets, found, maps)
-        elif value is None:
-            env[name] = ""
-        elif not isinstance(value, str):
-            report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
-        elif _lines(value):
-            found.before.append(f"export {name}={_quoted(expansion(value, env))}")
-            report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
-        else:
-            env[name] = expansion(value, env)
-            given.keep(f"{path}.value", "env")
-            if env[name] != value:
-                report.changed(given.name(f"{path}.value"), "env", "has the values of $(...)")
-    for name in secrets:
-        env.pop(name, None)
-    if env:
-        found.values["env"] = dict(env)
-    if secrets:
-        found.values["secrets"] = secrets
-    return env
-
-
-def _named(document: Any, base: str, index: int) -> set[str]:
-    """Names of variables that are set after one."""
-    rest = list_of(at(document, f"{base}.env"))[index + 1 :]
-    return {str(object_of(each).get("name")) for each in rest}
-
-
-def _lines(text: str) -> bool:
-    return re.search(r"[\n\r\0]", text) is not None
-
-
-_FIELDS = {
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
-    "metadata.labels['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
-    "metadata.labels['apps.kubernetes.io/pod-index']": '"${JOB_COMPLETION_INDEX:-0}"',
-    "metadata.name": '"$(hostname)"',
-    "status.podIP": "\"$(hostname -i | cut -d' ' -f1)\"",
-    "status.podIPs": "\"$(hostname -i | cut -d' ' -f1)\"",
-    "metadata.labels['job-name']": '"$ACCEL_JOB_NAME"',
-    "metadata.labels['batch.kubernetes.io/job-name']": '"$ACCEL_JOB_NAME"',
-    "metadata.annotations['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
-    "metadata.labels['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
-}
-"""What pods are told of themselves, by what a container has."""
-
-
-def _from(
-    given: ManifestFields,
-    path: str,
-    name: str,
-    env: dict[str, str],
-    secrets: dict[str, str],
-    found: PodJob,
-    maps: ConfigMaps,
-) -> None:
-    """A variable whose value is elsewhere."""
-    report, source = given.report, f"{path}.valueFrom"
-    if given.has(f"{source}.secretKeyRef"):
-        of, key = given.text(f"{source}.secretKeyRef.name"), given.text(f"{source}.secretKeyRef.key")
-        if not of or not key:
-            given.refuse(f"{source}.secretKeyRef", "names no Secret and no key of it")
-            return
-        secrets[name] = f"{of}/{key}"
-        for each in ("name", "key"):
-            given.keep(f"{source}.secretKeyRef.{each}", f"secrets.{name}")
-        given.left_out(f"{source}.secretKeyRef.optional", "a secret that is not there stops the job")
-    elif given.has(f"{source}.configMapKeyRef"):
-        of, key = given.text(f"{source}.configMapKeyRef.name"), given.text(f"{source}.configMapKeyRef.key")
-        value = maps.data.get(of or "", {}).get(key or "")
-        if value is None or _lines(value):
-            given.ask(f"{source}.configMapKeyRef", f"is a value of a ConfigMap: write it into env, as {name}")
-            return
-        env[name] = value
-        report.changed(maps.leaves[of or "", key or ""], "env", "is put into the job file")
-        for each in given.paths(f"{source}.configMapKeyRef"):
-            report.changed(given.name(each), "env", "the value itself is put into the job file")
-    elif given.has(f"{source}.fieldRef"):
-        wanted = (given.text(f"{source}.fieldRef.fieldPath") or "").replace('"', "'")
-        value = _FIELDS.get(wanted)
-        given.left_out(f"{source}.fieldRef.apiVersion", "is of Kubernetes alone")
-        if value is None:
-            given.ask(f"{source}.fieldRef", f"is not known to a job: write a value for {name}")
-            return
-        found.before.append(f"export {name}={value}")
-        report.changed(given.name(f"{source}.fieldRef.fieldPath"), f"export {name}={value}", "the command sets it")
-    else:
-        given.ask(source, f"is not known to a job: write a value for {name}")
-
-
-def _command(given: ManifestFields, base: str, options: ImportOptions, found: PodJob, env: Mapping[str, str]) -> None:
+def _command(given: ManifestFields, base: str, options: ImportOptions, found: PodJob, variables: Environment) -> None:
     report = given.report
     words, arguments = given.texts(f"{base}.command"), given.texts(f"{base}.args")
     entry = options.variables.get("ENTRYPOINT", "")
@@ -301,9 +186,9 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
     for each in ("command", "args"):
         given.keep(f"{base}.{each}", "command")
     whole = [*words, *arguments]
-    known = dict(env)
-    exported = {each.split("=")[0].removeprefix("export ") for each in found.before}
-    names = {*exported, *found.values.get("secrets", {}), "JOB_COMPLETION_INDEX"}
+    known = variables.env
+    exported = {each.split("=")[0].removeprefix("export ") for each in variables.before}
+    names = {*exported, *variables.secrets, "JOB_COMPLETION_INDEX"}
     late = [name for word in whole for name in references(word) if name in names and name not in known]
     made = [expansion(word, known) if not late else word for word in whole]
     if late:
@@ -315,7 +200,9 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
     found.command = made
     folder = given.text(f"{base}.workingDir")
     if folder:
-        found.before.append(f"cd {_quoted(folder)}")
+        # A pod's folder is made where the image has none: prepareRootfs in
+        # https://github.com/opencontainers/runc/blob/main/libcontainer/rootfs_linux.go
+        found.before += [f"mkdir -p {_quoted(folder)}", f"cd {_quoted(folder)}"]
         report.changed(given.name(f"{base}.workingDir"), "command", "is `cd` before the program")
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from ..backends.gke import retries
 from .fields import job_name
-from .kubernetes_pods import OF_TARGET, ConfigMaps, PodJob, close_pod, pod_job, put_command
+from .kubernetes_environment import ConfigMaps
+from .kubernetes_nodes import SLICE
+from .kubernetes_pods import OF_TARGET, PodJob, close_pod, pod_job, put_command
 from .kubernetes_values import ManifestFields, at, list_of, object_of
 from .options import ImportOptions
 from .reading import Json
@@ -101,7 +103,9 @@ def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> No
                 report.decide(given.name(path), "has another value in the job's own labels", is_open=False)
             else:
                 given.keep(path, "labels")
-    given.left_out(f"{base}.annotations", "has no place in a job file")
+    for path in given.paths(f"{base}.annotations"):
+        if not path.endswith(f".{SLICE}"):
+            given.left_out(path, "has no place in a job file")
     if base != "metadata":
         for each in ("name", "namespace", "generateName", "creationTimestamp"):
             given.left_out(f"{base}.{each}", "is of Kubernetes' own pods")

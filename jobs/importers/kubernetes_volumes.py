@@ -39,10 +39,15 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
         by_name[str(object_of(each).get("name"))] = f"{spec}.volumes[{index}]"
     used: set[str] = set()
     paths: set[str] = set()
+    claims = _claims(document)
     for index, each in enumerate(list_of(at(document, f"{container}.volumeMounts"))):
         mount = f"{container}.volumeMounts[{index}]"
         name, path = str(object_of(each).get("name")), object_of(each).get("mountPath")
         volume = by_name.get(name)
+        if volume is None and name in claims:
+            _claim(given, mount, path, chosen, found)
+            paths.add(str(path).rstrip("/"))
+            continue
         if volume is None:
             given.report.refuse(given.name(f"{mount}.name"), "is no volume of the pod")
             continue
@@ -63,6 +68,24 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
         if path.rstrip("/") not in paths:
             found.mounts.append({"source": source, "path": path})
     return found
+
+
+def _claims(document: Any) -> set[str]:
+    """Names of the claims that a JobSet makes for its pods:
+    https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
+    policies = list_of(at(document, "spec.volumeClaimPolicies"))
+    templates = [each for policy in policies for each in list_of(object_of(policy).get("templates"))]
+    return {str(at(each, "metadata.name")) for each in templates}
+
+
+def _claim(given: ManifestFields, mount: str, path: Any, chosen: Mapping[str, str], found: Volumes) -> None:
+    """The place of a claim that a JobSet makes, which a job has none of."""
+    source = chosen.get(path if isinstance(path, str) else "")
+    if not source:
+        given.ask(mount, f"is of a claim that JobSet makes: --mount {path}=<source> says what is there")
+        return
+    _placed(given, mount, path, source, given.values.get(f"{mount}.readOnly") is True, found)
+    given.report.changed(given.name(f"{mount}.name"), f"mounts: {source}", "--mount says what is there")
 
 
 def _mount(

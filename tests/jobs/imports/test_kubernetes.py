@@ -55,8 +55,11 @@ def job_set(*jobs: Json, **fields: Any) -> Json:
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}, "spec": spec}
 
 
-def replicated(spec: Json | None = None, replicas: int = 1, **fields: Any) -> Json:
-    made = {"backoffLimit": 0, "template": {"spec": spec or pod()}, **fields}
+def replicated(
+    spec: Json | None = None, replicas: int = 1, template_annotations: Json | None = None, **fields: Any
+) -> Json:
+    metadata = {"metadata": {"annotations": template_annotations}} if template_annotations else {}
+    made = {"backoffLimit": 0, "template": {**metadata, "spec": spec or pod()}, **fields}
     return {"name": "w", "replicas": replicas, "template": {"spec": made}}
 
 
@@ -182,7 +185,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "no command": (with_container(command=None), {"image": IMAGE}),
     "a folder to work in": (
         with_container(workingDir="/src"),
-        {"command": ["sh", "-c", 'cd /src\nexec "$0" "$@"', "python", "train.py"]},
+        {"command": ["sh", "-c", 'mkdir -p /src\ncd /src\nexec "$0" "$@"', "python", "train.py"]},
     ),
     "$(NAME)": (
         with_container(env=[{"name": "LR", "value": "0.1"}], args=["--lr=$(LR)", "$$(LR)", "$(NONE)"]),
@@ -260,6 +263,57 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"accelerator": {"type": "v4-32"}},
     ),
     "shared memory": (mounted(SHM, "/dev/shm"), {"shm_mib": 8192}),
+    "a TPU that is made of others": (
+        job_set(
+            replicated(
+                {
+                    **tpu("4x4x8", 4, "tpu7x"),
+                    "nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu7x"},
+                },
+                template_annotations={"cloud.google.com/gke-tpu-slice-topology": "4x4x8"},
+                completions=32,
+                parallelism=32,
+            )
+        ),
+        {"accelerator": {"type": "tpu7x-4x4x8"}},
+    ),
+    "nodes with GPUs of which none is asked for": (
+        job(pod(nodeSelector={"cloud.google.com/gke-accelerator": "nvidia-l4"})),
+        {"image": IMAGE},
+    ),
+    "switches that are off": (
+        job(
+            pod(
+                container(securityContext={"privileged": False, "allowPrivilegeEscalation": False}),
+                hostPID=False,
+                hostNetwork=False,
+                hostIPC=False,
+            )
+        ),
+        {"image": IMAGE},
+    ),
+    "pods of a group": (job(pod(schedulingGroup={"podGroupName": "g"})), {"image": IMAGE}),
+    "a folder for a while to work in": (
+        job(
+            pod(
+                container(workingDir="/work", volumeMounts=[{"name": "w", "mountPath": "/work"}]),
+                volumes=[{"name": "w", "emptyDir": {}}],
+            )
+        ),
+        {"command": ["sh", "-c", 'mkdir -p /work\nmkdir -p /work\ncd /work\nexec "$0" "$@"', "python", "train.py"]},
+    ),
+    "shared memory as large as the memory": (
+        job(
+            pod(
+                container(
+                    resources={"limits": {"cpu": 1, "memory": "4Gi"}},
+                    volumeMounts=[{"name": "v", "mountPath": "/dev/shm"}],
+                ),
+                volumes=[{"name": "v", "emptyDir": {"medium": "Memory"}}],
+            )
+        ),
+        {"shm_mib": 4096, "memory_mib": 4096},
+    ),
     "shared memory without a limit": (mounted({"emptyDir": {"medium": "Memory"}}, "/dev/shm"), {}),
     "a folder for a while": (
         mounted({"emptyDir": {}}, "/scratch/a b"),
@@ -407,6 +461,24 @@ def test_what_is_no_job(document: Json, said: str) -> None:
         (mounted({"hostPath": {"path": "/mnt/data"}}), "hostPath", "--mount /data=<source>"),
         (mounted({"nfs": {"server": "a", "path": "/b"}}), "nfs", "--mount /data=<source>"),
         (job(tpu("3x3", 4)), "tpu-accelerator", "is no topology"),
+        (
+            job({**tpu("4x4", 4), "nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"}}),
+            "google.com/tpu",
+            "needs the labels",
+        ),
+        (
+            with_container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]),
+            "fieldRef",
+            "give it with --var A=<value>",
+        ),
+        (
+            job_set(
+                replicated(pod(container(volumeMounts=[{"name": "model", "mountPath": "/model"}]))),
+                volumeClaimPolicies=[{"templates": [{"metadata": {"name": "model"}, "spec": {}}]}],
+            ),
+            "volumeMounts[0].name",
+            "--mount /model=<source>",
+        ),
         (with_container(resources={"limits": {"google.com/tpu": 4}}), "google.com/tpu", "needs the labels"),
         (selected(**{"cloud.google.com__gke-accelerator": "rtx8000"}), "gke-accelerator", "is no known accelerator"),
         (job_set(replicated(tpu("2x2", 4), replicas=2)), "replicas", "tpu_vm.slices"),
@@ -436,6 +508,38 @@ def test_choices_of_the_user() -> None:
     mounts = [{"source": "gs://acme", "path": "/data", "read_only": True}, {"source": "volume://x", "path": "/more"}]
     assert values["mounts"] == mounts
     assert values_of(job(), image="other.example/x:2")["image"] == "other.example/x:2"
+
+
+def test_values_that_the_user_gives() -> None:
+    at_node = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    of_map = {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
+    values = values_of(with_container(env=[at_node, of_map], args=["$(A)"]), variables={"A": "one", "B": "two"})
+    assert values["env"] == {"A": "one", "B": "two"} and values["command"][-1] == "one"
+    claimed = job_set(
+        replicated(pod(container(volumeMounts=[{"name": "model", "mountPath": "/model", "readOnly": True}]))),
+        volumeClaimPolicies=[{"templates": [{"metadata": {"name": "model"}, "spec": {}}]}],
+    )
+    mounts = [{"source": "gs://acme", "path": "/model", "read_only": True}]
+    assert values_of(claimed, mounts={"/model": "gs://acme"})["mounts"] == mounts
+
+
+def test_a_template_may_fill_its_command_too() -> None:
+    script = "OUT=$PLACE; for I in a b; do run $I $HOME $OUT $TOKEN; done"
+    document = job(
+        pod(
+            container(command=["bash", "-c", script], env=[{"name": "TOKEN", "value": "x"}]), serviceAccountName="${SA}"
+        )
+    )
+    field = "spec.template.spec.containers[0].command"
+    found = found_in(document, variables={"SA": "trainer"})
+    said = next(entry for entry in found.report.entries if entry.field == field)
+    assert said.kind == "decision" and not said.open
+    assert "reads PLACE, which nothing here sets" in said.text and said.text.endswith("--var PLACE=<value>")
+    found = found_in(document, variables={"SA": "trainer", "PLACE": "gs://acme"})
+    assert found.values["command"][-1].startswith("OUT=gs://acme;")
+    assert next(entry for entry in found.report.entries if entry.field == field).kind == "kept"
+    document["spec"]["template"]["spec"].pop("serviceAccountName")
+    assert next(entry for entry in found_in(document).report.entries if entry.field == field).kind == "kept"
 
 
 def test_programs_of_a_pytorch_job_find_their_rank() -> None:
@@ -487,6 +591,17 @@ def test_objects_beside_a_job() -> None:
         found_in(document, document)
     listed = {"apiVersion": "v1", "kind": "List", "items": [CONFIG, document]}
     assert found_in(listed).values == found.values
+
+
+def test_nodes_with_gpus_of_which_none_is_asked_for() -> None:
+    found = found_in(SHAPES["nodes with GPUs of which none is asked for"][0])
+    label = next(entry for entry in found.report.entries if entry.field.endswith("gke-accelerator"))
+    assert label.kind == "decision" and "the container asks for none" in label.text
+
+
+def test_groups_of_pods_beside_a_job() -> None:
+    group = {"apiVersion": "scheduling.k8s.io/v1alpha1", "kind": "Workload", "metadata": {"name": "g"}}
+    assert not found_in(group, job()).report.stops
 
 
 def test_lines_are_those_of_the_file() -> None:

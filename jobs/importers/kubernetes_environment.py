@@ -1,0 +1,154 @@
+"""The variables of a pod's container: values, references to secrets, and what a pod is told of itself."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from accel.contract.variables import RESERVED_PREFIXES
+
+from .kubernetes_values import ManifestFields, at, expansion, list_of, object_of
+
+
+@dataclass
+class ConfigMaps:
+    """ConfigMaps that stand in the same file: data by name, and the leaves of the report that they are."""
+
+    data: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    leaves: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+
+@dataclass
+class Environment:
+    """Variables that are known, references to secrets, and lines of a shell that set what only a container knows.
+    `chosen`: values that the user gave."""
+
+    chosen: Mapping[str, str]
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    secrets: dict[str, str] = field(default_factory=dict[str, str])
+    before: list[str] = field(default_factory=list[str])
+
+
+def environment(
+    given: ManifestFields, document: Any, base: str, maps: ConfigMaps, chosen: Mapping[str, str]
+) -> Environment:
+    """The variables of a container at the path `base`."""
+    found = Environment(chosen)
+    report, env, secrets = given.report, found.env, found.secrets
+    for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
+        path = f"{base}.envFrom[{index}]"
+        reference = object_of(object_of(each).get("configMapRef")).get("name")
+        prefix = given.text(f"{path}.prefix") or ""
+        if isinstance(reference, str) and reference in maps.data:
+            for key, text in maps.data[reference].items():
+                if re.fullmatch(r"[A-Za-z_]\w*", f"{prefix}{key}") and not _lines(text):
+                    env[f"{prefix}{key}"] = text
+                    report.changed(maps.leaves[reference, key], "env", "is put into the job file")
+            for leaf in given.paths(path):
+                report.changed(given.name(leaf), "env", "its values are put into the job file")
+        else:
+            given.ask(path, "names variables by an object alone: write each into env, or its reference into secrets")
+    for index in range(len(list_of(at(document, f"{base}.env")))):
+        path = f"{base}.env[{index}]"
+        name = given.text(f"{path}.name")
+        if not name or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            if given.has(path):
+                given.refuse(path, "is no variable that a job may set: it has no proper name")
+            continue
+        if name.startswith(RESERVED_PREFIXES):
+            given.left_out(path, "is set by the platform")
+            continue
+        if name in _named(document, base, index):
+            given.left_out(path, "is set again below, which counts")
+            continue
+        given.keep(f"{path}.name", "env")
+        value = given.values.get(f"{path}.value")
+        if given.has(f"{path}.valueFrom"):
+            _from(given, path, name, found, maps)
+        elif value is None:
+            env[name] = ""
+        elif not isinstance(value, str):
+            report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
+        elif _lines(value):
+            found.before.append(f"export {name}={shlex.quote(expansion(value, env))}")
+            report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
+        else:
+            env[name] = expansion(value, env)
+            given.keep(f"{path}.value", "env")
+            if env[name] != value:
+                report.changed(given.name(f"{path}.value"), "env", "has the values of $(...)")
+    for name in secrets:
+        env.pop(name, None)
+    return found
+
+
+def _named(document: Any, base: str, index: int) -> set[str]:
+    """Names of variables that are set after one."""
+    rest = list_of(at(document, f"{base}.env"))[index + 1 :]
+    return {str(object_of(each).get("name")) for each in rest}
+
+
+def _lines(text: str) -> bool:
+    return re.search(r"[\n\r\0]", text) is not None
+
+
+_FIELDS = {
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.labels['batch.kubernetes.io/job-completion-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.labels['apps.kubernetes.io/pod-index']": '"${JOB_COMPLETION_INDEX:-0}"',
+    "metadata.name": '"$(hostname)"',
+    "status.podIP": "\"$(hostname -i | cut -d' ' -f1)\"",
+    "status.podIPs": "\"$(hostname -i | cut -d' ' -f1)\"",
+    "metadata.labels['job-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.labels['batch.kubernetes.io/job-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.annotations['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
+    "metadata.labels['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
+}
+"""What pods are told of themselves, by what a container has."""
+
+
+def _from(given: ManifestFields, path: str, name: str, found: Environment, maps: ConfigMaps) -> None:
+    """A variable whose value is elsewhere."""
+    report, source, env, secrets = given.report, f"{path}.valueFrom", found.env, found.secrets
+    if given.has(f"{source}.secretKeyRef"):
+        of, key = given.text(f"{source}.secretKeyRef.name"), given.text(f"{source}.secretKeyRef.key")
+        if not of or not key:
+            given.refuse(f"{source}.secretKeyRef", "names no Secret and no key of it")
+            return
+        secrets[name] = f"{of}/{key}"
+        for each in ("name", "key"):
+            given.keep(f"{source}.secretKeyRef.{each}", f"secrets.{name}")
+        given.left_out(f"{source}.secretKeyRef.optional", "a secret that is not there stops the job")
+    elif given.has(f"{source}.configMapKeyRef"):
+        of, key = given.text(f"{source}.configMapKeyRef.name"), given.text(f"{source}.configMapKeyRef.key")
+        value = maps.data.get(of or "", {}).get(key or "")
+        if value is None or _lines(value):
+            why = f"is a value of a ConfigMap: write it into env, as {name}"
+            _chosen(given, f"{source}.configMapKeyRef", name, found, why)
+            return
+        env[name] = value
+        report.changed(maps.leaves[of or "", key or ""], "env", "is put into the job file")
+        for each in given.paths(f"{source}.configMapKeyRef"):
+            report.changed(given.name(each), "env", "the value itself is put into the job file")
+    elif given.has(f"{source}.fieldRef"):
+        wanted = (given.text(f"{source}.fieldRef.fieldPath") or "").replace('"', "'")
+        value = _FIELDS.get(wanted)
+        given.left_out(f"{source}.fieldRef.apiVersion", "is of Kubernetes alone")
+        if value is None:
+            _chosen(given, f"{source}.fieldRef", name, found, f"is not known to a job: write a value for {name}")
+            return
+        found.before.append(f"export {name}={value}")
+        report.changed(given.name(f"{source}.fieldRef.fieldPath"), f"export {name}={value}", "the command sets it")
+    else:
+        _chosen(given, source, name, found, f"is not known to a job: write a value for {name}")
+
+
+def _chosen(given: ManifestFields, source: str, name: str, found: Environment, why: str) -> None:
+    """A variable whose value the user gives, or is asked for."""
+    if name not in found.chosen:
+        given.ask(source, f"{why}, or give it with --var {name}=<value>")
+        return
+    found.env[name] = found.chosen[name]
+    for path in given.paths(source):
+        given.report.changed(given.name(path), "env", "--var says it")
