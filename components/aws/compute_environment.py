@@ -80,19 +80,21 @@ class _EnvironmentSpec(Spec):
 
     def _findings(self, kind: str, **variant: Any) -> list[Finding]:
         return self._shape(kind) + rules.environment(
-            kind=kind,
-            instance_types=self.instance_types,
-            min_vcpus=self.min_vcpus,
-            max_vcpus=self.max_vcpus,
-            state=self.state,
-            image_type=self.image_type,
-            image_id_override=self.image_id_override,
-            instance_profile=self.instance_profile,
-            service_role=self.service_role,
-            update_timeout_min=self.update_timeout_min if self.updates_in_place else None,
-            imported=self.adopted is not None,
-            subnet_ids=self.subnet_ids or (),
-            **variant,
+            rules.EnvironmentValues(
+                kind=kind,
+                instance_types=self.instance_types,
+                min_vcpus=self.min_vcpus,
+                max_vcpus=self.max_vcpus,
+                state=self.state,
+                image_type=self.image_type,
+                image_id_override=self.image_id_override,
+                instance_profile=self.instance_profile,
+                service_role=self.service_role,
+                update_timeout_min=self.update_timeout_min if self.updates_in_place else None,
+                imported=self.adopted is not None,
+                subnet_ids=self.subnet_ids or (),
+                **variant,
+            )
         )
 
     def _shape(self, kind: str) -> list[Finding]:

@@ -92,20 +92,22 @@ class JobDefinitionSpec(Spec):
     def findings(self) -> list[Finding]:
         secrets = {f"secrets.{name}": arn for name, arn in self.secrets.items()}
         return aws_secrets.references(secrets) + rules.definition(
-            image=self.image,
-            vcpus=self.vcpus,
-            memory_mib=self.memory_mib,
-            gpus=self.gpus,
-            shm_mib=self.shm_mib,
-            env=self.env,
-            attempts=self.attempts,
-            evaluate_on_exit=[rule.model_dump(exclude_none=True) for rule in self.evaluate_on_exit],
-            timeout_s=self.timeout_s,
-            arns={
-                "job_role": self.job_role,
-                "execution_role": self.execution_role,
-                **secrets,
-            },
+            rules.DefinitionValues(
+                image=self.image,
+                vcpus=self.vcpus,
+                memory_mib=self.memory_mib,
+                gpus=self.gpus,
+                shm_mib=self.shm_mib,
+                env=self.env,
+                attempts=self.attempts,
+                evaluate_on_exit=[rule.model_dump(exclude_none=True) for rule in self.evaluate_on_exit],
+                timeout_s=self.timeout_s,
+                arns={
+                    "job_role": self.job_role,
+                    "execution_role": self.execution_role,
+                    **secrets,
+                },
+            )
         )
 
 

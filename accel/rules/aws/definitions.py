@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 from accel.rules.aws import fit, names, retries
@@ -45,39 +46,50 @@ MIN_SHM_MIB = 2048
 _DOCKER_SHM_MIB = 64
 
 
-def definition(
-    *,
-    vcpus: int,
-    memory_mib: int,
-    gpus: float = 0,
-    shm_mib: int | None = None,
-    name: str | None = None,
-    image: str | None = None,
-    env: Mapping[str, object] | None = None,
-    attempts: int | None = None,
-    evaluate_on_exit: Sequence[Mapping[str, str]] = (),
-    timeout_s: int | None = None,
-    platform: str = "EC2",
-    nodes: int = 1,
-    kinds: Sequence[str] = (),
-    instance_types: Sequence[str] = (),
-    arns: Mapping[str, str | None] | None = None,
-    allowed_accounts: Collection[str] = (),
-) -> list[Finding]:
-    """Everything that is known about a definition before any call. `kinds` and `instance_types` are those of
-    the environments that its queue tries, where a queue is known; `arns` are those of roles and secrets, by field."""
-    found = names.definition(name) if name is not None else []
-    sizes = size(vcpus=vcpus, memory_mib=memory_mib, gpus=gpus, shm_mib=shm_mib, platform=platform)
+@dataclass(frozen=True, kw_only=True)
+class DefinitionValues:
+    """What is known of a definition before any call. `kinds` and `instance_types` are those of the environments that
+    its queue tries, where a queue is known; `arns` are those of roles and secrets, by field."""
+
+    vcpus: int
+    memory_mib: int
+    gpus: float = 0
+    shm_mib: int | None = None
+    name: str | None = None
+    image: str | None = None
+    env: Mapping[str, object] | None = None
+    attempts: int | None = None
+    evaluate_on_exit: Sequence[Mapping[str, str]] = ()
+    timeout_s: int | None = None
+    platform: str = "EC2"
+    nodes: int = 1
+    kinds: Sequence[str] = ()
+    instance_types: Sequence[str] = ()
+    arns: Mapping[str, str | None] | None = None
+    allowed_accounts: Collection[str] = ()
+
+
+def definition(given: DefinitionValues) -> list[Finding]:
+    """Everything that is known about a definition before any call."""
+    found = names.definition(given.name) if given.name is not None else []
+    sizes = size(
+        vcpus=given.vcpus,
+        memory_mib=given.memory_mib,
+        gpus=given.gpus,
+        shm_mib=given.shm_mib,
+        platform=given.platform,
+    )
     found += sizes
-    if image is not None:
-        found += containers.image(image) + placeholders.account("image", image, allowed=allowed_accounts)
-        found += placeholders.value("image", image)
-    found += placeholders.arns(arns or {}, allowed=allowed_accounts)
-    found += containers.aws_environment(env or {}, math.ceil(gpus))
-    found += retries.retries(attempts, evaluate_on_exit) + retries.timeout(timeout_s)
-    found += multi_node(nodes, kinds)
+    if given.image is not None:
+        found += containers.image(given.image)
+        found += placeholders.account("image", given.image, allowed=given.allowed_accounts)
+        found += placeholders.value("image", given.image)
+    found += placeholders.arns(given.arns or {}, allowed=given.allowed_accounts)
+    found += containers.aws_environment(given.env or {}, math.ceil(given.gpus))
+    found += retries.retries(given.attempts, given.evaluate_on_exit) + retries.timeout(given.timeout_s)
+    found += multi_node(given.nodes, given.kinds)
     if not any(finding.severity == "reject" for finding in sizes):
-        found += fit.fit(vcpus, memory_mib, int(gpus), instance_types)
+        found += fit.fit(given.vcpus, given.memory_mib, int(given.gpus), given.instance_types)
     return found
 
 

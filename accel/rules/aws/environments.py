@@ -1,6 +1,7 @@
 """A managed AWS Batch compute environment of GPU instances."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from accel.catalog import Machine, nearest
 from accel.catalog.memory import ecs_gpus
@@ -98,56 +99,58 @@ UPDATE_MIN = PROVIDER_WAIT_MIN - LAUNCH_MIN
 RECOMMENDED = {"EC2": "BEST_FIT_PROGRESSIVE", "SPOT": "SPOT_PRICE_CAPACITY_OPTIMIZED"}
 
 
-def environment(
-    *,
-    kind: str,
-    instance_types: Sequence[str],
-    max_vcpus: int,
-    min_vcpus: int = 0,
-    allocation_strategy: str | None = None,
-    name: str | None = None,
-    state: str = "ENABLED",
-    image_type: str = "ECS_AL2023_NVIDIA",
-    image_id_override: str | None = None,
-    subnet_ids: Sequence[str] = (),
-    security_group_ids: Sequence[str] = (),
-    instance_profile: str | None = None,
-    service_role: str | None = None,
-    spot_fleet_role: str | None = None,
-    bid_percentage: int | None = None,
-    update_timeout_min: int | None = None,
-    imported: bool = False,
-    allowed_accounts: Collection[str] = (),
-) -> list[Finding]:
-    """Everything that is known about an environment before any call. Pass only values that are known; an id
-    or ARN that another resource will give is left out. `imported`: the environment exists already."""
-    strategy_now = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE") if allocation_strategy is None else allocation_strategy
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentValues:
+    """What is known of an environment before any call: an id or ARN that another resource will give is left out.
+    `imported`: the environment exists already."""
+
+    kind: str
+    instance_types: Sequence[str]
+    max_vcpus: int
+    min_vcpus: int = 0
+    allocation_strategy: str | None = None
+    name: str | None = None
+    state: str = "ENABLED"
+    image_type: str = "ECS_AL2023_NVIDIA"
+    image_id_override: str | None = None
+    subnet_ids: Sequence[str] = ()
+    security_group_ids: Sequence[str] = ()
+    instance_profile: str | None = None
+    service_role: str | None = None
+    spot_fleet_role: str | None = None
+    bid_percentage: int | None = None
+    update_timeout_min: int | None = None
+    imported: bool = False
+    allowed_accounts: Collection[str] = ()
+
+
+def environment(given: EnvironmentValues) -> list[Finding]:
+    """Everything that is known about an environment before any call."""
+    kind, instance_types, name = given.kind, given.instance_types, given.name
+    recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
+    strategy_now = recommended if given.allocation_strategy is None else given.allocation_strategy
     found = names.environment(name) if name is not None else []
     found += environment_kind(kind) + strategy(kind, strategy_now) + order(strategy_now, instance_types, kind)
-    found += update_wait(update_timeout_min)
-    found += capacity(min_vcpus, max_vcpus, instance_types, usable_old=bool(image_id_override))
-    found += initial_state(state, imported=imported)
+    found += update_wait(given.update_timeout_min)
+    found += capacity(given.min_vcpus, given.max_vcpus, instance_types, usable_old=bool(given.image_id_override))
+    found += initial_state(given.state, imported=given.imported)
     found += types.instance_types(instance_types)
-    found += images.image(image_type, instance_types, image_id_override=image_id_override, imported=imported)
-    found += roles.roles(
-        kind=kind,
-        allocation_strategy=strategy_now,
-        instance_profile=instance_profile,
-        service_role=service_role,
-        spot_fleet_role=spot_fleet_role,
+    found += images.image(
+        given.image_type, instance_types, image_id_override=given.image_id_override, imported=given.imported
     )
-    found += bid(kind, bid_percentage)
-    found += placeholders.resource_ids("subnet_ids", subnet_ids, "subnet")
-    found += placeholders.resource_ids("security_group_ids", security_group_ids, "sg")
-    if image_id_override:
-        found += placeholders.resource_id("image_id_override", image_id_override, "ami")
     arns = {
-        "instance_profile": instance_profile,
-        "service_role": service_role,
-        "spot_fleet_role": spot_fleet_role,
+        "instance_profile": given.instance_profile,
+        "service_role": given.service_role,
+        "spot_fleet_role": given.spot_fleet_role,
     }
+    found += roles.roles(kind=kind, allocation_strategy=strategy_now, **arns)
+    found += bid(kind, given.bid_percentage)
+    found += placeholders.resource_ids("subnet_ids", given.subnet_ids, "subnet")
+    found += placeholders.resource_ids("security_group_ids", given.security_group_ids, "sg")
+    if given.image_id_override:
+        found += placeholders.resource_id("image_id_override", given.image_id_override, "ami")
     for field, arn in arns.items():
-        found += placeholders.account(field, arn, allowed=allowed_accounts) if arn else []
+        found += placeholders.account(field, arn, allowed=given.allowed_accounts) if arn else []
     return found
 
 

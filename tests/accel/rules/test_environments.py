@@ -13,29 +13,33 @@ def ids(findings: list[Finding]) -> set[str]:
 
 def test_a_good_environment_has_no_finding() -> None:
     found = environments.environment(
-        name="on-demand",
-        kind="EC2",
-        instance_types=["g5", "g6"],
-        max_vcpus=256,
-        subnet_ids=["subnet-0123456789abcdef0"],
-        security_group_ids=["sg-0123456789abcdef0"],
-        instance_profile="arn:aws:iam::210987654321:instance-profile/batch",
+        environments.EnvironmentValues(
+            name="on-demand",
+            kind="EC2",
+            instance_types=["g5", "g6"],
+            max_vcpus=256,
+            subnet_ids=["subnet-0123456789abcdef0"],
+            security_group_ids=["sg-0123456789abcdef0"],
+            instance_profile="arn:aws:iam::210987654321:instance-profile/batch",
+        )
     )
     assert found == []
 
 
 def test_an_environment_of_old_defaults() -> None:
     found = environments.environment(
-        name="gpu-compute-env",
-        kind="EC2",
-        allocation_strategy="BEST_FIT_PROGRESSIVE",
-        max_vcpus=256,
-        instance_types=["p3", "p4d", "p5", "g5", "g6"],
-        image_type="ECS_AL2_NVIDIA",
-        subnet_ids=["subnet-0abc123", "subnet-0def456"],
-        security_group_ids=["sg-0abc123"],
-        instance_profile="arn:aws:iam::123456789012:instance-profile/ecsInstanceRole",
-        service_role="arn:aws:iam::123456789012:role/AWSBatchServiceRole",
+        environments.EnvironmentValues(
+            name="gpu-compute-env",
+            kind="EC2",
+            allocation_strategy="BEST_FIT_PROGRESSIVE",
+            max_vcpus=256,
+            instance_types=["p3", "p4d", "p5", "g5", "g6"],
+            image_type="ECS_AL2_NVIDIA",
+            subnet_ids=["subnet-0abc123", "subnet-0def456"],
+            security_group_ids=["sg-0abc123"],
+            instance_profile="arn:aws:iam::123456789012:instance-profile/ecsInstanceRole",
+            service_role="arn:aws:iam::123456789012:role/AWSBatchServiceRole",
+        )
     )
     assert {(finding.rule, finding.field) for finding in found} == {
         ("aws.image.al2-nvidia", "image_type"),
@@ -52,11 +56,13 @@ def test_an_environment_of_old_defaults() -> None:
 
 def test_a_spot_environment_of_old_defaults() -> None:
     found = environments.environment(
-        kind="SPOT",
-        allocation_strategy="SPOT_CAPACITY_OPTIMIZED",
-        max_vcpus=256,
-        instance_types=["g5"],
-        spot_fleet_role="arn:aws:iam::210987654321:role/AmazonEC2SpotFleetRole",
+        environments.EnvironmentValues(
+            kind="SPOT",
+            allocation_strategy="SPOT_CAPACITY_OPTIMIZED",
+            max_vcpus=256,
+            instance_types=["g5"],
+            spot_fleet_role="arn:aws:iam::210987654321:role/AmazonEC2SpotFleetRole",
+        )
     )
     assert ids(found) == {
         "aws.strategy.capacity-optimized",
@@ -67,13 +73,18 @@ def test_a_spot_environment_of_old_defaults() -> None:
 
 def test_each_kind_without_a_strategy_gets_the_recommended_one() -> None:
     for kind in environments.KINDS:
-        assert environments.environment(kind=kind, instance_types=["g5"], max_vcpus=8) == []
+        assert (
+            environments.environment(environments.EnvironmentValues(kind=kind, instance_types=["g5"], max_vcpus=8))
+            == []
+        )
 
 
 def test_an_own_image_lets_p3_g3_and_graviton_in() -> None:
     for types in (["p3"], ["g3.4xlarge"], ["g5g"]):
         found = environments.environment(
-            kind="EC2", instance_types=types, max_vcpus=64, image_id_override="ami-0123456789abcdef0"
+            environments.EnvironmentValues(
+                kind="EC2", instance_types=types, max_vcpus=64, image_id_override="ami-0123456789abcdef0"
+            )
         )
         assert found == []
 

@@ -13,35 +13,39 @@ def ids(findings: list[Finding]) -> set[str]:
 
 def test_a_good_definition_has_no_finding() -> None:
     found = definitions.definition(
-        name="train",
-        image="210987654321.dkr.ecr.us-east-1.amazonaws.com/train:1.4",
-        vcpus=8,
-        memory_mib=30000,
-        gpus=1,
-        shm_mib=8192,
-        env={"EPOCHS": "50"},
-        attempts=3,
-        evaluate_on_exit=[
-            {"action": "RETRY", "on_status_reason": "Host EC2*"},
-            {"action": "EXIT", "on_reason": "*"},
-        ],
-        timeout_s=3600,
-        kinds=["SPOT", "EC2"],
-        instance_types=["g5", "g6"],
+        definitions.DefinitionValues(
+            name="train",
+            image="210987654321.dkr.ecr.us-east-1.amazonaws.com/train:1.4",
+            vcpus=8,
+            memory_mib=30000,
+            gpus=1,
+            shm_mib=8192,
+            env={"EPOCHS": "50"},
+            attempts=3,
+            evaluate_on_exit=[
+                {"action": "RETRY", "on_status_reason": "Host EC2*"},
+                {"action": "EXIT", "on_reason": "*"},
+            ],
+            timeout_s=3600,
+            kinds=["SPOT", "EC2"],
+            instance_types=["g5", "g6"],
+        )
     )
     assert found == []
 
 
 def test_a_definition_of_old_defaults() -> None:
     found = definitions.definition(
-        name="gpu-training-job",
-        image="123456789012.dkr.ecr.us-east-1.amazonaws.com/ml-training:latest",
-        vcpus=8,
-        memory_mib=32768,
-        gpus=1,
-        shm_mib=8192,
-        env={"NVIDIA_VISIBLE_DEVICES": "all"},
-        instance_types=["g5", "g6"],
+        definitions.DefinitionValues(
+            name="gpu-training-job",
+            image="123456789012.dkr.ecr.us-east-1.amazonaws.com/ml-training:latest",
+            vcpus=8,
+            memory_mib=32768,
+            gpus=1,
+            shm_mib=8192,
+            env={"NVIDIA_VISIBLE_DEVICES": "all"},
+            instance_types=["g5", "g6"],
+        )
     )
     assert ids(found) == {
         "aws.placeholder.account",
@@ -52,18 +56,20 @@ def test_a_definition_of_old_defaults() -> None:
 
 
 def test_a_wrong_size_is_not_tried_on_instances() -> None:
-    found = definitions.definition(vcpus=0, memory_mib=3, gpus=0.5, instance_types=["g5"])
+    found = definitions.definition(definitions.DefinitionValues(vcpus=0, memory_mib=3, gpus=0.5, instance_types=["g5"]))
     assert ids(found) >= {"aws.definition.vcpus", "aws.definition.memory", "aws.definition.gpus"}
     assert not any(rule.startswith("aws.fit") for rule in ids(found))
 
 
 def test_a_share_of_a_gpu_counts_as_a_gpu_for_the_variables() -> None:
-    found = definitions.definition(vcpus=1, memory_mib=4000, gpus=0.5, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    found = definitions.definition(
+        definitions.DefinitionValues(vcpus=1, memory_mib=4000, gpus=0.5, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    )
     assert "aws.env.visible-devices" in ids(found)
 
 
 def test_a_cpu_job_needs_no_shared_memory_and_fits_a_gpu_instance() -> None:
-    found = definitions.definition(vcpus=2, memory_mib=4000, instance_types=["g5.xlarge"])
+    found = definitions.definition(definitions.DefinitionValues(vcpus=2, memory_mib=4000, instance_types=["g5.xlarge"]))
     assert found == []
 
 
