@@ -143,7 +143,7 @@ def _launcher(work: Work, base: str, found: PodJob, nodes: int) -> None:
     if nodes > 1:
         why = (
             f"starts a program on {nodes} nodes by MPI, which accel does nowhere: write the program that each node "
-            "runs into Worker (torchrun, jax.set_ranks), and leave Launcher out"
+            "runs into Worker (torchrun, jax.distributed), and leave Launcher out"
         )
         given.ask(launcher, why)
         return

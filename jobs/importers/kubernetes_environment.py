@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.contract import variables
 from accel.contract.variables import RESERVED_PREFIXES
 
 from .kubernetes_values import ManifestFields, at, expansion, list_of, object_of
@@ -73,6 +74,9 @@ def environment(
         elif _lines(value):
             found.before.append(f"export {name}={shlex.quote(expansion(value, env))}")
             report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
+        elif address := _first_pod(given, value):
+            found.before.append(f"export {name}={address}")
+            report.changed(given.name(f"{path}.value"), "command", "is the main node's address, which the command sets")
         else:
             env[name] = expansion(value, env)
             given.keep(f"{path}.value", "env")
@@ -87,6 +91,22 @@ def _named(document: Any, base: str, index: int) -> set[str]:
     """Names of variables that are set after one."""
     rest = list_of(at(document, f"{base}.env"))[index + 1 :]
     return {str(object_of(each).get("name")) for each in rest}
+
+
+_MAIN = f'"$(eval "echo \\${{${{{variables.MAIN_ADDRESS_FROM}:-ACCEL_NONE}}:-127.0.0.1}}")"'
+
+
+def _first_pod(given: ManifestFields, value: str) -> str:
+    """The address of a job's first pod, where that is what a value says, for a shell; empty else. Names of pods:
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, and
+    https://jobset.sigs.k8s.io/docs/concepts/: the first is train-0, train-workers-0-0, or train-master-0."""
+    found = re.fullmatch(rf"{pods_of(given)}-0(?:\.[a-z0-9.-]+)?(:\d{{1,5}})?", value)
+    return f"{_MAIN}{found[1] or ''}" if found else ""
+
+
+def pods_of(given: ManifestFields) -> str:
+    """What the names of a job's pods begin with, as a pattern."""
+    return rf"{re.escape(str(given.values.get('metadata.name', 'imported')))}(?:-[a-z0-9-]+)?"
 
 
 def _lines(text: str) -> bool:

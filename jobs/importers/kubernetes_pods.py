@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .images import image_of
-from .kubernetes_environment import ConfigMaps, Environment, environment
+from .kubernetes_environment import ConfigMaps, Environment, environment, pods_of
 from .kubernetes_nodes import Machines, machines
 from .kubernetes_values import (
     ManifestFields,
@@ -67,7 +67,7 @@ CONTAINER: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 _ACCELERATORS = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-\d+g\.\d+gb)|google\.com/tpu")
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
-_LAUNCHERS = re.compile(r"torchrun|torch\.set_ranks|accelerate|deepspeed|horovodrun|mpirun")
+_LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|horovodrun|mpirun")
 
 
 @dataclass
@@ -197,6 +197,11 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
         for each in ("command", "args"):
             if given.has(f"{base}.{each}"):
                 report.changed(given.name(f"{base}.{each}"), "command", "has the values of $(...)")
+    if any(re.search(rf"\b{pods_of(given)}-\d+\.[a-z]", word) for word in whole):
+        why = "names a pod as Kubernetes calls it; here nodes find the main node at $MASTER_ADDR (docs/nodes.md)"
+        for each in ("command", "args"):
+            if given.has(f"{base}.{each}"):
+                report.decide(given.name(f"{base}.{each}"), why, new="command", is_open=False)
     found.command = made
     folder = given.text(f"{base}.workingDir")
     if folder:
@@ -332,11 +337,15 @@ def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Js
 
 
 def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
-    """Sets variables that a program reads which no launcher starts; whether it was needed."""
+    """Sets variables that a program reads which no launcher starts, or that the launcher's own options name; whether
+    it was needed."""
     text = " ".join(found.command)
-    if not found.command or _LAUNCHERS.search(text):
+    named = re.findall(r"\$[({]?([A-Z_]+)", text)
+    if not found.command or (_LAUNCHERS.search(text) and not names.keys() & {*named}):
         return False
     found.before += [f"export {name}={value}" for name, value in names.items()]
+    if late := [name for name in references(text) if name in names]:
+        found.command = ["sh", "-c", f"exec {as_shell(found.command, late)}"]
     return True
 
 

@@ -562,6 +562,37 @@ def test_programs_of_a_pytorch_job_find_their_rank() -> None:
     assert values_of(document)["command"] == ["torchrun", "train.py"]
 
 
+def test_launchers_of_a_pytorch_job_are_told_their_rank() -> None:
+    document = of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker={"replicas": 2})
+    container_ = document["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    launch = ["python", "-m", "torch.distributed.launch", "--nnodes=$(WORLD_SIZE)", "--node_rank=$(RANK)", "a b.py"]
+    container_["command"] = ["echo", *launch[1:]]
+    own = {"PATH": "/usr/bin:/bin", "ACCEL_NODE_COUNT": "2", "ACCEL_NODE_INDEX_FROM": "N", "N": "1"}
+    done = subprocess.run(values_of(document)["command"], env=own, capture_output=True, text=True, check=True)
+    assert done.stdout == "-m torch.distributed.launch --nnodes=2 --node_rank=1 a b.py\n"
+    container_["command"] = launch[:3]
+    assert values_of(document)["command"] == launch[:3]
+    container_["command"] = ["bash", "-c", "torchrun --nnodes $WORLD_SIZE train.py"]
+    assert "export WORLD_SIZE=" in values_of(document)["command"][-1]
+
+
+@pytest.mark.parametrize(
+    "value, said",
+    [("train-w-0-0.train", "10.0.0.1"), ("train-w-0-0.train:3389", "10.0.0.1:3389"), ("train-w-0-1", "train-w-0-1")],
+)
+def test_the_first_pods_name_is_the_main_nodes_address(value: str, said: str) -> None:
+    spec = pod(container(command=["sh", "-c", "echo $MAIN"], env=[{"name": "MAIN", "value": value}]))
+    values = values_of(job_set(replicated(spec, completions=2, parallelism=2)))
+    own = {"PATH": "/usr/bin:/bin", "ACCEL_MAIN_ADDRESS_FROM": "MASTER_ADDR", "MASTER_ADDR": "10.0.0.1"}
+    done = subprocess.run(values["command"], env={**own, **values.get("env", {})}, capture_output=True, check=True)
+    assert done.stdout.decode() == f"{said}\n"
+
+
+def test_a_command_that_names_a_pod() -> None:
+    found = found_in(with_container(args=["--coordinator=train-0.train"]))
+    assert "names a pod" in next(entry.text for entry in found.report.entries if entry.field.endswith("args"))
+
+
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"LR": "0.1", "a.py": "x\ny\n"}}
 SPEC = {"accessModes": ["ReadWriteOnce"]}
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": SPEC}
