@@ -1,4 +1,4 @@
-"""Hardware facts of the clouds: data files with source and date, and typed look-ups that never guess."""
+"""Hardware facts of the clouds: data files with source and date, and typed lookups that never guess."""
 
 from accel.catalog.accelerators import Accelerator, accelerator, accelerators
 from accel.catalog.machines import (

@@ -1,4 +1,4 @@
-"""Accelerator kinds, under any of the names that clouds and tools have for them."""
+"""Accelerator kinds, under any of the names that clouds and tools use for them."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,13 +9,14 @@ from accel.catalog.tables import Row, rows
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A kind of GPU, TPU or other accelerator; numbers are of one device (a TPU chip). None is unknown.
+    """A kind of GPU, TPU or other accelerator. Figures are per device (a TPU chip); None is unknown.
 
     `memory_gib` is what the cloud's API reports, `nominal_memory_gb` what the vendor prints. TFLOPS are dense,
-    bandwidths in 10^9 bytes a second; `interconnect_gb_s` is of the links to the others of its kind. `vertex_name` is
-    Vertex AI's AcceleratorType, None where it has none; `gce_quota_metric` the regional quota of Compute Engine that
-    on-demand use counts against (`PREEMPTIBLE_` before it for Spot), None where no page that was seen names one.
-    `unverified` names the columns of accelerators.csv that nobody compared with a vendor's page; see `confidence`.
+    bandwidths in 10^9 bytes per second; `interconnect_gb_s` is the bandwidth of the links between accelerators of this
+    kind. `vertex_name` is Vertex AI's AcceleratorType, or None if it has none. `gce_quota_metric` is the regional
+    Compute Engine quota that on-demand use counts against (prefixed with `PREEMPTIBLE_` for Spot), or None if no page
+    that was read names one. `unverified` names the columns of accelerators.csv that nobody compared with a vendor's
+    page; see `confidence`.
     """
 
     name: str
@@ -44,18 +45,18 @@ class Accelerator:
 
     @property
     def is_nvidia_gpu(self) -> bool:
-        """Whether a `GPU` reservation of AWS Batch or `nvidia.com/gpu` of Kubernetes counts it."""
+        """Whether a `GPU` reservation of AWS Batch or `nvidia.com/gpu` of Kubernetes counts this accelerator."""
         return self.vendor == "NVIDIA" and self.family == "gpu"
 
     @property
     def is_tpu(self) -> bool:
-        """Whether it is a TPU, which is rented by the slice; counts are chips."""
+        """Whether this is a TPU, which is rented by the slice; counts are chips."""
         return self.family == "tpu"
 
 
 @cache
 def accelerators() -> dict[str, Accelerator]:
-    """Every accelerator by its catalogue key. Raises DamagedData."""
+    """Return all accelerators by catalog key. Raises DamagedData."""
     return {row["accelerator"]: _accelerator(row) for row in rows("accelerators.csv")}
 
 
@@ -88,12 +89,14 @@ def _accelerator(row: Row) -> Accelerator:
 
 
 def accelerator(name: str) -> Accelerator:
-    """The accelerator that any of its names means: the catalogue's key, AWS's, GCE's, Vertex AI's, GKE's and
-    SkyPilot's name, or an alias such as `h100`; case does not count, nor does `_` or a space for `-`.
+    """Return the accelerator that a name refers to.
 
-    AWS says V100 and A100 for two memory sizes each; both mean the smaller one here, as in SkyPilot and GCE.
-    Raises UnknownName with the nearest names or all there are, AmbiguousName with the choices, and UnavailableName
-    with the reason for what exists and cannot be rented: consumer GPUs, the K80.
+    Accepts the catalog key; the names used by AWS, GCE, Vertex AI, GKE and SkyPilot; and aliases such as `h100`.
+    Ignores case, and treats `_` and spaces as `-`. AWS uses V100 and A100 for two memory sizes each; both mean the
+    smaller one here, as in SkyPilot and GCE.
+
+    Raises UnknownName with the nearest names or all known ones, AmbiguousName with the choices, and UnavailableName
+    with the reason for accelerators that exist but cannot be rented: consumer GPUs, the K80.
     """
     names = _names()
     keys = names.get(_folded(name))
@@ -106,7 +109,7 @@ def accelerator(name: str) -> Accelerator:
 
 @cache
 def _names() -> dict[str, tuple[str, ...]]:
-    """Folded name to catalogue keys, several where the name is ambiguous."""
+    """Map each folded name to its catalog keys; an ambiguous name has several."""
     sure: dict[str, str] = {}
     loose: dict[str, dict[str, None]] = {}
     for key, each in accelerators().items():
@@ -118,12 +121,12 @@ def _names() -> dict[str, tuple[str, ...]]:
         if row["accelerator"] not in accelerators():
             raise row.damaged("accelerator", f"unknown accelerator: {row['accelerator']}")
         sure[_folded(row["alias"])] = row["accelerator"]
-    # A name that another tool gives to one kind alone settles what AWS's name leaves open.
+    # A name that another tool uses for one kind only settles what AWS's name leaves open.
     return {name: tuple(keys) for name, keys in loose.items()} | {name: (key,) for name, key in sure.items()}
 
 
 def _refused(name: str) -> UnavailableName | None:
-    """Why a name that exists elsewhere is not offered; None for a name that nobody knows."""
+    """Return why an existing accelerator is not offered, or None for an unknown name."""
     import re  # only here, where a name is wrong
 
     folded = _folded(name)

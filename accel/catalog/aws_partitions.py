@@ -1,4 +1,4 @@
-"""The partitions of AWS: how ARNs begin there, how host names end, and what VPC endpoints are called."""
+"""The partitions of AWS, with their ARN prefixes, host name suffixes and VPC endpoint names."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Partition(NamedTuple):
-    """A group of regions with accounts of its own."""
+    """A group of regions with separate accounts."""
 
     name: str
-    """The second part of every ARN."""
+    """Second part of every ARN."""
     regions: str
-    """What their names match."""
+    """Pattern of the region names."""
     suffix: str
-    """How host names of services end."""
+    """Suffix of service host names."""
 
 
 # Source: botocore 1.44's data/partitions.json, read on 2026-11-23. Service principals of what is used here are the same
@@ -28,7 +28,7 @@ PARTITIONS = (
 COMMERCIAL = Partition("aws", r"[a-z]{2}-\w+-\d+", "amazonaws.com")
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-\d"
-"""What the name of a region looks like in every partition."""
+"""Pattern of region names in all partitions."""
 
 # Others have the prefix that they have elsewhere. Source, read on 2026-11-23:
 # https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/aws-ec2/lib/vpc-endpoint.ts
@@ -38,11 +38,11 @@ _CHINESE = frozenset(
 
 
 def partition_of(region: str) -> Partition:
-    """The partition of a region, by its name: aws for one that looks like none of the others."""
+    """Return the partition of a region by its name, or `aws` if the name matches no other partition."""
     return next((each for each in PARTITIONS if re.fullmatch(each.regions, region)), COMMERCIAL)
 
 
 def endpoint_service(region: str, service: str) -> str:
-    """The full name of a service, such as ecr.api, that a VPC has an endpoint for."""
+    """Return the full VPC endpoint service name for a short one such as ecr.api."""
     chinese = partition_of(region).name == "aws-cn" and service in _CHINESE
     return f"{'cn.' if chinese else ''}com.amazonaws.{region}.{service}"

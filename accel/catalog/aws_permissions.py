@@ -1,4 +1,4 @@
-"""What a deployer may have to do with each resource of AWS: IAM actions by Pulumi's types."""
+"""The IAM actions that a deployer needs for each AWS resource, by Pulumi type."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 @dataclass(frozen=True)
 class Permission:
-    """Actions of one operation on one type."""
+    """IAM actions for one operation on one type."""
 
     operation: Operation
     actions: tuple[str, ...]
     resource: str
-    """A template of the ARN that IAM holds the actions against; empty where it knows no resource for them, or none
-    whose name is known before it exists."""
+    """ARN template that IAM checks the actions against. Empty if IAM has no resource for them, or none whose name is
+    known before it exists."""
     names_of: str
-    """The type whose names go into the template."""
+    """Type whose names fill the template."""
 
 
 @cache
 def aws_permissions() -> dict[str, tuple[Permission, ...]]:
-    """By type, such as `aws:batch/jobQueue:JobQueue`. Raises DamagedData."""
+    """Return permissions by type, such as `aws:batch/jobQueue:JobQueue`. Raises DamagedData."""
     found: dict[str, tuple[Permission, ...]] = {}
     for row in rows("aws_permissions.csv"):
         if row["operation"] not in OPERATIONS:
@@ -39,5 +39,5 @@ def aws_permissions() -> dict[str, tuple[Permission, ...]]:
 
 
 def arn_template(kind: str) -> str:
-    """The ARN of a type's resources; empty where its table has none of its own."""
+    """Return the ARN template of a type's resources, or an empty string if its rows have none of their own."""
     return next((one.resource for one in aws_permissions().get(kind, ()) if one.resource and one.names_of == kind), "")

@@ -1,4 +1,4 @@
-"""Whether prices, regions and sources hold together: what a refreshed catalogue must pass before it is written."""
+"""Consistency checks of prices, regions and sources. A refreshed catalog must pass them before it is written."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ SCOPES = {"n1-attach": "gpu-only", "tpu-slice": "tpu-slice"}
 
 USD_HOUR = (0.005, 50_000.0)
 USD_HOUR_AN_ACCELERATOR = (0.05, 32.0)
-"""Between which an on-demand price is believed."""
+"""Plausible range of on-demand prices."""
 
 ROUNDING = 1.001
-"""How much above on demand a Spot price may lie."""
+"""Highest accepted ratio of a Spot price to the on-demand price."""
 
 REGION = {"aws": r"[a-z]{2}(-gov)?-[a-z]+-\d", "gcp": r"[a-z]+-[a-z]+\d+"}
 ZONE = {"aws": r"[a-z]{3,4}\d-az\d+", "gcp": r"{region}-[a-z]"}
@@ -28,7 +28,8 @@ def faults(
     sources: Sequence[Row],
     machines: dict[tuple[str, str], Row] | None = None,
 ) -> Iterator[DamagedData]:
-    """Every fault of the three tables; a line of prices gives at most one. Without machines: those that ship."""
+    """Yield the faults of the three tables, at most one for each line of prices. `machines` defaults to the shipped
+    table."""
     machines = machine_rows() if machines is None else machines
     known = {row["source_id"] for row in sources}
     offered: set[tuple[str, str, str]] = set()
@@ -46,12 +47,12 @@ def faults(
 
 
 def machine_rows() -> dict[tuple[str, str], Row]:
-    """The lines of machines.csv by cloud and machine."""
+    """Return the lines of machines.csv by cloud and machine."""
     return {(row["cloud"], row["machine"]): row for row in shipped_table("machines.csv").rows()}
 
 
 def price_fault(row: Row, machines: dict[tuple[str, str], Row], sources: set[str]) -> DamagedData | None:
-    """The first fault of one line of prices, None where it has none."""
+    """Return the first fault of a line of prices, or None."""
     try:
         return next(_price(row, machines, sources), None)
     except DamagedData as error:

@@ -1,7 +1,7 @@
-"""CUDA: which GPUs a release knows, which driver it wants, and the base images of it.
+"""CUDA releases: the GPUs they support, the drivers they need, and base images.
 
 A release runs on its own driver and on every later one. Within a major version (from 11 on) it also runs on an older
-driver, down to the first of that major version, without what is compiled when it is loaded (PTX). Source:
+driver, down to the first of that major version, but without code that is compiled at load time (PTX). Source:
 https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 """
 
@@ -12,12 +12,12 @@ from accel.catalog.accelerators import Accelerator
 from accel.catalog.tables import Row, rows
 
 Version = tuple[int, ...]
-"""Of CUDA (12, 8) or of a driver (570, 26)."""
+"""Version of CUDA (12, 8) or of a driver (570, 26)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of CUDA: the driver that came with it, and the oldest one that it may run on at all."""
+    """A CUDA release, with the driver that shipped with it and the oldest driver that can run it at all."""
 
     cuda: Version
     driver: Version
@@ -27,7 +27,8 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The first release that knows GPUs of a compute capability, and the last one; None while none dropped them."""
+    """The first and last releases that support GPUs of a compute capability; `last` is None while none has dropped
+    them."""
 
     first: Version
     last: Version | None
@@ -36,9 +37,9 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """An image to build on. NVIDIA deletes the images of a release six months after the driver branch that came with
-    it has ended (`branch_ends`: a month, or `ended`).
-    Source: https://gitlab.com/nvidia/container-images/cuda/-/issues/177"""
+    """A base image. NVIDIA deletes the images of a release six months after the end of the driver branch that
+    shipped with it (`branch_ends`: a month, or `ended`). Source:
+    https://gitlab.com/nvidia/container-images/cuda/-/issues/177"""
 
     cuda: Version
     image: str
@@ -48,53 +49,56 @@ class Base:
 
 
 def version(text: str) -> Version:
-    """The numbers of a version. Raises ValueError for anything but numbers and dots."""
+    """Parse a dotted version. Raises ValueError for anything but numbers and dots."""
     return tuple(int(part) for part in text.split("."))
 
 
 def format_driver(driver: Version) -> str:
-    """A driver's version as NVIDIA writes it, two digits in the last places: 580.65.06."""
+    """Format a driver version as NVIDIA does, with two digits in all places after the first: 580.65.06."""
     return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])
 
 
 def version_text(found: Version) -> str:
-    """A version of CUDA as people write it: 12.8."""
+    """Format a CUDA version as major.minor: 12.8."""
     return ".".join(str(part) for part in found[:2])
 
 
 @cache
 def releases() -> dict[Version, Release]:
-    """Every release by its version, newest first."""
+    """Return all releases by version, newest first."""
     return {each.cuda: each for each in map(_release, rows("cuda_releases.csv"))}
 
 
 @cache
 def architectures() -> dict[str, Architecture]:
-    """By compute capability, such as 9.0."""
+    """Return the architectures by compute capability, such as 9.0."""
     return {row["compute_capability"]: _architecture(row) for row in rows("cuda_architectures.csv")}
 
 
 @cache
 def bases() -> tuple[Base, ...]:
-    """The images to build on, newest CUDA first."""
+    """Return the base images, newest CUDA first."""
     return tuple(map(_base, rows("cuda_images.csv")))
 
 
 def release(cuda: Version) -> Release | None:
-    """The release of a version, else the one before it in the same major version; None for one that is too far away to
-    be judged, such as a newer major version."""
+    """Return the release of a version, or the nearest earlier one of the same major version. Returns None if there is
+    none, such as for a newer major version."""
     older = [known for known in releases() if known[0] == cuda[0] and known <= cuda[:2]]
     return releases()[max(older)] if older else None
 
 
 def architecture(kind: Accelerator) -> Architecture | None:
-    """That of an accelerator; None for one that CUDA does not run on."""
+    """Return the architecture of an accelerator, or None if CUDA does not run on it."""
     return architectures().get(kind.compute_capability)
 
 
 def base(kind: Accelerator, driver: Version | None = None) -> Base | None:
-    """The image to build on for an accelerator: the newest that knows it and runs on the driver as it is, else the
-    newest that the driver runs at all; None where there is none. Without a driver, the newest that knows it."""
+    """Return the base image for an accelerator, or None.
+
+    Prefers the newest image that supports it and whose own driver is no newer than `driver`; otherwise takes the newest
+    that the driver runs at all. Without a driver, returns the newest that supports the accelerator.
+    """
     known = architecture(kind)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""What Persistent Disks and local SSDs of Google Cloud cost."""
+"""Prices of Persistent Disks and local SSDs on Google Cloud."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ KINDS = ("pd-balanced", "pd-standard", "pd-ssd", "local-ssd")
 
 
 def disk_price(region: str, kind: str) -> PartPrice | None:
-    """The price of a GiB a month; None where no figure was seen for the region, or for this kind of disk, such as a
-    Hyperdisk."""
+    """Return the price per GiB and month. Returns None if no figure is known for the region, or for the kind of disk,
+    such as a Hyperdisk."""
     row = _rows().get(region)
     usd = row.number(kind) if row is not None and kind in KINDS else None
     return PartPrice(usd, "GiB-month", row["source"], row["snapshot"], "medium") if row is not None and usd else None

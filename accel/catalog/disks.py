@@ -1,4 +1,4 @@
-"""Which network disks a Google Cloud machine can attach."""
+"""Network disks that each Google Cloud machine series can attach."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ PERSISTENT_DISK = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme")
 
 @dataclass(frozen=True, slots=True)
 class DiskSupport:
-    """The disks of a machine series. `persistent_disk` is None where no page that was read tells."""
+    """The disks of a machine series. `persistent_disk` is None if no page that was read says."""
 
     series: str
     hyperdisk_types: tuple[str, ...]
@@ -25,13 +25,13 @@ class DiskSupport:
     source: str
 
     def attaches(self, disk_type: str) -> bool | None:
-        """Whether a disk of that type can be attached; None: not known."""
+        """Return whether a disk of that type can be attached, or None if unknown."""
         return disk_type in self.hyperdisk_types if disk_type in HYPERDISK else self.persistent_disk
 
 
 def disk_support(machine_type: str) -> DiskSupport | None:
-    """The disks of a machine type's series; None for a series that the catalogue lacks. N1 is N1 with or without GPUs:
-    Hyperdisk on plain N1 needs Google's consent."""
+    """Return the disks of a machine type's series, or None if the catalog lacks the series. N1 has one entry with or
+    without GPUs: Hyperdisk on plain N1 needs Google's consent."""
     prefixes = [prefix for prefix in _series() if machine_type.startswith(f"{prefix}-")]
     return _series()[max(prefixes, key=len)] if prefixes else None
 

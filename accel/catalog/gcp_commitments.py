@@ -1,6 +1,6 @@
-"""What a commitment for machines with GPUs costs on Google Cloud against the same machines on demand.
+"""Prices of Google Cloud commitments for machines with GPUs, compared with on demand.
 
-Both figures of a line are of one list and one day, so that their ratio holds also where prices have moved since.
+Both figures of a line come from one list on one day, so that their ratio holds even after prices have moved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from accel.catalog.machines import machine as machine_named
 from accel.catalog.tables import Row, rows
 
 HOURS_A_MONTH = 730
-"""Of the list's months: https://cloud.google.com/compute/vm-instance-pricing."""
+"""Hours in a month of the price list: https://cloud.google.com/compute/vm-instance-pricing."""
 
 MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 _COLUMNS = {"TWELVE_MONTH": "one_year_usd_month", "THIRTY_SIX_MONTH": "three_year_usd_month"}
@@ -21,7 +21,7 @@ _COLUMNS = {"TWELVE_MONTH": "one_year_usd_month", "THIRTY_SIX_MONTH": "three_yea
 
 @dataclass(frozen=True, slots=True)
 class CommitmentPrice:
-    """USD an hour of one machine, on demand and committed, on the day `date` of the list `source`."""
+    """USD per hour for one machine, on demand and committed, on day `date` of list `source`."""
 
     on_demand: float
     committed: float
@@ -30,18 +30,17 @@ class CommitmentPrice:
 
     @property
     def break_even(self) -> float:
-        """The share of all hours that the machine has to run, from which on the commitment is the cheaper one."""
+        """The share of all hours that the machine has to run before the commitment is cheaper."""
         return self.committed / self.on_demand
 
     @property
     def saving(self) -> float:
-        """The share of the on-demand price that is saved where the machine runs always."""
+        """The share of the on-demand price saved if the machine always runs."""
         return 1 - self.break_even
 
 
 @cache
 def _lines() -> dict[str, dict[str, Row]]:
-    """The lines by region and machine."""
     found: dict[str, dict[str, Row]] = {}
     for row in rows("gcp_commitments.csv"):
         found.setdefault(row["region"], {})[row["machine"]] = row
@@ -49,8 +48,9 @@ def _lines() -> dict[str, dict[str, Row]]:
 
 
 def commitment_price(machine: str, region: str, plan: str) -> CommitmentPrice | None:
-    """What one machine costs; None where no figure was seen for it there. What is a multiple of another machine in
-    every resource is priced as that many of it, since Google prices resources. Raises UnknownName."""
+    """Return the price of one machine, or None if no figure is known for the region. Prices a machine that is a
+    multiple of another in every resource as that many of the other, since Google prices resources. Raises
+    UnknownName."""
     wanted = machine_named("gcp", machine)
     here = _lines().get(region, {})
     for name in sorted(here, key=lambda name: name != machine):
@@ -66,7 +66,7 @@ def commitment_price(machine: str, region: str, plan: str) -> CommitmentPrice | 
 
 
 def _times(wanted: Machine, one: Machine) -> float:
-    """How many of `one` are `wanted`; 0 where it is no multiple of it."""
+    """Return how many of `one` make up `wanted`, or 0 if `wanted` is not a multiple."""
     if wanted.name == one.name:
         return 1
     if (wanted.accelerator, wanted.family) != (one.accelerator, one.family):

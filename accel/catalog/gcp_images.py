@@ -1,7 +1,7 @@
-"""Google's Deep Learning VM images: which families there are, and until when.
+"""Families of Google's Deep Learning VM images, with their end dates.
 
-Source: https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy (after the first date no new image
-is published, after the second one none can be used any more).
+Source: https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy (no new image is published after
+the first date, and none can be used after the second).
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from functools import cache
 from accel.catalog.tables import Row, rows
 
 DEEP_LEARNING = "deeplearning-platform-release"
-"""The project of Google's Deep Learning VM images."""
+"""Project of Google's Deep Learning VM images."""
 
 CURRENT = "pytorch-2-9-cu129-ubuntu-2204-nvidia-580"
 CURRENT_BASE = "common-cu129-ubuntu-2204-nvidia-580"
@@ -29,7 +29,7 @@ class Family:
 
 @cache
 def families() -> dict[str, Family]:
-    """The families that Google's page listed, by name."""
+    """Return the families listed on Google's page, by name."""
     return {family.name: family for family in map(_family, rows("gcp_images.csv"))}
 
 

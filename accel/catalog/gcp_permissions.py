@@ -1,4 +1,4 @@
-"""Permissions of Google Cloud that exist, for the services that a stack deals with."""
+"""Existing Google Cloud permissions, for the services that a stack uses."""
 
 from functools import cache
 
@@ -7,8 +7,8 @@ from accel.catalog.tables import rows
 
 @cache
 def gcp_permissions() -> frozenset[str]:
-    """Every permission that some predefined role has, such as `batch.jobs.delete`; of no other service than those of
-    the file.
+    """Return every permission held by some predefined role, such as `batch.jobs.delete`, for the services of the file
+    only.
 
     Source: https://github.com/iann0036/iam-dataset (gcp/roles at 2073fa5, 2026-08-22), which reads them from IAM.
     """

@@ -1,5 +1,5 @@
-"""What a deployer and who submits may have to do in Google Cloud: permissions by Pulumi's types and by kinds of
-targets, and the predefined roles that have them."""
+"""Google Cloud permissions that deployers and submitters need, by Pulumi type and target kind, and the predefined roles
+that grant them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Role:
 
     name: str
     size: int
-    """How many it has in all."""
+    """Number of all its permissions."""
     permissions: frozenset[str]
 
     @property
     def only_reads(self) -> bool:
-        """As Google names such roles: viewer, reviewer, browser."""
+        """Whether Google's name for the role ends like that of a read-only one: viewer, reviewer, browser."""
         return self.name.lower().endswith(("viewer", "browser"))
 
 
@@ -35,29 +35,31 @@ class UncoveredPermissions(Exception):
 
 @cache
 def of_types() -> Mapping[str, Mapping[Operation, tuple[str, ...]]]:
-    """By type, such as `gcp:compute/network:Network`; of a component, what its hooks and look-ups need besides.
-    Raises DamagedData."""
+    """Return permissions by type, such as `gcp:compute/network:Network`. A component's entry holds what its hooks and
+    lookups need in addition. Raises DamagedData."""
     return {row["type"]: {each: row.parts(each) for each in OPERATIONS} for row in rows("gcp_resource_permissions.csv")}
 
 
 @cache
 def of_targets() -> Mapping[str, tuple[str, ...]]:
-    """By kind of target, such as `gke`; `ledger` where what jobs may cost is held in Firestore."""
+    """Return permissions by target kind, such as `gke`; `ledger` is for allowances kept in Firestore."""
     return {row["kind"]: row.parts("permissions") for row in rows("gcp_submit_permissions.csv")}
 
 
 @cache
 def roles() -> tuple[Role, ...]:
-    """Those that a deployment, or who submits, may need. Raises DamagedData."""
+    """Return the roles that a deployment or a submitter may need. Raises DamagedData."""
     return tuple(
         Role(row["role"], row.integer("size"), frozenset(row.parts("permissions"))) for row in rows("gcp_roles.csv")
     )
 
 
 def least(permissions: Collection[str], *, reading: bool = False) -> list[Role]:
-    """Roles that have them all together: always the one with the fewest permissions for each that is still missing, and
-    in the end none that the others make superfluous; with `reading` of those that only read. Raises
-    UncoveredPermissions."""
+    """Return roles that together grant the permissions.
+
+    Adds the role with the fewest permissions for each one still missing, and drops in the end those that the others
+    make superfluous. With `reading`, considers read-only roles only. Raises UncoveredPermissions.
+    """
     missing, chosen = set(permissions), list[Role]()
     while missing:
         useful = [role for role in roles() if role.permissions & missing and (role.only_reads or not reading)]

@@ -1,4 +1,4 @@
-"""What a GKE node has for pods: cores, memory, disk, and the GPUs that partitions and shares make of its own."""
+"""Resources of a GKE node: cores, memory and disk for pods, and the GPUs that partitions and sharing provide."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,10 +9,10 @@ from accel.catalog.nearest import UnknownName
 from accel.catalog.tables import rows
 
 DEFAULT_BOOT_DISK_GIB = 100
-"""Of a node pool that states none: https://cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
+"""Boot disk of a node pool that sets none: https://cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
 
 DEFAULT_MAX_PODS = 110
-"""https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
+"""Source: https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
 
 _LOCAL_SSD_GIB = 375
 _LOCAL_SSD_KEPT_GIB = {1: 50, 2: 75}
@@ -22,8 +22,8 @@ _MANY_PODS_CPU_M = 400
 
 @dataclass(frozen=True, slots=True)
 class NodeResources:
-    """Thousandths of a core, MiB of memory, MiB of ephemeral storage and the number of pods that a node has (capacity)
-    or lends to pods (allocatable), DaemonSets included."""
+    """Thousandths of a core, MiB of memory, MiB of ephemeral storage and number of pods that a node has (capacity) or
+    offers to pods (allocatable), DaemonSets included."""
 
     cpu_m: int
     memory_mib: int
@@ -37,11 +37,11 @@ def node_capacity(
     local_ssds: int = 0,
     max_pods: int = DEFAULT_MAX_PODS,
 ) -> NodeResources:
-    """What the kubelet of a GKE node reports as capacity.
+    """Return what the kubelet of a GKE node reports as capacity.
 
-    The kernel keeps a 64th of the memory and 16 MiB, and 64 MiB more above 3 GiB, as Google's autoscaler computes it:
+    The kernel keeps a 64th of the memory plus 16 MiB, and 64 MiB more above 3 GiB, as Google's autoscaler computes it:
     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/gce/reserved.go
-    `local_ssds` are those given to ephemeral storage, which then does not lie on the boot disk.
+    `local_ssds` counts those that hold the ephemeral storage, which then does not use the boot disk.
     """
     kernel_mib = machine.memory_mib // 64 + 16 + (64 if machine.memory_mib > 3 * 1024 else 0)
     storage_gib = local_ssds * _LOCAL_SSD_GIB or disk_gib
@@ -54,10 +54,10 @@ def node_allocatable(
     local_ssds: int = 0,
     max_pods: int = DEFAULT_MAX_PODS,
 ) -> NodeResources:
-    """What pods of a GKE node can request together.
+    """Return what the pods of a GKE node can request together.
 
-    Of ephemeral storage a tenth is kept for eviction, and of a boot disk the least of half, 6 GiB and 35 %, and
-    100 GiB; of local SSDs 50 GiB of one, 75 of two, 100 of more. 400 thousandths of a core go where a node may have
+    GKE keeps ephemeral storage: a tenth for eviction; of a boot disk, the least of half, 6 GiB plus 35 %, and 100 GiB;
+    of local SSDs, 50 GiB of one, 75 of two, 100 of more. It also keeps 400 thousandths of a core on nodes that allow
     over 110 pods.
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
     """
@@ -82,22 +82,23 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def gpu_partitions(accelerator: str) -> dict[str, int]:
-    """The partition sizes (MIG profiles) that GKE makes of a GPU, a key of accelerators.csv, and how many of each one
-    GPU gives; empty for a GPU that cannot be partitioned."""
+    """Return the partition sizes (MIG profiles) that GKE supports on a GPU, with the number of each per GPU.
+    `accelerator` is a key of accelerators.csv. Empty for a GPU that cannot be partitioned."""
     return dict(_partitions().get(accelerator, {}))
 
 
 def partitioner_since(accelerator: str, partition: str) -> str:
-    """The day since which the source of GKE's partitioner knows a partition size of a GPU; empty for one that it has
-    not."""
+    """Return the day on which the source of GKE's partitioner first had a partition size of a GPU, or an empty
+    string."""
     days = {(row["accelerator"], row["profile"]): row["partitioner_since"] for row in rows("gke_gpu_partitions.csv")}
     return days.get((accelerator, partition), "")
 
 
 def offered_gpus(accelerator: str, gpus: int, partition: str | None = None, clients_per_gpu: int = 1) -> int:
-    """The `nvidia.com/gpu` that a node offers: each partition counts, and each client of a shared GPU or partition.
+    """Return the `nvidia.com/gpu` that a node offers: each partition counts, and each client of a shared GPU or
+    partition.
 
-    Raises UnknownName for a partition size that the GPU has not.
+    Raises UnknownName for a partition size that the GPU does not have.
     https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
     """
     if partition:

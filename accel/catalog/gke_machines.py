@@ -1,4 +1,4 @@
-"""What GKE's autoscaler knows of machine types beside the catalogue: sizes of CPU machines, local SSDs, placement.
+"""Facts of GKE's autoscaler that supplement the catalog: sizes of CPU machines, local SSDs, placement.
 
 Read from Google's own source, GoogleCloudPlatform/cluster-autoscaler, whose date is inferred (2026).
 """
@@ -13,7 +13,7 @@ from accel.catalog.tables import rows
 
 @cache
 def _shapes() -> dict[str, tuple[str, int, int]]:
-    """Series, vCPUs and MiB of memory of each CPU machine type."""
+    """Return series, vCPUs and MiB of memory of each CPU machine type."""
     found: dict[str, tuple[str, int, int]] = {}
     for row in rows("gke_cpu_shapes.csv"):
         for vcpus in map(int, row.parts("vcpus")):
@@ -23,12 +23,14 @@ def _shapes() -> dict[str, tuple[str, int, int]]:
 
 
 def has_size(name: str) -> bool:
-    """Whether node_machine() knows it, which an UnknownName says far later: it looks for the nearest names."""
+    """Return whether node_machine() knows a machine type. Far cheaper than catching its UnknownName, which searches for
+    the nearest names."""
     return name in _shapes() or kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host")
 
 
 def node_machine(name: str) -> Machine:
-    """The machine type of a node: of the catalogue, or a CPU machine of GKE's. Raises UnknownName with the nearest."""
+    """Return the machine type of a node, from the catalog or GKE's CPU machines. Raises UnknownName with the nearest
+    names."""
     if name not in _shapes() or name in kinds("gcp"):
         try:
             return machine_named("gcp", name)
@@ -45,7 +47,7 @@ def node_machine(name: str) -> Machine:
 
 
 def series(machine_type: str) -> str:
-    """The series that a machine type begins with: n2 of n2-standard-8, n1 of a custom type without one."""
+    """Return the series of a machine type: n2 for n2-standard-8, n1 for a custom type without one."""
     first = machine_type.partition("-")[0]
     return "n1" if first == "custom" else first
 
@@ -59,12 +61,12 @@ def _ssds() -> dict[str, tuple[tuple[int, ...], bool]]:
 
 
 def local_ssd_counts(machine_type: str) -> tuple[int, ...]:
-    """The numbers of local SSDs that a machine type takes; none where it is not known."""
+    """Return the numbers of local SSDs that a machine type accepts; empty if unknown."""
     return (_ssds().get(machine_type) or _ssds().get(series(machine_type)) or ((), False))[0]
 
 
 def included_local_ssds(machine_type: str) -> int:
-    """The local SSDs that a machine type always has; 0 where they are chosen, or not known."""
+    """Return the number of local SSDs that a machine type always has; 0 if they are optional or unknown."""
     counts, included = _ssds().get(machine_type, ((), False))
     return counts[0] if included else 0
 
@@ -75,10 +77,10 @@ def _series() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def compact_placement() -> dict[str, bool]:
-    """Whether a series takes a compact placement; one that is not listed is not known."""
+    """Return whether each series supports compact placement. A series that is not listed is unknown."""
     return {name: able == "yes" for name, (able, _) in _series().items() if able}
 
 
 def boot_disks(machine_type: str) -> tuple[str, ...]:
-    """The types of boot disk that a machine takes; none where it is not known."""
+    """Return the boot disk types that a machine accepts; empty if unknown."""
     return (_series().get(machine_type) or _series().get(series(machine_type)) or ("", ()))[1]

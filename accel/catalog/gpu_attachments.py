@@ -14,8 +14,8 @@ _PREDEFINED = re.compile(r"n1-(standard|highmem|highcpu)-(\d{1,2})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class GpuAttachment:
-    """So many GPUs on one N1 VM, and the sizes that the VM may then have. Memory is in GB as Google counts it.
-    `unverified` names the columns from memory: no limit is among them."""
+    """A number of GPUs on one N1 VM, and the VM sizes allowed with it. Memory is in GB as Google counts it.
+    `unverified` names the columns taken from memory; no limit is among them."""
 
     accelerator: str
     count: int
@@ -39,7 +39,7 @@ class N1:
 
 @cache
 def gpu_attachments() -> dict[str, dict[int, GpuAttachment]]:
-    """The numbers of GPUs that N1 takes, by accelerator and number."""
+    """Return the attachments that N1 accepts, by accelerator and number of GPUs."""
     found: dict[str, dict[int, GpuAttachment]] = {}
     for row in rows("machines.csv"):
         if row["kind"] == "n1-attach":
@@ -63,9 +63,10 @@ def _attached(row: Row) -> GpuAttachment:
 
 
 def n1(machine: str) -> N1 | None:
-    """The size of an N1 machine type, predefined or custom (`custom-<vCPUs>-<MB>`); None for any other machine.
+    """Return the size of an N1 machine type, predefined or custom (`custom-<vCPUs>-<MB>`), or None for any other
+    machine.
 
-    Source: https://docs.cloud.google.com/compute/docs/general-purpose-machines#n1_machines (3.75, 6.5 and 0.9 GB a
+    Source: https://docs.cloud.google.com/compute/docs/general-purpose-machines#n1_machines (3.75, 6.5 and 0.9 GB per
     vCPU).
     """
     if found := _PREDEFINED.fullmatch(machine):

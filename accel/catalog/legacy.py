@@ -1,4 +1,4 @@
-"""Machine types of AI Platform Training, which was shut down on 2025-01-31, and what replaces each."""
+"""Machine types of AI Platform Training, which was shut down on 2025-01-31, and their replacements."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,9 +11,9 @@ from accel.catalog.tables import Row, rows
 class LegacyMachine:
     """A legacy machine type.
 
-    `legacy_accelerator` and `legacy_count` are what it had; `base_vcpus` and `base_memory_gb` the size of its host, as
-    sure as `size_confidence` says (`low`: recalled, not compared with a page). `machine`, `accelerator` and `count`
-    replace it; where `machine` is empty no machine does, and `decision` says what there is to choose from.
+    `legacy_accelerator` and `legacy_count` are its accelerators; `base_vcpus` and `base_memory_gb` are the size of its
+    host, rated by `size_confidence` (`low`: recalled, not compared with a page). `machine`, `accelerator` and `count`
+    are the replacement. If `machine` is empty there is none, and `decision` lists the alternatives.
     """
 
     name: str
@@ -33,12 +33,12 @@ class LegacyMachine:
 
 @cache
 def legacy_machines() -> dict[str, LegacyMachine]:
-    """Every legacy machine type by its name."""
+    """Return all legacy machine types by name."""
     return {row["legacy_type"]: _machine(row) for row in rows("legacy_machine_types.csv")}
 
 
 def legacy_machine(name: str) -> LegacyMachine:
-    """The legacy machine type of that name. Raises UnknownName with the nearest known ones."""
+    """Return a legacy machine type. Raises UnknownName with the nearest known names."""
     known = legacy_machines()
     if name not in known:
         raise UnknownName("legacy machine type", name, known)

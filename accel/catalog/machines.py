@@ -1,4 +1,4 @@
-"""Machine types of AWS and Google Cloud: what can be rented whole, and how sure its figures are."""
+"""Machine types of AWS and Google Cloud that can be rented whole, and the confidence in their figures."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ CLOUDS = ("aws", "gcp")
 CLOUD_NAMES = {"aws": "AWS", "gcp": "Google Cloud"}
 _NOUN = {"aws": "instance type", "gcp": "machine type"}
 _KINDS = ("accelerator", "cpu", "tpu-host")
-"""Kinds that can be rented under their own name; the file has TPU slices of many hosts too."""
+"""Kinds that can be rented under their own name; the file also has multi-host TPU slices."""
 
 _ATTACHMENT = "n1-attach"
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine type, or a GPU to attach to one.
+    """A machine type, or GPUs to attach to one.
 
-    `accelerator` is a key of accelerators.csv, empty on a CPU machine; `accelerator_count` is a fraction where one
-    accelerator is shared out (AWS g6f, GCP g4-standard-6). `memory_mib` is what the cloud lists, more than a job gets.
-    `local_ssd_gb` is what comes with it, `local_ssd_mode` whether that is `bundled`, `optional` or `none`;
-    `gpudirect` is empty where none is stated. `sources` are ids of sources.csv; `unverified` names the columns taken
-    from memory of vendor pages.
+    `accelerator` is a key of accelerators.csv, empty on a CPU machine; `accelerator_count` is a fraction if one
+    accelerator is shared (AWS g6f, GCP g4-standard-6). `memory_mib` is what the cloud lists, more than a job gets.
+    `local_ssd_gb` is the included storage, `local_ssd_mode` is `bundled`, `optional` or `none`; `gpudirect` is empty if
+    none is stated. `sources` are ids of sources.csv; `unverified` names the columns taken from memory of vendor pages.
 
-    Where `is_attachment` is true, `name` (`n1+nvidia-tesla-t4x2`) is the catalogue's own: GPUs that are attached to an
-    N1 machine of one's choice. `vcpus` and `memory_mib` are then the most that such a host may have, and a price is
-    that of the GPUs alone; `hosts` names the machines.
+    If `is_attachment` is true, `name` (`n1+nvidia-tesla-t4x2`) is the catalog's own: GPUs attached to an N1 machine of
+    one's choice. `vcpus` and `memory_mib` are then the maximum of such a host, and a price covers the GPUs alone;
+    `hosts` returns the machines.
     """
 
     cloud: str
@@ -67,18 +66,18 @@ class Machine:
 
     @property
     def whole_accelerators(self) -> int:
-        """Accelerators that one job can have to itself: 0 on CPU machines and on shares of one."""
+        """Number of accelerators that one job can have to itself: 0 on CPU machines and on shares of one."""
         return int(self.accelerator_count)
 
     @property
     def is_attachment(self) -> bool:
-        """Whether it is GPUs to attach to a host, which no API takes as a machine type."""
+        """Whether these are GPUs to attach to a host. No API accepts them as a machine type."""
         return self.kind == _ATTACHMENT
 
 
 class NoMachine(LookupError):
-    """No machine has that many of an accelerator. `counts` holds the numbers that exist, none for what is rented
-    otherwise."""
+    """No machine has that many of an accelerator. `counts` holds the numbers that exist; it is empty if the accelerator
+    is not rented with machines."""
 
     def __init__(self, accelerator: str, count: float, counts: tuple[float, ...], why: str) -> None:
         self.accelerator = accelerator
@@ -94,14 +93,15 @@ def _table() -> Table:
 
 @cache
 def _lines(cloud: str) -> dict[str, int]:
-    """The index in the table of each name of a cloud, slices and attachments included."""
+    """Return the table index of each name of a cloud, slices and attachments included."""
     check_cloud(cloud)
     return {name: index for index, (of, name) in enumerate(_table().of("cloud", "machine")) if of == cloud}
 
 
 @cache
 def kinds(cloud: str) -> dict[str, str]:
-    """The kind of everything that can be priced: machines, attachments (`n1-attach`) and TPU slices (`tpu-slice`)."""
+    """Return the kind of everything that has a price: machines, attachments (`n1-attach`) and TPU slices
+    (`tpu-slice`)."""
     check_cloud(cloud)
     table = _table()
     found = {name: kind for of, name, kind in table.of("cloud", "machine", "kind") if of == cloud}
@@ -112,20 +112,19 @@ def kinds(cloud: str) -> dict[str, str]:
 
 
 def check_cloud(cloud: str) -> None:
-    """Raises UnknownName unless the catalogue has the cloud."""
+    """Check that the catalog has the cloud. Raises UnknownName."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
 
 
 def check_name(cloud: str, name: str) -> None:
-    """Raises UnknownName unless the cloud has a machine, an attachment or a slice of that name."""
+    """Check that the cloud has a machine, an attachment or a slice of that name. Raises UnknownName."""
     if name not in _lines(cloud):
         raise UnknownName(_NOUN[cloud], name, _lines(cloud))
 
 
 def check_names(table: Table, used: Iterable[tuple[str, ...]]) -> None:
-    """Raises DamagedData with the first line of a table that has an unknown cloud or machine; `used` are the pairs that
-    are in it."""
+    """Check the (cloud, machine) pairs used in a table. Raises DamagedData for the first line with an unknown one."""
     for cloud, name in used:
         if cloud in CLOUDS and name in _lines(cloud):
             continue
@@ -203,20 +202,20 @@ def _by_size(machine: Machine) -> tuple[float, ...]:
 
 @cache
 def families(cloud: str) -> tuple[str, ...]:
-    """The family names of a cloud (`g5`, `p4d`, `a3`), in alphabetical order."""
+    """Return the family names of a cloud (`g5`, `p4d`, `a3`), in alphabetical order."""
     return tuple(sorted({machine.family for machine in _machines(cloud).values()}))
 
 
 @cache
 def as_of(cloud: str) -> str:
-    """The day of the newest list of machine types that the catalogue has of a cloud, shipped or refreshed."""
+    """Return the day of the newest list of a cloud's machine types in the catalog, shipped or refreshed."""
     used = {f"live-{cloud}-types", *(source for each in _machines(cloud).values() for source in each.sources)}
     days = (row["snapshot"] for row in rows("sources.csv") if row["source_id"] in used)
     return max(day for day in days if len(day) == len("2026-01-01") and day[:4].isdigit())
 
 
 def machine(cloud: str, name: str) -> Machine:
-    """The machine type of that name. Raises UnknownName with the nearest known ones."""
+    """Return a machine type. Raises UnknownName with the nearest known names."""
     known = _machines(cloud)
     if name not in known:
         raise UnknownName(_NOUN[cloud], name, known)
@@ -225,7 +224,7 @@ def machine(cloud: str, name: str) -> Machine:
 
 @cache
 def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
-    """All machine types of a cloud, or of one family, the smaller first. Raises UnknownName."""
+    """Return all machine types of a cloud or of one family, smallest first. Raises UnknownName."""
     known = _machines(cloud).values()
     if family is not None:
         if family not in families(cloud):
@@ -235,8 +234,11 @@ def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
 
 
 def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
-    """The machine types that families and sizes name, as AWS Batch reads `instanceTypes`: in the order of the
-    list, a family's smaller sizes first, each once. Raises UnknownName for the first name that is neither."""
+    """Return the machine types that families and sizes refer to, as AWS Batch reads `instanceTypes`.
+
+    Keeps the order of the list, with a family's smaller sizes first, and each type once. Raises UnknownName for the
+    first name that is neither a family nor a type.
+    """
     found: dict[str, Machine] = {}
     for name in names:
         if name in families(cloud):
@@ -249,12 +251,14 @@ def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
 
 
 def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tuple[Machine, ...]:
-    """The machines with exactly `count` of an accelerator (any of its names; chips of a TPU host), the smaller first,
-    AWS before Google Cloud; of one cloud if it is given. A fraction (0.125, 0.25, 0.5) is a share of one GPU.
+    """Return the machines with exactly `count` of an accelerator (any of its names; chips of a TPU host).
 
-    A GPU that is attached to an N1 machine has an entry with `is_attachment`. TPU slices of several hosts are not
-    machines. Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or UnavailableName as
-    `accelerator` does.
+    Lists smaller machines first and AWS before Google Cloud, or those of one cloud only. A fraction (0.125, 0.25, 0.5)
+    is a share of one GPU. A GPU attached to an N1 machine has an entry with `is_attachment`. TPU slices of several
+    hosts are not machines.
+
+    Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or UnavailableName as `accelerator`
+    does.
     """
     kind = accelerator_named(accelerator)
     sellers = _sellers(kind.name, cloud)
@@ -271,8 +275,8 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
 
 
 def counts_of(accelerator: str, cloud: str | None = None) -> tuple[float, ...]:
-    """The numbers of an accelerator, by its catalogue key, that machines of a cloud have (None: of any), shares of one
-    included."""
+    """Return the available numbers of an accelerator, by catalog key, on machines of a cloud (None: any). Includes
+    shares of one."""
     return tuple(sorted({each.accelerator_count for each in _sellers(accelerator, cloud)}))
 
 
@@ -283,7 +287,7 @@ def _sellers(accelerator: str, cloud: str | None) -> list[Machine]:
 
 @cache
 def sold_with(cloud: str) -> dict[str, list[Machine]]:
-    """The machines and attachments with each accelerator, the smaller first."""
+    """Return the machines and attachments with each accelerator, smallest first."""
     found: dict[str, list[Machine]] = {}
     for each in sorted((*_machines(cloud).values(), *_attachments(cloud)), key=_by_size):
         if each.accelerator:
@@ -292,7 +296,8 @@ def sold_with(cloud: str) -> dict[str, list[Machine]]:
 
 
 def hosts(attachment: Machine) -> tuple[Machine, ...]:
-    """The machine types that GPUs can be attached to, the smaller first. Raises ValueError for any other machine."""
+    """Return the machine types that the GPUs can be attached to, smallest first. Raises ValueError for any other
+    machine."""
     if not attachment.is_attachment:
         raise ValueError(f"{attachment.name} is a machine of its own, nothing to attach to one")
     return tuple(
@@ -315,12 +320,12 @@ _FIELDS = {
     "efa": "efa_interfaces",
     "efa_max_interfaces": "efa_interfaces",
 }
-"""Columns of the files whose field has another name."""
+"""File columns whose field has another name."""
 
 
 def confidence(row: Accelerator | Machine) -> dict[str, Literal["high", "low"]]:
-    """How sure each field is: `low` where the data's `unverified_fields` names it (taken from memory of a vendor's
-    page), else `high` (from the sources that `sources` names)."""
+    """Return the confidence in each field: `low` if the data's `unverified_fields` names it (taken from memory of a
+    vendor's page), otherwise `high` (from the sources that `sources` names)."""
     low = {_FIELDS.get(column, column) for column in row.unverified}
     if "memory_gib" in low and isinstance(row, Machine):
         low.add("memory_mib")

@@ -1,4 +1,4 @@
-"""How much of a machine a job can reserve: on ECS, hence AWS Batch, and on GKE."""
+"""How much of a machine a job can reserve on ECS, hence AWS Batch, and on GKE."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     Verdict = Literal["fits", "tight", "no"]
 
 USABLE_RATIO = 0.92
-"""Share of the nominal memory that is safe to ask for where no figure of the type was seen.
+"""Safe share of the nominal memory to request if no figure is known for the type.
 
-The lowest share seen from 8 GiB up is 0.936 (data/ecs_registered_memory.csv); torchx takes 0.96 and states
-that it is too much for some types. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html"""
+The lowest observed share from 8 GiB up is 0.936 (data/ecs_registered_memory.csv); torchx uses 0.96 and states that it
+is too much for some types. Source: https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html
+"""
 
 CEILING_RATIO = 0.985
-"""Share that no instance was seen to register; the highest in data/ecs_registered_memory.csv is 0.983."""
+"""Share that no observed instance registers; the highest in data/ecs_registered_memory.csv is 0.983."""
 
 _AMI_MARGIN = 0.99
-"""Of a seen figure: the kernel's own part changes with the AMI
+"""Share of an observed figure that is safe: the kernel's own part changes with the AMI
 (https://github.com/aws/amazon-ecs-agent/issues/399)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a machine holds a request, and why. `head_room`: its nominal memory would do, what ECS
-    registers does not, or not surely."""
+    """Whether a machine holds a request, and why. `head_room`: its nominal memory would suffice, but what ECS registers
+    does not, or not for certain."""
 
     machine: Machine
     verdict: Verdict
@@ -44,13 +44,12 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What each of several machines makes of one request, in the order they were given."""
+    """The verdict of each of several machines on one request, in the given order."""
 
     all: tuple[Fit, ...]
 
     @property
     def fits(self) -> tuple[Machine, ...]:
-        """The machines that hold the request."""
         return tuple(fit.machine for fit in self.all if fit.verdict == "fits")
 
     @property
@@ -60,7 +59,7 @@ class Holding:
 
     @property
     def refused(self) -> tuple[Fit, ...]:
-        """The others, with the reason."""
+        """The machines that do not hold it, with the reason."""
         return tuple(fit for fit in self.all if fit.verdict == "no")
 
 
@@ -70,32 +69,32 @@ def _registered() -> dict[str, int]:
 
 
 def usable_memory_mib(machine: Machine) -> int:
-    """The memory that a job on ECS can safely reserve, in MiB."""
+    """Return the memory that a job on ECS can safely reserve, in MiB."""
     seen = _registered().get(machine.name)
     return int(machine.memory_mib * USABLE_RATIO) if seen is None else int(seen * _AMI_MARGIN)
 
 
 def ceiling_memory_mib(machine: Machine) -> int:
-    """The memory above which a job on ECS is surely never placed, in MiB."""
+    """Return the memory above which a job on ECS is certain never to be placed, in MiB."""
     seen = _registered().get(machine.name)
     return int(machine.memory_mib * CEILING_RATIO) if seen is None else seen
 
 
 def suggested_memory_mib(machine: Machine) -> int:
-    """A round number to ask for to get the most of a machine, in MiB: 30000 of 32768."""
+    """Return a round number to request to get the most of a machine, in MiB: 30000 of 32768."""
     usable = usable_memory_mib(machine)
     return usable // 1000 * 1000 if usable >= 2000 else usable
 
 
 def ecs_gpus(machine: Machine) -> int:
-    """The GPUs that ECS can reserve on a machine: whole NVIDIA GPUs only."""
+    """Return the GPUs that ECS can reserve on a machine: whole NVIDIA GPUs only."""
     if not machine.accelerator or not accelerators()[machine.accelerator].is_nvidia_gpu:
         return 0
     return machine.whole_accelerators
 
 
 def fits(machine: Machine, vcpus: int, memory_mib: int, gpus: int) -> Fit:
-    """Whether one task of that size can be placed on an empty instance."""
+    """Return whether one task of that size can be placed on an empty instance."""
     have = ecs_gpus(machine)
     if gpus > have:
         return Fit(machine, "no", _too_few_gpus(machine, have, gpus))
@@ -124,30 +123,30 @@ def _too_few_gpus(machine: Machine, have: int, gpus: int) -> str:
 
 
 def holding(machines: Iterable[Machine], vcpus: int, memory_mib: int, gpus: int) -> Holding:
-    """Which machines hold a request, and why the others do not."""
+    """Return which machines hold a request, and why the others do not."""
     return Holding(tuple(fits(machine, vcpus, memory_mib, gpus) for machine in machines))
 
 
 _GKE_MEMORY = ((4096, 25), (4096, 20), (8192, 10), (114688, 6))
-"""MiB, and the percentage of them that GKE keeps; of what is above, two."""
+"""MiB, and the percentage of them that GKE keeps; it keeps two percent of the rest."""
 
 _GKE_CPU = ((1000, 600), (1000, 100), (2000, 50))
-"""Thousandths of a core, and the hundredths of a percent of them that GKE keeps; of what is above, 25."""
+"""Thousandths of a core, and the hundredths of a percent of them that GKE keeps; it keeps 25 of the rest."""
 
 _GKE_EVICTION_MIB = 100
 
 
 def gke_allocatable(machine: Machine) -> tuple[int, int]:
-    """The thousandths of a core and the MiB that pods of a GKE node can request together, by Google's formula.
+    """Return the thousandths of a core and the MiB that pods of a GKE node can request together, by Google's formula.
 
-    Memory: 25 % of the first 4 GiB is kept, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the
-    rest (255 MiB on machines below 1 GiB), and 100 MiB for eviction. CPU: 6 % of the first core, 1 % of the second,
-    0.5 % of the next two, 0.25 % of the rest; 400 more where a node is allowed over 110 pods, which is not taken off
+    Memory: GKE keeps 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the
+    rest (255 MiB on machines below 1 GiB), and 100 MiB for eviction. CPU: 6 % of the first core, 1 % of the second, 0.5
+    % of the next two, 0.25 % of the rest; 400 thousandths more if a node allows over 110 pods, which are not deducted
     here. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
 
-    The memory is an upper bound: the formula is of the nominal size, and the kernel keeps two or three percent more
-    (that page shows 13182 MiB on a node of 16 GiB, where this gives 13621); DaemonSets take their part besides.
-    Raises ValueError for GPUs to attach: their host is the node.
+    The memory is an upper bound: the formula uses the nominal size, and the kernel keeps two or three percent more
+    (that page shows 13182 MiB on a node of 16 GiB, where this gives 13621). DaemonSets take their part in addition.
+    Raises ValueError for GPUs to attach, whose host is the node.
     """
     if machine.is_attachment:
         raise ValueError(f"{machine.name} is no machine; ask for the N1 machine that it is attached to")
@@ -162,7 +161,7 @@ def gke_allocatable(machine: Machine) -> tuple[int, int]:
 
 
 def _kept(amount: int, bands: tuple[tuple[int, int], ...], above: int) -> int:
-    """The sum over the bands of size times share; whole numbers, so that nothing is lost to rounding."""
+    """Return the sum over the bands of size times share, in whole numbers to avoid rounding errors."""
     kept = 0
     for size, share in bands:
         kept += min(amount, size) * share

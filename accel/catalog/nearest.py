@@ -1,15 +1,15 @@
-"""Did you mean: the known names nearest to one that is not known."""
+"""Known names most similar to an unknown one, for "did you mean"."""
 
 from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """At most `n` of `known`, the most similar first; empty if none is similar.
+    """Return at most `n` of `known`, most similar first; empty if none is similar.
 
-    Case, and `-` against `_`, do not count. The distance is the number of single edits (insert, delete,
+    Ignores case and the difference between `-` and `_`. The distance is the number of single edits (insert, delete,
     replace, swap neighbours), since plain difflib ratios rank `g6.xlarge` before `g5.xlarge` for some typos.
     """
-    # Only a wrong name needs it, and it takes 3 ms to import.
+    # Needed only for a wrong name, and takes 3 ms to import.
     from difflib import SequenceMatcher
 
     if n < 1:
@@ -34,12 +34,12 @@ def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
 
 
 _LISTED = 40
-"""Known names that a message lists where none is similar."""
+"""Maximum number of known names that a message lists when none is similar."""
 
 
 class UnknownName(LookupError):
-    """A name that the catalogue does not have. `nearest` holds the known names most like it; where there is none,
-    `listed` has all that are known, or those that the caller shows for them, unless they are many."""
+    """A name that the catalog does not have. `nearest` holds the most similar known names. If there are none, `listed`
+    has all known names, or the ones the caller passes for display, unless there are too many."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], listed: Iterable[str] | None = None) -> None:
         known = tuple(known)
@@ -56,9 +56,9 @@ class UnknownName(LookupError):
 
 
 class UnavailableName(UnknownName):
-    """A name that is known, and that cannot be had: on no cloud, or not there. `nearest` holds what can be had.
+    """A known name that is not available at all, or not in the requested place. `nearest` holds what is available.
 
-    It is an UnknownName, since whoever asked has to choose another name all the same.
+    This is an UnknownName, since the caller has to choose another name either way.
     """
 
     def __init__(self, kind: str, name: str, why: str, nearest: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ class UnavailableName(UnknownName):
 
 
 class AmbiguousName(LookupError):
-    """A name that means more than one thing. `choices` holds the names that mean one."""
+    """A name with several meanings. `choices` holds the names that have one."""
 
     def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
         self.kind = kind
@@ -84,7 +84,7 @@ def _folded(name: str) -> str:
 
 
 def edits(left: str, right: str, limit: int) -> int:
-    """Optimal string alignment distance; any number above `limit` means "more than `limit`"."""
+    """Return the optimal string alignment distance; any number above `limit` means "more than `limit`"."""
     if abs(len(left) - len(right)) > limit:
         return limit + 1
     before: list[int] = []

@@ -1,4 +1,4 @@
-"""What the parts of an AWS environment beside its instances cost: NAT gateways, addresses, endpoints, volumes."""
+"""Prices of the parts of an AWS environment other than instances: NAT gateways, addresses, endpoints, volumes."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +8,7 @@ from accel.catalog.tables import rows
 
 @dataclass(frozen=True, slots=True)
 class PartPrice:
-    """USD for one unit in an hour or in a month; `source` is a page, `date` when it was current."""
+    """USD for one unit per hour or month; `source` is a page, `date` when it was current."""
 
     usd: float
     unit: str
@@ -28,6 +28,9 @@ def _prices() -> dict[tuple[str, str], PartPrice]:
 
 
 def part_price(region: str, item: str) -> PartPrice | None:
-    """The price of a nat-gateway, public-ipv4 or interface-endpoint (of one zone) an hour, or of gp3-gib, gp3-iops
-    (above 3000) and gp3-mib-s (above 125) a month; None where no figure was seen for the region."""
+    """Return the price of an item in a region, or None if no figure is known.
+
+    nat-gateway, public-ipv4 and interface-endpoint (per zone) are priced by the hour; gp3-gib, gp3-iops (above 3000)
+    and gp3-mib-s (above 125) by the month.
+    """
     return _prices().get((region, item))

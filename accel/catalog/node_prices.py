@@ -1,4 +1,4 @@
-"""What a node of a pool costs where no line of the price list has it: GPUs attached to it, a share of a TPU slice."""
+"""Prices of pool nodes that the price list has no line for: hosts with attached GPUs, and shares of a TPU slice."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LEAST_SURE_FIRST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def find_price(cloud: str, region: str, machine: str) -> Price:
-    """As price(); a machine or region that the catalogue does not have, such as one younger than it, has no price, with
-    the reason."""
+    """Return price(), or a Price without figures, with the reason, if the catalog lacks the machine or region (which
+    may be newer than the catalog)."""
     try:
         return price(cloud, region, machine)
     except UnknownName as error:
@@ -26,12 +26,12 @@ def find_price(cloud: str, region: str, machine: str) -> Price:
 
 
 def with_gpus(region: str, host: str, accelerator: str, count: int) -> Price:
-    """An N1 machine of Google Cloud with so many GPUs attached to it (a key of accelerators.csv)."""
+    """Return the price of a Google Cloud N1 machine with attached GPUs. `accelerator` is a key of accelerators.csv."""
     return together(find_price("gcp", region, host), find_price("gcp", region, f"n1+{accelerator}x{count}"))
 
 
 def slice_host(region: str, tpu: Slice) -> Price:
-    """One host of a TPU slice: its share of the slice, which is priced as a whole."""
+    """Return the price of one host of a TPU slice: its share of the slice, which is priced as a whole."""
     whole = find_price("gcp", region, tpu.name)
     return replace(
         whole,
@@ -43,7 +43,8 @@ def slice_host(region: str, tpu: Slice) -> Price:
 
 
 def together(*parts: Price) -> Price:
-    """Parts of one machine: a sum is unknown where a part is, as old as the oldest and no surer than the least sure."""
+    """Add up the parts of one machine. The sum is unknown if a part is, as old as the oldest part, and as certain as
+    the least certain."""
     return Price(
         on_demand=_sum(part.on_demand for part in parts),
         spot=_sum(part.spot for part in parts),
@@ -72,7 +73,7 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 
 def _oldest(dates: Iterable[str | None]) -> str | None:
-    """Dates begin with the year and the month."""
+    """Return the earliest date, or None if one is missing. Dates begin with the year and the month."""
     known_dates = list(dates)
     return min((date for date in known_dates if date), default=None) if all(known_dates) else None
 

@@ -1,4 +1,4 @@
-"""Where machines are offered: regions and zones, as far as the data knows."""
+"""Regions and zones that offer each machine, as far as the data knows."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from accel.catalog.machines import check_cloud, check_name, check_names
 from accel.catalog.nearest import UnavailableName, UnknownName
 from accel.catalog.tables import read
 
-# AWS's names of zones (us-east-1a) mean another zone in each account; the data has ids (use1-az1).
+# AWS's zone names (us-east-1a) mean a different zone in each account; the data has ids (use1-az1).
 _ZONE = {"aws": rf"({REGION})[a-z]", "gcp": r"([a-z]+-[a-z]+\d+)-[a-z]"}
 
 
 @cache
 def _offers() -> dict[tuple[str, str], dict[str, list[str]]]:
-    """The zones of each region by cloud and machine."""
+    """Return the zones of each region, by cloud and machine."""
     table = read("regions.csv")
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     of, name, in_region, in_zone = (table.at(column) for column in ("cloud", "machine", "region", "zone"))
     last, here = ("", "", ""), list[str]()
     for cells in table.cells():
-        # A region's zones stand together, so that most lines need no look-up.
+        # The zones of a region stand together, so that most lines need no lookup.
         if cells[in_region] != last[2] or cells[name] != last[1] or cells[of] != last[0]:
             last = cells[of], cells[name], cells[in_region]
             here = found.setdefault(last[:2], {}).setdefault(last[2], [])
@@ -40,14 +40,13 @@ def _where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
 
 @cache
 def regions(cloud: str) -> tuple[str, ...]:
-    """The regions of a cloud that the data knows, in alphabetical order. Raises UnknownName."""
+    """Return the known regions of a cloud, in alphabetical order. Raises UnknownName."""
     check_cloud(cloud)
     return tuple(sorted({region for (of, _), places in _offers().items() if of == cloud for region in places}))
 
 
 @cache
 def _zones(cloud: str) -> dict[str, str]:
-    """The region of each zone of a cloud."""
     return {
         zone: region
         for (of, _), places in _offers().items()
@@ -59,13 +58,13 @@ def _zones(cloud: str) -> dict[str, str]:
 
 @cache
 def known_zones(cloud: str, region: str) -> tuple[str, ...]:
-    """The zones of a region that the data has something in; a region may have others."""
+    """Return the zones of a region that offer something in the data; a region may have others."""
     check_cloud(cloud)
     return tuple(sorted(zone for zone, of in _zones(cloud).items() if of == region))
 
 
 def check_region(cloud: str, region: str) -> None:
-    """Raises UnknownName unless it is a region of the cloud; for a zone, the message has its region."""
+    """Check that a name is a region of the cloud. Raises UnknownName; for a zone, the message has its region."""
     if region in regions(cloud):
         return
     of_zone = _region_of(cloud, region)
@@ -75,33 +74,34 @@ def check_region(cloud: str, region: str) -> None:
 
 
 def _region_of(cloud: str, zone: str) -> str | None:
-    """The region of what is, or looks like, a zone."""
+    """Return the region of a real or well-formed zone name, or None."""
     looks = re.fullmatch(_ZONE[cloud], zone)
     region = _zones(cloud).get(zone) or (looks[1] if looks else None)
     return region if region in regions(cloud) else None
 
 
 def where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
-    """The zones of each region that offers a machine, an attachment or a TPU slice; no zones where only the region is
-    known, no regions where none is. Zones of AWS are ids (use1-az1), the same in every account. Raises UnknownName."""
+    """Return the zones of each region that offers a machine, an attachment or a TPU slice. A region has no zones if
+    only the region is known; the result is empty if no region is. AWS zones are ids (use1-az1), the same in every
+    account. Raises UnknownName."""
     check_name(cloud, machine)
     return dict(_where(cloud, machine))
 
 
 def zones(cloud: str, region: str, machine: str) -> tuple[str, ...]:
-    """The zones of a region that offer a machine; empty where only the region is known to.
+    """Return the zones of a region that offer a machine; empty if only the region is known to offer it.
 
-    Raises UnknownName for a name that does not exist, UnavailableName where the machine is not in the region.
+    Raises UnknownName for a name that does not exist, UnavailableName if the machine is not in the region.
     """
     check_place(cloud, machine, region)
     return _where(cloud, machine)[region]
 
 
 def check_place(cloud: str, machine: str, place: str) -> None:
-    """Raises UnavailableName, with the nearest regions, unless the region offers the machine; UnknownName for a
-    machine or a region that does not exist. A zone is refused with its region; `check_zone` is for zones.
+    """Check that a region offers a machine. Raises UnavailableName with the nearest regions, and UnknownName for a
+    machine or region that does not exist. Rejects a zone, naming its region; use `check_zone` for zones.
 
-    The data may lag behind a cloud by months: what it lacks may have opened since.
+    The data may lag months behind a cloud, so a machine may be available in more places.
     """
     check_name(cloud, machine)
     offered = _where(cloud, machine)
@@ -111,10 +111,11 @@ def check_place(cloud: str, machine: str, place: str) -> None:
 
 
 def check_zone(cloud: str, machine: str, zone: str) -> None:
-    """Raises UnavailableName unless the zone offers the machine, or its region does and no zone of it is known.
+    """Check that a zone offers a machine, or that its region does without a known zone. Raises UnavailableName, and
+    UnknownName for a zone or machine that does not exist.
 
-    Zones of AWS are ids (use1-az1): a name such as us-east-1a means another zone in each account and is refused with
-    the ids of its region. UnknownName for a zone or machine that does not exist.
+    AWS zones are ids (use1-az1): a name such as us-east-1a refers to a different zone in each account and is rejected
+    with the ids of its region.
     """
     check_name(cloud, machine)
     region = _region_of(cloud, zone)
@@ -139,12 +140,12 @@ def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tup
 
 
 def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str, ...]:
-    """At most `n` of `known`, those first whose name begins like `place`: names begin with the continent."""
+    """Return at most `n` of `known`, longest common prefix with `place` first: names begin with the continent."""
     return tuple(sorted(known, key=lambda each: (-_alike(place, each), each))[:n])
 
 
 def _alike(left: str, right: str) -> int:
-    """The number of letters that two names begin with alike."""
+    """Return the length of the common prefix."""
     for count, (a, b) in enumerate(zip(left, right, strict=False)):
         if a != b:
             return count

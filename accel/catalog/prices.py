@@ -1,4 +1,4 @@
-"""Prices, each with its date and source; what is not known is None with the reason, never zero."""
+"""Prices, each with its date and source. An unknown price is None with the reason, never zero."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     Scope = Literal["machine", "gpu-only", "tpu-slice"]
 
 _SCOPES: dict[str, Scope] = {"n1-attach": "gpu-only", "tpu-slice": "tpu-slice"}
-"""By the kind of machine; every other kind is priced whole."""
+"""Scope by kind of machine; every other kind is priced whole."""
 
 _CONFIDENCE: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What an hour of a machine in a region costs, in USD, for Linux and without discounts.
+    """The price per hour of a machine in a region, in USD, for Linux and without discounts.
 
-    `spot` is the median over the zones at one instant, `spot_low` the least (on Google Cloud, which has one price a
-    region, both are it). None is unknown, and `why_unknown` says why; it is None where both prices are known. Dates are
-    the day of the list, or a range of months where the source had no date. `scope`: the `machine` whole, the attached
-    GPUs without their host (`gpu-only`), or a whole TPU slice with its hosts (`tpu-slice`). `includes_local_ssd` is
-    None where that does not apply. Sources are ids of sources.csv.
+    `spot` is the median over the zones at one instant, `spot_low` the minimum (on Google Cloud, which has one price per
+    region, they are equal). None is unknown, and `why_unknown` gives the reason; it is None if both prices are known.
+    Dates are the day of the list, or a range of months if the source had no date. `scope` says what the price covers:
+    the whole `machine`, the attached GPUs without their host (`gpu-only`), or a whole TPU slice with its hosts
+    (`tpu-slice`). `includes_local_ssd` is None if it does not apply. Sources are ids of sources.csv.
     """
 
     on_demand: float | None
@@ -54,7 +54,7 @@ def _table() -> Table:
 
 @cache
 def _index() -> dict[tuple[str, str], dict[str, int]]:
-    """The line of each region, by cloud and machine."""
+    """Return the line of each region, by cloud and machine."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for index, (cloud, region, machine) in enumerate(_table().of("cloud", "region", "machine")):
         regions = found.get((cloud, machine))
@@ -66,8 +66,8 @@ def _index() -> dict[tuple[str, str], dict[str, int]]:
 
 
 def price(cloud: str, region: str, machine: str) -> Price:
-    """The price of a machine, an attachment or a TPU slice in a region. Raises UnknownName, with the region if a zone
-    was given; DamagedData."""
+    """Return the price of a machine, an attachment or a TPU slice in a region. Raises DamagedData, and UnknownName,
+    which names the region if a zone was given."""
     index = _index().get((cloud, machine), {}).get(region)
     if index is not None:
         return _price(cloud, machine, region, index)
@@ -77,7 +77,8 @@ def price(cloud: str, region: str, machine: str) -> Price:
 
 
 def prices_for(cloud: str, machine: str) -> dict[str, Price]:
-    """The price in each region that offers a machine or has a price for it; a hole says why. Raises UnknownName."""
+    """Return the price in each region that offers a machine or has a price for it; an unknown price has a reason.
+    Raises UnknownName."""
     check_name(cloud, machine)
     known = _index().get((cloud, machine), {})
     return {region: price(cloud, region, machine) for region in sorted({*known, *where(cloud, machine)})}

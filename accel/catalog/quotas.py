@@ -1,4 +1,4 @@
-"""What each cloud calls the limit on a kind of machine, and where the number is to be asked for."""
+"""Each cloud's name for the limit on a kind of machine, and where to request an increase."""
 
 import re
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ Scope = Literal["region", "zone", "global"]
 Confidence = Literal["high", "medium", "low"]
 
 SERVICES = {"aws": "ec2", "gcp": "compute"}
-"""Which service's quota holds machines, where none is named. Google counts Vertex AI (`aiplatform`) and the Cloud TPU
-API (`tpu`) separately."""
+"""Service whose quotas limit machines by default. Google counts Vertex AI (`aiplatform`) and the Cloud TPU API (`tpu`)
+separately."""
 
 _CLASS = re.compile(r"u7inh?|u7i|[a-z]+")
 
@@ -23,9 +23,9 @@ _CLASS = re.compile(r"u7inh?|u7i|[a-z]+")
 class Quota:
     """One limit, in `unit` (vCPU, GPU, GB, chip or core) over `scope`.
 
-    `code` is AWS's quota code or Google's metric, `quota_id` what Service Quotas or Cloud Quotas takes in a request for
-    more, empty where it was not found. `dimension` narrows a Google quota: gpu_family=NVIDIA_H100. `default` is what a
-    new account has, None where nothing is published. `source` is an address; `confidence` says how sure the row is.
+    `code` is AWS's quota code or Google's metric. `quota_id` is what Service Quotas or Cloud Quotas expects in a
+    request for an increase, empty if unknown. `dimension` narrows a Google quota: gpu_family=NVIDIA_H100. `default` is
+    the limit of a new account, None if none is published. `source` is a URL; `confidence` rates the row.
     """
 
     cloud: str
@@ -46,7 +46,7 @@ class Quota:
 
     @property
     def key(self) -> str:
-        """The code, with its dimension where it has one: GPUS_PER_GPU_FAMILY[gpu_family=NVIDIA_H100]."""
+        """The code, with its dimension if it has one: GPUS_PER_GPU_FAMILY[gpu_family=NVIDIA_H100]."""
         return f"{self.code}[{self.dimension}]" if self.dimension else self.code
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Quota:
 
 @cache
 def quotas() -> tuple[Quota, ...]:
-    """Every quota of the catalogue."""
+    """Return all quotas of the catalog."""
     return tuple(_quota(row) for row in rows("quotas.csv"))
 
 
@@ -89,11 +89,11 @@ def _index() -> dict[tuple[str, str, str, str], Quota]:
 def quota_for(
     cloud: str, name: str, spot: bool = False, *, service: str | None = None, committed: bool = False
 ) -> Quota | None:
-    """The quota that holds an AWS instance type or family, or a Google accelerator (a key of accelerators.csv), `cpus`,
-    `ssd` or `gpus-all-regions`; None where none is known, which is never the same as "no limit".
+    """Return the quota that limits an AWS instance type or family, or a Google accelerator (a key of accelerators.csv),
+    `cpus`, `ssd` or `gpus-all-regions`. Returns None if unknown, which never means "no limit".
 
-    An AWS quota names letters (P, G and VT) or generations (P5): a family is looked up whole, then by its letters.
-    Raises UnknownName for another cloud or service.
+    AWS quotas are named by letters (P, G and VT) or generations (P5), so a family is looked up whole, then by its
+    letters. Raises UnknownName for another cloud or service.
     """
     if cloud not in SERVICES:
         raise UnknownName("cloud", cloud, SERVICES)
@@ -114,8 +114,9 @@ def _aws_names(name: str) -> tuple[str, ...]:
 
 
 def standard_of(quota: Quota) -> Quota | None:
-    """The on-demand quota beside a Spot or committed one of Google: where a project has no preemptible quota, Spot
-    machines count towards the standard one. Source: https://cloud.google.com/compute/resource-usage"""
+    """Return the on-demand quota that corresponds to a Spot or committed quota of Google. In a project without a
+    preemptible quota, Spot machines count against the standard one. Source:
+    https://cloud.google.com/compute/resource-usage"""
     if quota.cloud != "gcp" or quota.purchase in ("on-demand", ""):
         return None
     return quota_for("gcp", quota.applies_to[0], service=quota.service)

@@ -1,38 +1,40 @@
-"""Which prices and offers are read: those of this distribution, or those of a refresh where $ACCEL_CATALOG asks."""
+"""Source of prices and offers: the shipped data, or a refreshed catalog if $ACCEL_CATALOG asks for one."""
 
 from __future__ import annotations
 
 import os
 
 CHOICE = "ACCEL_CATALOG"
-"""Environment variable: `refreshed`, or the path of a folder. Without it, or empty, the shipped data is read."""
+"""Environment variable: `refreshed`, or the path of a folder. If unset or empty, the shipped data is read."""
 
 NEWEST = "refreshed"
-"""The value that means the newest catalogue in the cache."""
+"""Value for the newest catalog in the cache."""
 
 REFRESHED = ("prices.csv", "regions.csv", "sources.csv")
-"""What such a folder holds in whole."""
+"""Files that such a folder replaces entirely."""
 
 ADDED = ("accelerators.csv", "machines.csv")
-"""What it may hold the lines of that this distribution lacks; every other file is always that of this distribution."""
+"""Files to which such a folder may add lines. All other files are always the shipped ones."""
 
 
 class NoCatalogue(Exception):
-    """What $ACCEL_CATALOG names is not there, or cannot be read. No ValueError, as DamagedData is none."""
+    """A missing or unreadable catalog that $ACCEL_CATALOG names. Not a ValueError, for the same reason as
+    DamagedData."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{CHOICE}={os.environ.get(CHOICE, '')}: {why}")
 
 
 def cache() -> str:
-    """The user's folder of refreshed catalogues, one dated folder each; it need not exist."""
+    """Return the user's folder of refreshed catalogs, with one dated folder each. It need not exist."""
     import platformdirs  # only where a refresh is asked for
 
     return os.path.join(platformdirs.user_cache_dir("accel"), "catalog")  # noqa: PTH118  pathlib takes 5 ms to import
 
 
 def snapshots() -> list[str]:
-    """The names of the refreshed catalogues in the cache, the oldest first; drafts begin with a dot."""
+    """Return the names of the refreshed catalogs in the cache, oldest first. Drafts, whose names begin with a dot, are
+    left out."""
     try:
         return sorted(name for name in os.listdir(cache()) if not name.startswith("."))  # noqa: PTH208  as above
     except FileNotFoundError:
@@ -40,7 +42,7 @@ def snapshots() -> list[str]:
 
 
 def folder(choice: str) -> str:
-    """The folder that a value of $ACCEL_CATALOG means. Raises NoCatalogue."""
+    """Return the folder that a value of $ACCEL_CATALOG refers to. Raises NoCatalogue."""
     if choice != NEWEST:
         return choice
     names = snapshots()

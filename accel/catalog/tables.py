@@ -1,4 +1,4 @@
-"""Reads the data files. Cells are text until a row is asked for a number; damage is one error with its line."""
+"""Reader of the data files. Cells are text until a number is requested; any damage is one error with its line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  
 
 
 class DamagedData(Exception):
-    """A data file that cannot be read as it must be: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`.
+    """A data file with invalid content: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`.
 
-    It is no ValueError, which pydantic would take for a fault of the document that is being checked.
+    Not a ValueError, which pydantic would report as a fault of the document that it validates.
     """
 
     def __init__(self, file: str, line: int, column: str, why: str) -> None:
@@ -27,8 +27,8 @@ class DamagedData(Exception):
 
 
 class Row(dict[str, str]):
-    """The cells of one line by column name. Asking for a column that the file lacks, or for a number that a cell does
-    not hold, raises DamagedData."""
+    """The cells of one line by column name. Raises DamagedData for a column that the file lacks, or a number that a
+    cell does not hold."""
 
     __slots__ = ("file", "line")
 
@@ -41,7 +41,7 @@ class Row(dict[str, str]):
         raise DamagedData(self.file, 1, column, "the column is missing")
 
     def number(self, column: str) -> float | None:
-        """A cell's number; None where the cell is empty (unknown, or not applicable)."""
+        """Return the number in a cell, or None if it is empty (unknown, or not applicable)."""
         cell = self[column]
         if not cell:
             return None
@@ -54,30 +54,30 @@ class Row(dict[str, str]):
         return value
 
     def figure(self, column: str) -> float:
-        """A number that no line may lack."""
+        """Return a required number."""
         value = self.number(column)
         if value is None:
             raise self.damaged(column, "is empty")
         return value
 
     def integer(self, column: str) -> int:
-        """A whole number that no line may lack."""
+        """Return a required whole number."""
         value = self.figure(column)
         if value != int(value):
             raise self.damaged(column, f"not a whole number: {self[column]}")
         return int(value)
 
     def parts(self, column: str) -> tuple[str, ...]:
-        """The items of a `;` list; none for an empty cell."""
+        """Return the items of a `;` list; empty for an empty cell."""
         return parts(self[column])
 
     def damaged(self, column: str, why: str) -> DamagedData:
-        """The error that says what is wrong with a cell."""
+        """Return the error for an invalid cell."""
         return DamagedData(self.file, self.line, column, why)
 
 
 class Table:
-    """A data file. Lines are cut into cells when they are asked for: most never are."""
+    """A data file. Lines are split into cells on demand: most never are."""
 
     __slots__ = ("columns", "file", "lines")
 
@@ -87,13 +87,13 @@ class Table:
         self.columns = tuple(header.split(","))
 
     def at(self, column: str) -> int:
-        """Where a column stands. Raises DamagedData."""
+        """Return the index of a column. Raises DamagedData."""
         if column not in self.columns:
             raise DamagedData(self.file, 1, column, "the column is missing")
         return self.columns.index(column)
 
     def cells(self) -> Iterator[list[str]]:
-        """The cells of each line. Raises DamagedData."""
+        """Yield the cells of each line. Raises DamagedData."""
         width = len(self.columns)
         for index, line in enumerate(self.lines):
             # Splitting is six times faster than csv.reader, and few lines have quotes.
@@ -103,15 +103,15 @@ class Table:
             yield cells
 
     def of(self, *columns: str) -> Iterator[tuple[str, ...]]:
-        """The cells of two or more columns, line by line. Raises DamagedData."""
+        """Yield the cells of two or more columns, line by line. Raises DamagedData."""
         return map(itemgetter(*(self.at(column) for column in columns)), self.cells())
 
     def row(self, index: int) -> Row:
-        """The line of that index; 0 is the one below the header. Its number of cells must have been checked."""
+        """Return the line with that index; 0 is the first below the header. Does not check the number of cells."""
         return Row(self.file, index + 2, self.columns, self._quoted(index))
 
     def rows(self) -> list[Row]:
-        """Every line. Raises DamagedData."""
+        """Return all lines. Raises DamagedData."""
         return [Row(self.file, line, self.columns, cells) for line, cells in enumerate(self.cells(), 2)]
 
     def _quoted(self, index: int) -> list[str]:
@@ -122,8 +122,8 @@ class Table:
 
 
 def read(file: str) -> Table:
-    """A CSV file of data/, or of the folder that $ACCEL_CATALOG means: one header line without quotes, no line break
-    inside a cell. Raises DamagedData, with the whole path for a file of such a folder; NoCatalogue."""
+    """Read a CSV file of data/ or of the folder that $ACCEL_CATALOG refers to: one header line without quotes, no line
+    break inside a cell. Raises NoCatalogue, and DamagedData, with the full path for a file of such a folder."""
     choice = os.environ.get(CHOICE) if file in (*REFRESHED, *ADDED) else None
     if not choice:
         return _read(f"{DATA}/{file}", file)
@@ -138,7 +138,7 @@ def read(file: str) -> Table:
 
 
 def add_missing_lines(table: Table, added: Table) -> Table:
-    """A table with the lines of another that it lacks. Raises DamagedData where their columns differ."""
+    """Return a table with the lines of another that it lacks. Raises DamagedData if their columns differ."""
     if added.columns != table.columns:
         raise DamagedData(added.file, 1, "", f"has not the columns of {table.file}")
     width = table.columns.index(table.file.removesuffix("s.csv")) + 1  # up to the name of what a line is of
@@ -150,7 +150,7 @@ def add_missing_lines(table: Table, added: Table) -> Table:
 
 
 def shipped_table(file: str) -> Table:
-    """A CSV file of data/, whatever $ACCEL_CATALOG says. Raises DamagedData."""
+    """Read a CSV file of data/, regardless of $ACCEL_CATALOG. Raises DamagedData."""
     return _read(f"{DATA}/{file}", file)
 
 
@@ -163,15 +163,15 @@ def _read(path: str, name: str) -> Table:
 
 
 def rows(file: str) -> list[Row]:
-    """The rows of a CSV file, by column name."""
+    """Return the rows of a CSV file, by column name."""
     return read(file).rows()
 
 
 def number(cell: str) -> float | None:
-    """A cell's number; None where the cell is empty (unknown, or not applicable)."""
+    """Return the number in a cell, or None if it is empty (unknown, or not applicable)."""
     return float(cell) if cell else None
 
 
 def parts(cell: str) -> tuple[str, ...]:
-    """The items of a `;` list; none for an empty cell."""
+    """Return the items of a `;` list; empty for an empty cell."""
     return tuple(cell.split(";")) if cell else ()

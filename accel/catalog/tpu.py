@@ -1,7 +1,7 @@
-"""TPU slices: what a name or a topology means in chips, cores, hosts and machine types.
+"""TPU slices: chips, cores, hosts and machine types of a name or topology.
 
-The number after a name counts TensorCores for v2, v3, v4 and v5p, and chips for v5litepod and v6e; a chip of the
-first kind has two cores. Sizes are read from no file: tests compare them with every slice of machines.csv.
+The number after a name counts TensorCores for v2, v3, v4 and v5p, and chips for v5litepod and v6e; a chip of the first
+group has two cores. Sizes are computed, not read from a file; tests compare them with every slice of machines.csv.
 """
 
 import math
@@ -24,9 +24,8 @@ _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 class Slice:
     """A TPU slice.
 
-    `name` is the catalogue's; `api_type` is the Cloud TPU API's `accelerator_type`, None for a generation that the
-    API does not have. `written` is what was asked for, such as `v5e-4` for v5litepod-4. `host` is the kind of host
-    that it is made of.
+    `name` is the catalog's; `api_type` is the Cloud TPU API's `accelerator_type`, None for a generation that the API
+    does not have. `written` is the name as requested, such as `v5e-4` for v5litepod-4. `host` is its kind of host.
     """
 
     name: str
@@ -52,12 +51,12 @@ class Slice:
 
     @property
     def cores(self) -> int:
-        """TensorCores."""
+        """Number of TensorCores."""
         return self.chips * self.generation.cores_per_chip
 
     @property
     def hosts(self) -> int:
-        """VMs (workers)."""
+        """Number of VMs (workers)."""
         return self.chips // self.host.chips
 
     @property
@@ -70,17 +69,17 @@ class Slice:
 
     @property
     def machine_type(self) -> str | None:
-        """GCE's and GKE's machine type of a host; None for v2, which has none."""
+        """Machine type of a host on GCE and GKE; None for v2, which has none."""
         return self.host.machine_type
 
     @property
     def gke_label(self) -> str:
-        """The value of the node label cloud.google.com/gke-tpu-accelerator; empty for v2."""
+        """Value of the node label cloud.google.com/gke-tpu-accelerator; empty for v2."""
         return self.host.gke_label
 
     @property
     def runtime_versions(self) -> dict[str, tuple[str, ...]]:
-        """Recommended TPU software versions, with their frameworks; none where the API does not reach."""
+        """Recommended TPU software versions, with their frameworks; empty for generations outside the Cloud TPU API."""
         runtime = self.generation.runtime
         return {runtime.name: runtime.frameworks} if runtime else {}
 
@@ -91,8 +90,8 @@ class Slice:
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """The zones of each region that is known to offer it, with those that Google publishes of its generation; none
-        for a size that the catalogue has no row of."""
+        """The zones of each region known to offer it, plus those that Google publishes for its generation. Empty for a
+        size that the catalog has no row for."""
         try:
             return _with_published(self.generation.prefix, where("gcp", self.name))
         except UnknownName:
@@ -110,8 +109,8 @@ class NoSuchSlice(LookupError):
 
 
 def tpu(name: str, topology: str | None = None) -> Slice:
-    """The slice of that name: `v5litepod-16`, `v4-8`, `tpu7x-2x2x1`, also `v5e-16` and SkyPilot's `tpu-v4-8`. A
-    generation alone (`v5p`) needs the topology. Case does not count.
+    """Return the slice of that name: `v5litepod-16`, `v4-8`, `tpu7x-2x2x1`, also `v5e-16` and SkyPilot's `tpu-v4-8`. A
+    generation alone (`v5p`) needs the topology. Ignores case.
 
     Raises UnknownName for a generation that does not exist, NoSuchSlice for a size or shape that it does not have.
     """
@@ -141,7 +140,7 @@ def tpu(name: str, topology: str | None = None) -> Slice:
 
 
 def forms(name: str) -> tuple[Slice, ...]:
-    """The slice of that name in every way in which hosts make it, that of tpu() first: 8 chips of v5e or v6e are one
+    """Return the slice of that name with each possible kind of host, that of tpu() first: 8 chips of v5e or v6e are one
     host, or two of 4 chips in a GKE node pool. Raises as tpu().
 
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
@@ -153,15 +152,14 @@ def forms(name: str) -> tuple[Slice, ...]:
 
 
 def generation_of(name: str) -> Generation:
-    """The generation that a slice's name begins with. Raises UnknownName."""
+    """Return the generation of a slice name. Raises UnknownName."""
     return _parsed(name)[0]
 
 
 def tpu_pool(machine_type: str, topology: str) -> Slice:
-    """The slice that a GKE node pool of that machine type and topology is. Unlike tpu() it can be an 8-chip slice of
-    v5e or v6e on two 4-chip hosts.
+    """Return the slice of a GKE node pool. Unlike tpu(), it can be an 8-chip slice of v5e or v6e on two 4-chip hosts.
 
-    Raises UnknownName for a machine type that is no TPU host, NoSuchSlice where the topology does not go with it.
+    Raises UnknownName for a machine type that is not a TPU host, NoSuchSlice if the topology does not match it.
     """
     known = {name: generation for generation in GENERATIONS for name in generation.machine_types}
     if machine_type not in known:
@@ -175,7 +173,7 @@ def tpu_pool(machine_type: str, topology: str) -> Slice:
 
 
 def chips_of(topology: str, generation: Generation) -> int:
-    """The chips of a topology such as `2x4` or `4x4x8`. Raises NoSuchSlice for a shape that is not offered."""
+    """Return the chips of a topology such as `2x4` or `4x4x8`. Raises NoSuchSlice for a shape that is not offered."""
     sides = _sides(topology)
     if sides and _offered(sides, generation):
         return math.prod(sides)
@@ -186,7 +184,7 @@ def chips_of(topology: str, generation: Generation) -> int:
 
 @cache
 def sizes(generation: Generation) -> tuple[int, ...]:
-    """The chips of every slice of a generation that has a name, the smallest first."""
+    """Return the chips of every named slice of a generation, smallest first."""
     if generation.sizes_2d:
         return tuple(math.prod(shape) for shape in generation.sizes_2d)
     small = [host.chips for host in generation.single if host.chips < 4] + [math.prod(shape) for shape in _SMALL_3D]
@@ -196,23 +194,23 @@ def sizes(generation: Generation) -> tuple[int, ...]:
 
 
 def default_topology(generation: Generation, chips: int) -> str:
-    """The shape that a size has unless another is asked for: in three dimensions the one nearest to a cube."""
+    """Return the default shape of a size: in three dimensions the one nearest to a cube."""
     named = {math.prod(shape): shape for shape in generation.sizes_2d or ((1, 1, 1), *_SMALL_3D)}
     sides: tuple[int, ...] = named.get(chips) or _cubic(chips)
     return "x".join(str(side) for side in sides)
 
 
 def slice_names(generation: Generation) -> tuple[str, ...]:
-    """The name of every slice of a generation, the smallest first."""
+    """Return the names of all slices of a generation, smallest first."""
     return tuple(tpu(_name(generation, chips)).name for chips in sizes(generation))
 
 
 @cache
 def _published_zones() -> dict[str, tuple[str, ...]]:
-    """Return the zones that Google publishes of each generation, whatever the size, by the prefix of its slices' names.
+    """Return the zones that Google publishes for each generation, whatever the size, by the prefix of its slice names.
 
-    Of the page only parts were seen (North America, and v6e in Europe), and it leaves out zones of one tenant; so it is
-    laid over the third party's table of regions.csv, and a zone that is in neither may have the TPU all the same.
+    Only parts of the page were read (North America, and v6e in Europe), and it omits single-tenant zones. It therefore
+    supplements the third party's table in regions.csv, and a zone in neither may still have the TPU.
     """
     found: dict[str, list[str]] = {}
     for row in rows("tpu_zones.csv"):
@@ -221,7 +219,7 @@ def _published_zones() -> dict[str, tuple[str, ...]]:
 
 
 def _with_published(generation: str, places: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Zones by region, with those that Google publishes of a generation."""
+    """Return zones by region, plus those that Google publishes for a generation."""
     found = dict(places)
     for zone in _published_zones().get(generation, ()):
         region = zone.rpartition("-")[0]
@@ -259,7 +257,7 @@ def _offered(sides: tuple[int, ...], generation: Generation) -> bool:
 
 @cache
 def _cubic(chips: int) -> tuple[int, ...]:
-    """The sides, multiples of four, of the shape of whole cubes that is nearest to a cube."""
+    """Return the sides, multiples of four, of the most cubic shape of whole cubes."""
     cubes = chips // 64
     sides = [side for side in range(1, cubes + 1) if cubes % side == 0]
     shapes = [each for each in combinations_with_replacement(sides, 3) if math.prod(each) == cubes]
@@ -267,5 +265,5 @@ def _cubic(chips: int) -> tuple[int, ...]:
 
 
 def _around(known: tuple[int, ...], wanted: float) -> list[int]:
-    """The next smaller and the next larger."""
+    """Return the nearest size up to `wanted` and the nearest one above it."""
     return [*[each for each in known if each <= wanted][-1:], *[each for each in known if each > wanted][:1]]

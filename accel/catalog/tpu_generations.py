@@ -1,4 +1,4 @@
-"""The generations of TPUs: how slices are named, what hosts they are made of, which software runs on them.
+"""The generations of TPUs: slice names, hosts and software versions.
 
 Sources: https://docs.cloud.google.com/tpu/docs/v4, .../v5e, .../v5p, .../v6e and .../tpu7x (sizes, shapes, hosts),
 https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus (machine types, labels, shapes of v3),
@@ -15,7 +15,7 @@ _RUNTIMES = "https://docs.cloud.google.com/tpu/docs/runtimes"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A TPU host. `machine_type` is GCE's and GKE's name, None where there is none; `chips` is its share."""
+    """A TPU host with `chips` chips. `machine_type` is the name on GCE and GKE, or None."""
 
     chips: int
     machine_type: str | None
@@ -24,7 +24,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A TPU software version (`runtime_version`), the frameworks that it is for and the page that says so."""
+    """A TPU software version (`runtime_version`), its frameworks, and the page that documents them."""
 
     name: str
     frameworks: tuple[str, ...]
@@ -35,13 +35,13 @@ class Runtime:
 class Generation:
     """A TPU generation.
 
-    `prefix` begins the names of its slices; `version` is the `type` of the Cloud TPU API's AcceleratorConfig, empty
-    where the API has none; `accelerator` is the key of accelerators.csv. `sizes_2d` are the shapes of a
-    two-dimensional one, all of them; a three-dimensional one has shapes of whole 4x4x4 cubes up to `pod_chips`, with
-    a name every 64 chips up to `stepped_chips` and the names of `larger_chips` above. `published_chips` is the
-    largest slice in Google's tables. `single` are the hosts that a slice of one host can be, `several` is the host
-    of larger ones, `devices` are machine types of GKE beside them, for one host only. `recalled`: shapes and hosts were
-    not compared with a page, so nothing is refused because of them.
+    `prefix` begins the names of its slices; `version` is the `type` of the Cloud TPU API's AcceleratorConfig, empty if
+    the API has none; `accelerator` is the key of accelerators.csv. `sizes_2d` are all shapes of a two-dimensional
+    generation. A three-dimensional one has shapes of whole 4x4x4 cubes up to `pod_chips`, with a name every 64 chips up
+    to `stepped_chips` and the names of `larger_chips` above. `published_chips` is the largest slice in Google's tables.
+    `single` lists the hosts of single-host slices, `several` is the host of larger ones, and `devices` are further
+    machine types of GKE, for one host only. `recalled`: shapes and hosts were not compared with a page, so nothing is
+    rejected because of them.
     """
 
     prefix: str
@@ -65,17 +65,16 @@ class Generation:
 
     @property
     def dimensions(self) -> int:
-        """2 or 3: the numbers in a topology."""
+        """Number of sides in a topology: 2 or 3."""
         return 2 if self.sizes_2d else 3
 
     @property
     def machine_types(self) -> dict[str, Host]:
-        """Its hosts by machine type."""
         return {host.machine_type: host for host in (self.several, *self.single, *self.devices) if host.machine_type}
 
     @property
     def per_chip(self) -> int:
-        """What the number in a name counts, for each chip."""
+        """What each chip adds to the number in a name."""
         return self.cores_per_chip if self.counts == "cores" else 1
 
 
@@ -129,4 +128,5 @@ GENERATIONS: tuple[Generation, ...] = (
         stepped_chips=6144, larger_chips=(6912, 8192, 8960, 9216), aliases=("v7x", "ironwood"), api="gke-only",
     ),
 )  # fmt: skip
-"""Oldest first. v4's published table ends at 2,048 chips, its pod has 4,096; v5p's ends at 6,144 of 8,960."""
+"""Generations, oldest first. v4's published table ends at 2,048 chips, its pod has 4,096; v5p's ends at 6,144 of
+8,960."""

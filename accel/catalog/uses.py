@@ -1,4 +1,4 @@
-"""What an accelerator is best for, in the few words that its vendor or cloud has for it."""
+"""Typical uses of each accelerator, in the words of its vendor or cloud."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +8,8 @@ from accel.catalog.tables import parts, rows
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`best_for`: the main use first. A hint for people: no rule and no ranking rests on it."""
+    """Uses of an accelerator; `best_for` has the main one first. Meant for display: no rule or ranking depends on
+    it."""
 
     best_for: tuple[str, ...]
     source: str
@@ -17,7 +18,7 @@ class Use:
 
 @cache
 def uses() -> dict[str, Use]:
-    """Uses by the accelerator's catalogue key; one that no source speaks of is missing. Raises DamagedData."""
+    """Return uses by catalog key. Accelerators that no source covers are missing. Raises DamagedData."""
     return {
         row["accelerator"]: Use(tuple(parts(row["best_for"])), row["source"], row["source_date"])
         for row in rows("accelerator_uses.csv")

@@ -1,8 +1,8 @@
-"""What Vertex AI trains on: its machine types, shapes of TPUs, and the images that Google publishes for it.
+"""Machine types, TPU shapes and published images of Vertex AI training.
 
-Sources: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute
-and .../training/pre-built-containers (after the first date of an image no new one is published, after the second one it
-cannot be used any more).
+Sources: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute and
+.../training/pre-built-containers (no new image is published after its first date, and none can be used after the
+second).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from accel.catalog.accelerators import accelerators
 from accel.catalog.tables import Row, rows
 
 REPOSITORY = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/training/(?P<name>[^:@/]+)(?P<tag>:[^@]+)?")
-"""The published images, in any of their three places; the tag has to be `latest`."""
+"""Published images, in any of their three locations; the tag has to be `latest`."""
 
 REDUCTION_SERVER = "{place}-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 REDUCTION_MACHINE = "n1-highcpu-16"
@@ -24,7 +24,7 @@ REDUCTION_MACHINE = "n1-highcpu-16"
 """
 
 CLOUD_TPU = "cloud-tpu"
-"""Machine type of TPU v2 and v3, which are asked for by cores."""
+"""Machine type of TPU v2 and v3, which are requested by cores."""
 
 _LITE = ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 TOPOLOGIES = {
@@ -34,7 +34,7 @@ TOPOLOGIES = {
         "2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16",
     ),
 }  # fmt: skip
-"""Shapes of TPUs by machine type."""
+"""TPU shapes by machine type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Image:
 
 @cache
 def machine_types() -> dict[str, str]:
-    """The kind (gpu, cpu, tpu) of each machine type that a worker pool takes."""
+    """Return the kind (gpu, cpu, tpu) of each machine type that a worker pool accepts."""
     found: dict[str, str] = {}
     for row in rows("vertex_machines.csv"):
         if row["kind"] not in ("gpu", "cpu", "tpu"):
@@ -61,7 +61,7 @@ def machine_types() -> dict[str, str]:
 
 @cache
 def images() -> dict[str, Image]:
-    """The published images by name."""
+    """Return the published images by name."""
     return {image.name: image for image in map(_image, rows("vertex_images.csv"))}
 
 
@@ -78,11 +78,11 @@ def _date(row: Row, column: str) -> date:
 
 @cache
 def accelerator_names() -> dict[str, str]:
-    """Vertex AI's AcceleratorType by the catalogue's key."""
+    """Return Vertex AI's AcceleratorType by catalog key."""
     return {name: each.vertex_name for name, each in accelerators().items() if each.vertex_name}
 
 
 def place(region: str) -> str:
-    """The multi-region of Artifact Registry that is nearest to a region: us, europe or asia."""
+    """Return the Artifact Registry multi-region nearest to a region: us, europe or asia."""
     near = {"europe": "europe", "me": "europe", "africa": "europe", "asia": "asia", "australia": "asia"}
     return near.get(region.partition("-")[0], "us")

@@ -1,4 +1,4 @@
-"""Errors that NVIDIA's driver reports in the kernel's log (XIDs), and whether a node that had one takes new pods."""
+"""GPU errors that NVIDIA's driver reports in the kernel log (XIDs), and whether an affected node takes new pods."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,8 +8,8 @@ from accel.catalog.tables import Row, rows
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """An XID. `action` is NVIDIA's immediate one, in its own word; `cordon`: no new pod belongs on that GPU before the
-    GPU was reset or the node was replaced. 154 repeats what another one asks for, and counts by its text."""
+    """An XID. `action` is NVIDIA's immediate action, in its own wording. `cordon`: the GPU takes no new pods until it
+    is reset or its node is replaced. 154 repeats what another XID asks for, and is judged by its text."""
 
     number: int
     mnemonic: str
@@ -21,12 +21,12 @@ class Xid:
 
 @cache
 def xids() -> dict[int, Xid]:
-    """Every XID of the catalogue by its number. Those that NVIDIA ties to a subcode (144 to 150) are not in it."""
+    """Return all XIDs of the catalog by number. Those that NVIDIA ties to a subcode (144 to 150) are not included."""
     return {xid.number: xid for xid in map(_xid, rows("xids.csv"))}
 
 
 def cordoning() -> list[int]:
-    """The numbers after which a node takes no new pods, in order."""
+    """Return the numbers after which a node takes no new pods, in order."""
     return sorted(number for number, xid in xids().items() if xid.cordon)
 
 
