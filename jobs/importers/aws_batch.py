@@ -4,7 +4,7 @@ The opposite of backends/aws_batch/render.py.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from accel.contract.targets import AwsBatchTarget
@@ -42,6 +42,11 @@ REFUSED = {
 }
 DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
 OVERRIDES = "containerOverrides"
+LEFT_OUT = re.compile(
+    r"^(?:jobDefinitionArn$|eksProperties|ecsProperties)|\.(?:jobRoleArn|executionRoleArn|instanceType)$"
+    r"|\.logConfiguration\."
+)
+"""Fields whose values are not in a job, so that a variable in one needs no value."""
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
@@ -51,23 +56,50 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """
     text = data.decode("utf-8-sig", errors="replace")
     if is_command(text, "aws"):
-        asked = aws_cli.request(name, text, chosen.variables)
+        verb = aws_cli.VERB if re.search(r"\bbatch\s+submit-job\b", text) else _verb(text)
+        asked = aws_cli.request(name, text, chosen.variables, verb)
         vertex_templates.fill(asked.document, chosen.variables)
         given = RequestFields(asked.document, beside=asked.beside)
-        _command_line(given, asked)
-        found = _request(given)
-        found.region = asked.region
+        _command_line(given, asked, _ask(given, chosen.variables, asked.written.written))
+        defines = verb == aws_cli.DEFINITION
+        found = aws_batch_definitions.import_definition(given, chosen.variables) if defines else _request(given)
+        found.region = asked.region if "$" not in asked.region else ""
         hide(given.report, asked.written.secrets)
         return found
     document = read(name, data)
     vertex_templates.fill(document, chosen.variables)
     if is_definition(document):
         given = RequestFields(one_of(name, document))
+        vertex_templates.ask_for_all(given.report, _ask(given, chosen.variables))
         return aws_batch_definitions.import_definition(given, chosen.variables)
     if not {"jobName", "jobQueue", "jobDefinition"} & set(document):
         said = "is no SubmitJob request: it has no jobName, no jobQueue and no jobDefinition"
         raise BadInput(f"{name}: {resource_text(document) or said}")
-    return _request(RequestFields(document))
+    given = RequestFields(document)
+    vertex_templates.ask_for_all(given.report, _ask(given, chosen.variables))
+    return _request(given)
+
+
+def _verb(text: str) -> str:
+    return aws_cli.DEFINITION if re.search(r"\bbatch\s+register-job-definition\b", text) else aws_cli.VERB
+
+
+def _ask(given: RequestFields, variables: Mapping[str, str], written: Sequence[str] = ()) -> list[str]:
+    """Asks for the variables of a template; returns their names. A program's own words may have variables, other than
+    those that a shell would have put into the text (`written`)."""
+    lacking: list[str] = []
+    for path, value in given.values.items():
+        if LEFT_OUT.search(path):
+            continue
+        texts = cast("list[Any]", value) if isinstance(value, list) else [value]
+        for text in (each for each in texts if isinstance(each, str)):
+            for mark, variable in vertex_templates.variables_in(text):
+                is_meant = variable in variables or f"${variable}" in variables.values()
+                if is_meant or (path.endswith(".command") and variable not in written):
+                    continue
+                given.report.findings(given.name(path), imports.variable(mark, variable, given.name(path)))
+                lacking.append(variable)
+    return lacking
 
 
 def _request(given: RequestFields) -> ImportResult:
@@ -116,21 +148,22 @@ def fit_targets(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> l
     return names
 
 
-def _command_line(given: RequestFields, asked: aws_cli.Request) -> None:
-    """What is said of a pasted command besides its request."""
+def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[str]) -> None:
+    """What is said of a pasted command besides its request. `lacking`: variables that are asked for already."""
     report, written = given.report, asked.written
     name = given.values.get("jobName")
     for variable, mark in written.unknown.items():
-        if isinstance(name, str) and mark in name and MOMENT.match(mark):
+        if isinstance(name, str) and mark in name and (MOMENT.match(mark) or re.match(r"\$\{\w+\W", mark)):
             given.values["jobName"] = name = name.replace(mark, "").strip("-_") or "imported"
             report.changed("jobName", name, f"{mark[:60]} makes each name another, and a job's reference is one anyway")
         plain = variable if re.fullmatch(r"\w+", variable) else ""
         for path, value in given.values.items():
             texts = cast("list[Any]", value) if isinstance(value, list) else [value]
-            if any(isinstance(text, str) and mark in text for text in texts):
+            if not LEFT_OUT.search(path) and any(isinstance(text, str) and mark in text for text in texts):
                 at = given.name(path)
                 report.findings(at, imports.variable(mark, plain, at))
-    vertex_templates.ask_for_all(report, written.unknown)
+                lacking.append(plain)
+    vertex_templates.ask_for_all(report, lacking)
     for option, why in asked.unknown.items():
         report.refuse(option, why)
     for option in asked.beside:

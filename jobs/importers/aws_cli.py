@@ -1,6 +1,7 @@
-"""A pasted `aws batch submit-job` as a SubmitJob request: options, JSON, file:// and the CLI's shorthand.
+"""A pasted `aws batch submit-job` or `register-job-definition` as its request: options, JSON, file:// and the CLI's
+shorthand.
 
-Source: https://docs.aws.amazon.com/cli/latest/reference/batch/submit-job.html and
+Source: https://docs.aws.amazon.com/cli/latest/reference/batch/submit-job.html, .../register-job-definition.html and
 https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
 """
 
@@ -13,12 +14,14 @@ from typing import Any, Literal, cast
 
 from accel.diagnostics.errors import BadInput
 
+from . import script_text
 from .names import suggestion
 from .reading import Json, file_bytes, read
 from .shell import PastedCommand, pasted_command
 
 VERB = "batch submit-job"
-Shape = Literal["text", "mapping", "list", "flag"]
+DEFINITION = "batch register-job-definition"
+Shape = Literal["text", "words", "mapping", "list", "flag"]
 OPTIONS: Mapping[str, tuple[str, Shape]] = {
     "--job-name": ("jobName", "text"),
     "--job-queue": ("jobQueue", "text"),
@@ -40,6 +43,23 @@ OPTIONS: Mapping[str, tuple[str, Shape]] = {
     "--consumable-resource-properties-override": ("consumableResourcePropertiesOverride", "mapping"),
 }
 """Of a request, by option."""
+OPTIONS_OF_DEFINITION: Mapping[str, tuple[str, Shape]] = {
+    "--job-definition-name": ("jobDefinitionName", "text"),
+    "--type": ("type", "text"),
+    "--parameters": ("parameters", "mapping"),
+    "--scheduling-priority": ("schedulingPriority", "text"),
+    "--container-properties": ("containerProperties", "mapping"),
+    "--node-properties": ("nodeProperties", "mapping"),
+    "--retry-strategy": ("retryStrategy", "mapping"),
+    "--propagate-tags": ("propagateTags", "flag"),
+    "--no-propagate-tags": ("propagateTags", "flag"),
+    "--timeout": ("timeout", "mapping"),
+    "--tags": ("tags", "mapping"),
+    "--platform-capabilities": ("platformCapabilities", "words"),
+    "--eks-properties": ("eksProperties", "mapping"),
+    "--ecs-properties": ("ecsProperties", "mapping"),
+    "--consumable-resource-properties": ("consumableResourceProperties", "mapping"),
+}
 WHOLE = ("--cli-input-json", "--cli-input-yaml")
 GLOBAL = {
     **dict.fromkeys(("--profile", "--region", "--output", "--query", "--endpoint-url", "--color"), True),
@@ -50,7 +70,7 @@ GLOBAL = {
 """The CLI's own, and whether each takes a value."""
 LISTS = (
     *("command", "environment", "resourceRequirements", "evaluateOnExit", "nodePropertyOverrides", "instanceTypes"),
-    "consumableResourceList",
+    *("consumableResourceList", "volumes", "mountPoints", "secrets", "ulimits", "nodeRangeProperties", "devices"),
 )
 """Fields that are lists where the shorthand has one value."""
 DEPTH_MAX = 12
@@ -68,9 +88,12 @@ class Request:
     region: str = ""
 
 
-def request(name: str, text: str, variables: Mapping[str, str]) -> Request:
+def request(name: str, text: str, variables: Mapping[str, str], verb: str = VERB) -> Request:
     """The request of the one command in a text. Raises BadInput where it cannot be read."""
-    written = pasted_command(name, text, variables, VERB, "aws")
+    options = OPTIONS if verb == VERB else OPTIONS_OF_DEFINITION
+    text = script_text.readable(text)
+    written = pasted_command(name, text, variables, verb, "aws")
+    written.unknown = script_text.by_holder(text, written.unknown)
     found = Request(written=written)
     given: dict[str, Any] = {}
     words = written.argv[1:]
@@ -86,18 +109,19 @@ def request(name: str, text: str, variables: Mapping[str, str]) -> Request:
             _word(found, option if not equals else f"{option}={value}")
             continue
         values = [value] if equals else []
-        shape = OPTIONS[option][1] if option in OPTIONS else "text"
-        while left and not left[0].startswith("--") and shape != "flag" and (shape == "list" or not values):
+        shape = options[option][1] if option in options else "text"
+        several = shape in ("list", "words")
+        while left and not left[0].startswith("--") and shape != "flag" and (several or not values):
             values.append(left.pop(0))
         if option in WHOLE:
             found.document = _whole(name, option, values, written)
-        elif option not in OPTIONS:
-            found.unknown[option] = f"is no option of this command{suggestion(option, [*OPTIONS, *WHOLE])}"
+        elif option not in options:
+            found.unknown[option] = f"is no option of this command{suggestion(option, [*options, *WHOLE])}"
             found.beside[option] = " ".join(values)
         elif not values and shape != "flag":
             found.unknown[option] = "has no value"
         else:
-            key = OPTIONS[option][0]
+            key = options[option][0]
             given[key] = _value(name, option, shape, values, written)
     for key, value in found.document.items():
         if key in given:
@@ -163,6 +187,8 @@ def _value(name: str, option: str, shape: Shape, values: list[str], written: Pas
     ]
     if shape == "text":
         return texts[0]
+    if shape == "words" and not texts[0].lstrip().startswith("["):
+        return [word for text in texts for word in text.split(",")]
     found: list[Any] = []
     for text in texts:
         if text.lstrip().startswith(("{", "[")):
@@ -172,7 +198,7 @@ def _value(name: str, option: str, shape: Shape, values: list[str], written: Pas
                 found.append(shorthand(text))
             except ValueError as error:
                 raise BadInput(f"{name}: {option}: is neither JSON nor shorthand: {error}") from None
-    if shape == "list":
+    if shape in ("list", "words"):
         return [each for one in found for each in (cast(list[Any], one) if isinstance(one, list) else [one])]
     return found[0]
 

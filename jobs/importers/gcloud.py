@@ -144,12 +144,8 @@ def _needed(text: str, command: CommandLine, written: PastedCommand, left_out: C
     """The unknown variables in what is read, each by the name that --var takes where it has one."""
     texts = [*command.words, *(command.rest or ()), *command.unknown_values.values()]
     texts += [value for flag, values in command.flags.items() if flag not in left_out for value in values]
-    found: dict[str, str] = {}
-    for name, mark in written.unknown.items():
-        if any(mark in each for each in texts):
-            held = name if re.fullmatch(r"\w+", name) else script_text.holder(text, mark)
-            found[held if held and held not in found else name] = mark
-    return found
+    needed = {name: mark for name, mark in written.unknown.items() if any(mark in each for each in texts)}
+    return script_text.by_holder(text, needed)
 
 
 def items(text: str) -> list[str]:

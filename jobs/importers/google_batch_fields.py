@@ -294,6 +294,8 @@ for _key, _of in _parents(JOB):
         _PARENTS[_key].append(_of)
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}|\{\{.*?\}\}")
+_WHOLE = re.compile(r"\$\{?((?!BATCH_)[A-Za-z_]\w*)\}?")
+"""A variable's value that is another's, which nothing puts in: a template that is to be filled in."""
 _BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
 _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
 
@@ -316,7 +318,10 @@ def variable_names(text: str) -> list[str]:
 def placeholders_of(path: str, text: str) -> list[Finding]:
     """As unfilled(), for a field by its path. Of what a program is given, only names of things in a cloud are looked
     at, without the variables that a shell puts into them."""
-    if path.endswith(_PROGRAM) or ".variables." in path or ".environments." in path:
+    is_variable = ".variables." in path or ".environments." in path
+    if is_variable and (found := _WHOLE.fullmatch(text)):
+        return imports.variable(text, found[1], path)
+    if path.endswith(_PROGRAM) or is_variable:
         addresses = (_VARIABLE.sub("", found) for found in _ADDRESS.findall(text))
         return [finding for each in addresses for finding in placeholders.value(path, each)]
     if path.endswith(_SECRET):
@@ -327,7 +332,7 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
     return found
 
 
-_PROGRAM = (".text", ".commands", ".entrypoint", ".options", ".displayName")
+_PROGRAM = (".text", ".commands", ".entrypoint", ".displayName")
 _SECRET = (".password", ".cipherText")
 _OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
 """Of a folder or disk of the VM, which may well be called my-bucket."""

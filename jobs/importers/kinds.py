@@ -21,7 +21,9 @@ class DocumentKind:
 
 FLAGS = "flags after --"
 KINDS: Mapping[str, DocumentKind] = {
-    "aws-batch": DocumentKind("a SubmitJob request of AWS Batch", frozenset({"--var"}), ("aws-batch",)),
+    "aws-batch": DocumentKind(
+        "a SubmitJob request or job definition of AWS Batch", frozenset({"--var"}), ("aws-batch",)
+    ),
     "google-batch": DocumentKind(
         "a Job of Google Batch", frozenset({"--image", "--mount", "--var"}), ("google-batch",)
     ),

@@ -23,6 +23,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 }
 _COMMANDS = {
     r"gcloud\s(.*\s)?batch\s+jobs\s+submit(\s|$)": "google-batch",
+    r"aws\s(.*\s)?batch\s+register-job-definition(\s|$)": "aws-batch",
     r"aws\s(.*\s)?batch\s+submit-job(\s|$)": "aws-batch",
     r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
@@ -34,7 +35,9 @@ _UNREAD_COMMANDS = {
     r"aws\s": "a command of aws that submits no job",
     r"#PBS\s": "a PBS script",
 }
+_CLOUDFORMATION = "a CloudFormation template; deploy it, and import what `aws batch describe-job-definitions` prints"
 _UNREAD = {
+    "StartAt": "a state machine of Step Functions; import the parameters of its task submitJob",
     "trainingTaskDefinition": "a TrainingPipeline of Vertex AI",
     "trialJobSpec": "a HyperparameterTuningJob of Vertex AI",
     "studySpec": "a HyperparameterTuningJob of Vertex AI",
@@ -42,10 +45,9 @@ _UNREAD = {
     "AlgorithmSpecification": "a training job of SageMaker",
     "services": "a Compose file",
 }
+_BODIES = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
 _DEFINITION = ("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties")
-_DEFINITIONS = {"register-job-definition": "a job definition"} | dict.fromkeys(
-    ("create-compute-environment", "create-job-queue", "create-scheduling-policy"), "a resource"
-)
+_RESOURCE_COMMANDS = ("create-compute-environment", "create-job-queue", "create-scheduling-policy")
 _RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "jobQueues")
 _DSTACK = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
 
@@ -79,12 +81,14 @@ def recognize(name: str, data: bytes) -> Recognition:
         return found
     if re.search(r"^apiVersion:", text, re.MULTILINE) and re.search(r"^kind:", text, re.MULTILINE):
         return Recognition("kubernetes", "apiVersion, kind")  # often several documents, which nothing else is
+    if re.search(r"^\s*[\"']?AWSTemplateFormatVersion[\"']?\s*:", text, re.MULTILINE):  # whose tags no reader knows
+        raise _unread(name, _CLOUDFORMATION)
     document = read(name, _task(name, data))
     if "apiVersion" in document and "kind" in document:
         return Recognition("kubernetes", "apiVersion, kind")
     if document.get("type") in _DSTACK:
         return Recognition("dstack", f"type: {document['type']}")
-    if {"jobDefinitionName", "containerProperties", "nodeProperties"} & set(document) and "jobQueue" not in document:
+    if _BODIES & set(document) and "jobQueue" not in document:
         return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}
@@ -146,8 +150,8 @@ def _of_command(name: str, text: str) -> Recognition | None:
     for kind, by in kinds.items():
         return Recognition(kind, f"the command `{by}`")
     for line in lines if shell.is_command(text, "aws") else ():
-        if (found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line)) and found[1] in _DEFINITIONS:
-            said = f"is {_DEFINITIONS[found[1]]} of AWS Batch and no job (`aws batch {found[1]}`)"
+        if (found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line)) and found[1] in _RESOURCE_COMMANDS:
+            said = f"is a resource of AWS Batch and no job (`aws batch {found[1]}`)"
             raise BadInput(f"{name}: {said}: `stacks adopt` takes it (docs/adopt.md)")
     if is_command or text.startswith("#!"):
         for pattern, what in _UNREAD_COMMANDS.items():

@@ -1,9 +1,11 @@
 """The text of a script as it is pasted, before its one command is read: forms that other shells and notebooks have."""
 
 import re
+from collections.abc import Mapping
 
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`: NAME, or the end of the script."""
+_CLOSED = re.compile(r"'[ \t]*\\$")
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """What a notebook puts in for a variable of Python's:
@@ -22,13 +24,20 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 
 
 def readable(text: str) -> str:
-    """The text with plain variables for those that must be set, and for those of a notebook's `! command`."""
+    """The text with plain variables for those that must be set, and for those of a notebook's `! command`; a line that
+    ends a quote of several lines goes on in the next where it ends with a backslash."""
     lines: list[str] = []
-    goes_on = False
+    goes_on = joins = False
     for line in _REQUIRED.sub(r"${\1}", text).split("\n"):
         of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
         goes_on = of_notebook and line.rstrip().endswith("\\")
-        lines.append(_BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line)
+        plain = _BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line
+        if joins:
+            lines[-1] = f"{lines[-1].rstrip()[:-1]} {plain}"
+        else:
+            lines.append(plain)
+        closes = _CLOSED.search(plain) is not None and plain.count("'") % 2 == 1
+        joins = (joins or closes) and plain.rstrip().endswith("\\")
     return "\n".join(lines)
 
 
@@ -42,10 +51,19 @@ def with_quotes(text: str) -> str:
 def holder(text: str, written: str) -> str:
     """The variable that a script gives `written`, such as `$(date)`, so that --var can give another value; empty where
     it is none."""
-    if re.fullmatch(r"\$\{?\w+\}?", written):
+    if re.fullmatch(r"\$\{?[A-Za-z_]\w*\}?", written):
         return ""
     names = [found[1] for found in _ASSIGNMENT.finditer(text) if written in found[2]]
     return names[0] if len(set(names)) == 1 else ""
+
+
+def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
+    """What is unknown in a command, each by the name that --var takes where it has one."""
+    found: dict[str, str] = {}
+    for name, written in unknown.items():
+        held = name if re.fullmatch(r"\w+", name) else holder(text, written)
+        found[held if held and held not in found else name] = written
+    return found
 
 
 def with_xpk(text: str) -> str:

@@ -61,6 +61,11 @@ def ask(given: RequestFields, variables: Mapping[str, str], written: Collection[
     return list(lacking)
 
 
+def variables_in(text: str) -> list[tuple[str, str]]:
+    """The variables in a text that are to be filled in: as each is written, and its name."""
+    return [(found[0], _name(found)) for found in _VARIABLE.finditer(text)]
+
+
 def ask_for_all(report: Report, names: Iterable[str]) -> None:
     """All variables that lack a value, in one line to be copied."""
     asked = list(dict.fromkeys(name for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)))

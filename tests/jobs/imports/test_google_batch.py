@@ -118,6 +118,19 @@ def test_variables_of_a_template_are_asked_for_in_one_line() -> None:
     assert filled.values["labels"] == {"team": "vision"}
 
 
+def test_variables_that_nothing_puts_in() -> None:
+    document = changed(*CONTAINER, "options", value="--shm-size=${SHM}")
+    document["taskGroups"][0]["taskSpec"]["environment"] = {
+        "variables": {"MODEL": "${_MODEL}", "TASK": "${BATCH_TASK_INDEX}", "TEXT": "a $b"}
+    }
+    told = {entry.field: entry.text for entry in of(document).report.stops}
+    assert "--var SHM=<value>" in told["--var"] and "--var _MODEL=<value>" in told["--var"]
+    found = of(document, variables={"SHM": "2g", "_MODEL": "bert"})
+    assert not [entry for entry in found.report.stops if "import.variable" in entry.rules]
+    assert found.values["env"] == {"MODEL": "bert", "TASK": "${BATCH_TASK_INDEX}", "TEXT": "a $b"}
+    assert found.values["shm_mib"] == 2048
+
+
 def test_spot_with_its_policy() -> None:
     policies = [{"action": "RETRY_TASK", "actionCondition": {"exitCodes": [50001]}}]
     found = of(changed(*SPEC, "lifecyclePolicies", value=policies))

@@ -148,10 +148,89 @@ def test_scripts_of_aws(text: str) -> None:
     assert found.values["name"] == "n" and found.queue == "gpu"
 
 
+REGISTER = "aws batch register-job-definition --job-definition-name d --type container"
+
+
+@pytest.mark.parametrize(
+    "options, values, field, kind",
+    [
+        ("", {"image": "acme/train:1", "command": ["run"]}, "containerProperties.image", "kept"),
+        ("--platform-capabilities EC2 FARGATE", {}, "platformCapabilities", "changed"),
+        ("--platform-capabilities FARGATE", {}, "platformCapabilities", "changed"),
+        ("--timeout attemptDurationSeconds=60", {"timeout_s": 60}, "timeout.attemptDurationSeconds", "kept"),
+        ("--retry-strategy attempts=2", {"retries": 1}, "retryStrategy.attempts", "kept"),
+        ("--tags team=a --region us-east-1", {"labels": {"team": "a"}}, "--region", "changed"),
+        ("--no-such x", {}, "--no-such", "refused"),
+    ],
+)
+def test_a_definition_that_a_command_registers(options: str, values: dict[str, Any], field: str, kind: str) -> None:
+    properties = (
+        '{"image": "acme/train:1", "command": ["run"], "resourceRequirements": [{"type": "GPU", "value": "2"}]}'
+    )
+    text = f"ARN=$({REGISTER} --container-properties '{properties}' {options} --query jobDefinitionArn)\n"
+    assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"
+    found = of_aws(text)
+    assert found.values | {"name": "d", "accelerator": {"count": 2}} | values == found.values, found.values
+    assert {entry.field: entry.kind for entry in found.report.entries}[field] == kind
+    shorthand_of_it = f"{REGISTER} --container-properties image=acme/train:1,vcpus=2,memory=512,command=run,x\n"
+    assert of_aws(shorthand_of_it).values["command"] == ["run", "x"]
+
+
+def test_a_quote_of_several_lines_in_the_middle_of_a_command() -> None:
+    text = (
+        f'{REGISTER} \\\n  --container-properties \'{{\n    "image": "acme/train:1",\n'
+        '    "command": ["sh", "-c", "\'$RUN\'"]\n  }\' \\\n  --region $REGION \\\n'
+        "  --timeout attemptDurationSeconds=60\n"
+    )
+    found = of_aws(text, RUN="train")
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert (found.values["command"], found.values["timeout_s"]) == (["sh", "-c", "train"], 60)
+    assert found.region == ""
+
+
 def test_an_option_wins_over_the_file() -> None:
     found = of_aws(f"aws batch submit-job --cli-input-json '{REQUEST}' --job-name b\n")
     assert found.values["name"] == "b"
     assert {entry.field: entry.kind for entry in found.report.entries}["jobName of the file"] == "changed"
+
+
+def test_what_a_shell_would_have_put_into_a_request_is_asked_for() -> None:
+    text = (
+        "OUT=s3://$(aws cloudformation describe-stacks --output text)\n"
+        'cat > job.json <<EOF\n{"jobName": "n", "jobQueue": "gpu", "jobDefinition": "train", "containerOverrides": '
+        '{"environment": [{"name": "A", "value": "${OUT}"}], "command": ["run", "$STEP", "\\$HOME"]}}\nEOF\n'
+        "aws batch submit-job --cli-input-json file://job.json\n"
+    )
+    told = {entry.field: entry.text for entry in of_aws(text).report.stops}
+    assert "give --var OUT=<value> --var STEP=<value>" in told["--var"]
+    found = of_aws(text, OUT="s3://acme", STEP="1")
+    assert not found.report.stops and found.values["env"] == {"A": "s3://acme"}
+    assert found.values["command"] == ["run", "1", "$HOME"]
+
+
+def test_variables_of_a_template_of_a_request() -> None:
+    request = {**json.loads(REQUEST), "jobDefinition": "${DEFINITION}", "containerOverrides": {"vcpus": "${N}"}}
+    text = json.dumps(request).replace('"${N}"', "${N}")
+    assert "--var DEFINITION=<value> --var N=<value>" in str([entry.text for entry in of_aws(text).report.stops])
+    assert of_aws(text, DEFINITION="train", N="2").values["cpus"] == 2
+
+
+def test_names_and_variables_of_a_script() -> None:
+    text = (
+        'QUEUE=$(terraform output -raw queue)\nlocal model="$1"\n'
+        'aws batch submit-job --job-name "exp-${model//[^a-z]/-}-${SHA::7}-$(date +%s)" --job-queue $QUEUE '
+        '--job-definition train --container-overrides "{\\"command\\": [\\"$model\\"]}"\n'
+    )
+    told = of_aws(text)
+    assert "give --var QUEUE=<value> --var model=<value>" in str([entry.text for entry in told.report.stops])
+    found = of_aws(text, QUEUE="gpu", model="bert")
+    assert not found.report.stops and (found.values["name"], found.values["command"]) == ("exp", ["bert"])
+
+
+def test_the_answer_with_one_definition_is_recognized() -> None:
+    text = json.dumps({"jobDefinitions": [{**DEFINITION, "revision": 3, "status": "ACTIVE"}]})
+    assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"
+    assert of_aws(text).values["name"] == DEFINITION["jobDefinitionName"]
 
 
 def test_variables_of_a_command() -> None:
@@ -165,7 +244,6 @@ def test_variables_of_a_command() -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("aws batch register-job-definition --job-definition-name a\n", "is a job definition of AWS Batch and no job"),
         ("aws batch create-job-queue --job-queue-name a\n", "is a resource of AWS Batch and no job"),
         ("aws batch create-compute-environment --type MANAGED\n", "`stacks adopt` takes it"),
         ("aws batch describe-jobs --jobs a\n", "is a command of aws that submits no job"),
