@@ -1,6 +1,6 @@
-"""Submits workloads to what a stack created, and to this machine.
+"""Submit workloads to the targets that a stack created, and to this machine.
 
-What is imported from here is docs/python.md. It is loaded when it is first asked for, so that the command starts fast.
+docs/python.md describes the public names. They load on first use, so that the command starts fast.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # which would take every name for one of ours
+if not TYPE_CHECKING:  # a module __getattr__ that type checkers see would make every name valid
 
     def __getattr__(name: str) -> Any:
         if name == "aio":

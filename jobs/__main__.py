@@ -6,16 +6,16 @@ import sys
 
 
 def main() -> None:
-    """Runs the command and exits with its code; errors.py lists the codes."""
-    # Looking for pydantic's plugins reads the metadata of every installed package: a tenth of a start.
+    """Run the command and exit with its code; errors.py lists the codes."""
+    # To find its plugins, pydantic reads the metadata of every installed package, which takes a tenth of the start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # A start makes many objects and drops few: looking through them again and again takes a twentieth of it.
+    # The start creates many objects and drops few; garbage collection would take a twentieth of the time.
     gc.set_threshold(50_000)
     try:
         from .cli.main import jobs
 
         jobs.main()
-    except KeyboardInterrupt:  # during the imports; later ones are handled inside
+    except KeyboardInterrupt:  # during the imports; later interrupts are handled inside
         sys.exit(130)
 
 

@@ -1,7 +1,7 @@
 """The functions of jobs.api and the methods of Run for programs with an event loop: docs/python.md.
 
-Calls of a cloud run in threads of the loop's executor. A wait holds none between two looks. What is cancelled sends
-nothing more; a submit that was under way then may have made its job, which the same submit with the same key finds.
+Calls to a cloud run in threads of the loop's executor; a wait holds no thread while it pauses. A cancelled call sends
+nothing more. A submit that was already under way may have made its job: the same submit with the same key finds it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def submit(
 async def submit(
     job: Work, to: str | None = None, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Run | dict[str, Any]:
-    """As api.submit."""
+    """Submit a job as api.submit does."""
     if dry_run:
         return await asyncio.to_thread(api.submit, job, to, dry_run=True, **options)
     return await asyncio.to_thread(api.submit, job, to, **options)
@@ -39,7 +39,7 @@ async def submit(
 async def submit_many(
     jobs: Iterable[Work], to: str | None = None, *, rate: int | None = None, **options: Unpack[Options]
 ) -> list[Run]:
-    """As api.submit_many."""
+    """Submit many jobs as api.submit_many does. Cancelling stops further submits."""
     stop = threading.Event()
     try:
         return await asyncio.to_thread(api.submit_many, jobs, to, rate=rate, stop=stop, **options)
@@ -54,7 +54,7 @@ async def wait(jobs: Sequence[AnyJob], timeout: float | None = None, *, check: b
 async def wait(
     jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check: bool = True
 ) -> Status | list[Status]:
-    """As api.wait. Of many jobs one wait asks less than a wait for each."""
+    """Wait as api.wait does. One wait for many jobs makes fewer requests than a wait for each."""
     refs = [reference(job) for job in ([jobs] if isinstance(jobs, AnyJob) else jobs)]
     waiting = waiting_for(refs, timeout)
     while (pause_s := await asyncio.to_thread(waiting.look)) is not None:
@@ -66,7 +66,10 @@ async def wait(
 async def logs(
     job: AnyJob, *, follow: bool = False, task: int | None = None, tail: int | None = None
 ) -> AsyncGenerator[LogLine]:
-    """As Run.logs. The thread that reads ends with the log, or with the next line after nobody wants it."""
+    """Yield log lines as Run.logs does.
+
+    The reading thread ends with the log, or at the next line after the caller stops iterating.
+    """
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[LogLine | BaseException | None] = asyncio.Queue()
     over = threading.Event()
@@ -86,7 +89,7 @@ async def logs(
         except BaseException as error:  # noqa: BLE001 - raised where it is read
             tell(error)
 
-    # Not of the loop's executor: a log may be followed for days, and would keep Python from ending.
+    # A thread outside the loop's executor: a log may be followed for days, and an executor keeps Python from ending.
     threading.Thread(target=read, daemon=True).start()
     try:
         while (line := await told.get()) is not None:
@@ -98,37 +101,37 @@ async def logs(
 
 
 async def status(job: AnyJob) -> Status:
-    """As Run.status."""
+    """Return the status as Run.status does."""
     return await asyncio.to_thread(get(job).status)
 
 
 async def cancel(job: AnyJob, reason: str = CANCELLED) -> None:
-    """As Run.cancel."""
+    """Cancel as Run.cancel does."""
     await asyncio.to_thread(get(job).cancel, reason)
 
 
 async def explain(job: AnyJob) -> Explanation:
-    """As Run.explain."""
+    """Explain as Run.explain does."""
     return await asyncio.to_thread(get(job).explain)
 
 
 async def results(job: AnyJob, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
-    """As Run.results."""
+    """Return the results as Run.results does."""
     return await asyncio.to_thread(get(job).results, by, best)
 
 
 async def retry(job: AnyJob, *, key: str | None = None, every: bool = False) -> Run:
-    """As Run.retry."""
+    """Retry as Run.retry does."""
     return await asyncio.to_thread(get(job).retry, key=key, every=every)
 
 
 async def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
-    """As api.ls."""
+    """List jobs as api.ls does."""
     return await asyncio.to_thread(api.ls, to, ended=ended, limit=limit, targets=targets, strict=strict)
 
 
 async def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
-    """As api.list_targets."""
+    """List targets as api.list_targets does."""
     return await asyncio.to_thread(api.list_targets, source, refresh=refresh, strict=strict)

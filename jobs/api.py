@@ -1,4 +1,4 @@
-"""Jobs from Python: what the verbs of the command line do, as functions. They print nothing: docs/python.md."""
+"""The Python API: the verbs of the command line as functions that print nothing. See docs/python.md."""
 
 import os
 import threading
@@ -17,35 +17,35 @@ from .model.document import document_of, read
 from .model.job import Job, Written
 
 Work = Job | Written | str | os.PathLike[str]
-"""What can be submitted: a job, its fields as a mapping, or the path of a file with one."""
+"""Anything that can be submitted: a job, its fields as a mapping, or the path of a job file."""
 UNTENDED = "spot: prefer: the job moves to on demand only while `accel-jobs tend REF --every 30s` runs"
 
 
 class Options(TypedDict, total=False):
-    """How something is submitted; as the options of `accel-jobs submit`."""
+    """Options of a submission, as those of `accel-jobs submit`."""
 
     key: str | None
-    """The same name and key give the same job, however often it is submitted."""
+    """Idempotency key: the same name and key give the same job, however often it is submitted."""
     code: str | os.PathLike[str] | None
-    """A folder whose files are sent; the command runs in a copy of it."""
+    """Folder whose files are sent; the command runs in a copy of it."""
     code_all: bool
-    """Every file of it, whatever Git ignores."""
+    """Send every file of the folder, including those that Git ignores."""
     requirements: str | os.PathLike[str] | None
-    """A requirements.txt, whose packages are installed before the command."""
+    """Path of a requirements.txt, whose packages are installed before the command."""
     pin_image: bool
-    """Ask the registry which digest the image's tag means, and name that."""
+    """Ask the registry for the digest of the image's tag, and submit that digest."""
     smoke: bool
-    """A short run first: one task on one node, tried once, under its own name."""
+    """Short run only: one task on one node, tried once, under its own name."""
     smoke_timeout: int | None
-    """Seconds."""
+    """Longest time of the smoke run, in seconds."""
     then_to: str | None
-    """Of a job with `spot: prefer`: where it goes on on demand; None: the same target."""
+    """Target on which a job with `spot: prefer` continues on demand; None: the same target."""
     quota: bool
-    """Ask whether the account's quotas let the job start; True without it."""
+    """Check whether the account's quotas let the job start; default True."""
     strict: bool
-    """Refuse what would give a warning."""
+    """Raise an error for anything that would give a warning."""
     targets: str | None
-    """As --targets; None: $ACCEL_TARGETS, or .accel/targets.json."""
+    """Source of targets, as --targets; None: $ACCEL_TARGETS, or .accel/targets.json."""
 
 
 @overload
@@ -57,10 +57,11 @@ def submit(job: Work, to: str | None = None, *, dry_run: Literal[False] = False,
 def submit(
     job: Work, to: str | None = None, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Run | dict[str, Any]:
-    """Submits a job to a target: its name, `cheapest`, or None where there is only one.
+    """Submit a job to a target: its name, `cheapest`, or None where there is only one.
 
-    With `dry_run` nothing is sent, and the request comes back as `accel-jobs submit --dry-run` prints it. The other
-    options are those of Options. Raises BadInput where the job would be several, a task of its sweep each: submit_many.
+    With `dry_run` nothing is sent, and the return value is the request as `accel-jobs submit --dry-run` prints it.
+    Options lists the other options. Raises BadInput where each task of a sweep would be a job of its own; submit_many
+    takes those.
     """
     plan, reporter = _plan([job], to, dry_run, options)
     if len(plan.items) > 1:
@@ -91,10 +92,10 @@ def submit_many(
     dry_run: bool = False,
     **options: Unpack[Options],
 ) -> list[Run] | list[dict[str, Any]]:
-    """As submit, of many at once: all are checked before the first is sent.
+    """Submit many jobs at once; check all of them before the first is sent.
 
-    `rate`: at most so many in a second. Once `stop` is set none is sent any more. Where not all could be made, what is
-    raised says how many are, and submitting the same with the same key makes the rest.
+    `rate` is the most submits per second. Setting `stop` sends no more. An error part way says how many jobs were made;
+    the same call with the same key makes the rest.
     """
     works = list(jobs)
     if not works:
@@ -108,9 +109,9 @@ def wait(jobs: AnyJob, timeout: float | None = None, *, check: bool = True) -> S
 @overload
 def wait(jobs: Sequence[AnyJob], timeout: float | None = None, *, check: bool = True) -> list[Status]: ...
 def wait(jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check: bool = True) -> Status | list[Status]:
-    """The status of one job, or of each of several, once all have ended. `timeout` in seconds.
+    """Wait until all jobs have ended, and return their statuses. `timeout` is in seconds.
 
-    Raises WaitedTooLong, and with `check` JobFailed where one failed; the jobs go on.
+    Raises WaitedTooLong, and with `check` JobFailed where a job failed. A timeout does not stop the jobs.
     """
     if isinstance(jobs, AnyJob):
         return wait_for([reference(jobs)], timeout, check)[0]
@@ -118,9 +119,9 @@ def wait(jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check
 
 
 def get(job: AnyJob) -> Run:
-    """A job that was submitted before: by its reference, or by the beginning of a recent one's id or name.
+    """Return a job submitted earlier, by its reference or by the beginning of a recent job's id or name.
 
-    Its platform is not asked. Raises NotFound, and BadInput for what is no reference.
+    Makes no request to its platform. Raises NotFound, and BadInput for text that is no reference.
     """
     return job if isinstance(job, Run) else Run(reference(job))
 
@@ -128,12 +129,15 @@ def get(job: AnyJob) -> Run:
 def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
-    """The jobs of a target, or of all, newest first; with `ended` those that have ended too."""
+    """Return the jobs of a target, or of all targets, newest first; with `ended` those that have ended too."""
     return list_jobs(to, ended, limit, QuietReporter(targets, strict), untold)
 
 
 def list_targets(source: str | None = None, *, refresh: bool = False, strict: bool = False) -> Targets:
-    """Where jobs can run. `source`: a JSON file or a place where a stack publishes them, read again with `refresh`."""
+    """Return the targets that jobs can run on.
+
+    `source` is a JSON file or a place where a stack publishes its targets; `refresh` reads it again.
+    """
     return known_targets(QuietReporter(source, strict), refresh=refresh)
 
 

@@ -1,4 +1,4 @@
-"""A job that was submitted, as an object for Python."""
+"""A submitted job, as an object for Python."""
 
 import inspect
 import logging
@@ -30,34 +30,32 @@ log = logging.getLogger("accel.jobs")
 
 @dataclass
 class QuietReporter:
-    """A Reporter that prints nothing: warnings are Python's and kept, all else is logged."""
+    """Reporter that prints nothing: warnings become Python warnings and are kept, everything else is logged."""
 
     targets: str | None = None
     strict: bool = False
     warnings: list[str] = field(default_factory=list[str])
 
     def say(self, message: str) -> None:
-        """As Reporter."""
         log.info("%s", message)
 
     def warn(self, message: str) -> None:
-        """As Reporter. Where the user has made errors of JobWarning, it is raised."""
+        """Warn as a Reporter does. A warnings filter that makes JobWarning an error raises it here."""
         if self.strict:
             raise BadInput(message, "it is a warning without strict=True")
         self.note(message)
 
     def note(self, message: str) -> None:
-        """A warning that is no reason to refuse anything."""
+        """Issue a warning that `strict` does not turn into an error."""
         self.warnings.append(message)
         warnings.warn(message, JobWarning, stacklevel=_level())
 
     def resubmission(self, key: str) -> str:
-        """As Reporter."""
         return f"the same submit with key={key!r}"
 
 
 def _level() -> int:
-    """Of the frame that called this package, as warnings.warn counts them."""
+    """Return the stack level of the frame that called this package, as warnings.warn counts levels."""
     frame, level, found = inspect.currentframe(), 0, 0
     while frame:
         if str(frame.f_globals.get("__name__")).startswith(f"{PACKAGE}."):
@@ -68,11 +66,11 @@ def _level() -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """A job on its platform. Every method asks the platform anew, and raises the errors of `errors`."""
+    """A job on its platform. Every method makes a new request to the platform, and raises the errors of `errors`."""
 
     ref: JobRef
     key: str | None = None
-    """With it the same submit finds this job. None where it was not submitted by this object's maker."""
+    """Key with which the same submit finds this job; None for a job that this object's maker did not submit."""
     target: str | None = None
     warnings: tuple[str, ...] = ()
 
@@ -84,39 +82,42 @@ class Run:
         return f"Run({', '.join([repr(str(self.ref)), *told])})"
 
     def status(self) -> Status:
-        """As it is now."""
+        """Return the job's current status, and settle its allowance reservation if it has ended."""
         status = of_ref(self.ref).status(self.ref)
         settle_ended_jobs([status], QuietReporter().say)
         return status
 
     def logs(self, *, follow: bool = False, task: int | None = None, tail: int | None = None) -> Iterator[LogLine]:
-        """What it printed, in order; with `follow` until it has ended. `task`: of one task or node only. `tail`: of the
-        lines so far at most so many, the last ones. Raises BadInput for a `tail` below 1."""
+        """Yield the job's log lines in order; with `follow` until the job ends.
+
+        `task` selects one task or node. `tail` keeps at most that many of the lines so far, the last ones. Raises
+        BadInput for a `tail` below 1.
+        """
         if tail is not None and tail < 1:
             raise BadInput(f"tail: must be at least 1, is {tail}")
         return log_lines(of_ref(self.ref), self.ref, task, follow, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
-        """Its status once it has ended. `timeout` in seconds.
+        """Wait until the job has ended, and return its status. `timeout` is in seconds.
 
         Raises WaitedTooLong, and with `check` JobFailed where it failed.
         """
         return wait_for([self.ref], timeout, check)[0]
 
     def cancel(self, reason: str = CANCELLED) -> None:
-        """Asks it to stop; one that has ended stays as it is."""
+        """Cancel the job. A job that has ended stays as it is."""
         of_ref(self.ref).cancel(self.ref, reason)
 
     def explain(self) -> Explanation:
-        """Why it waits or failed: one cause, what shows it, and the next step."""
+        """Return why the job waits or failed: one cause, its evidence, and the next step."""
         return explanation(self.ref, of_ref(self.ref), QuietReporter())
 
     def results(self, by: str | None = None, best: Literal["max", "min"] | None = None) -> list[Row]:
-        """What its tasks came to, the best first: parameters, state, and the metrics that each told last."""
+        """Return a row for each task, the best first: parameters, state, and the last value of each reported metric."""
         return ranking([self.ref], by, best, QuietReporter(), untold)[0]
 
     def retry(self, *, key: str | None = None, every: bool = False) -> "Run":
-        """It once more, as a new job; of a sweep the tasks that did not succeed, or with `every` all."""
+        """Submit the job once more as a new job. A sweep reruns the tasks that did not succeed, or all with `every`."""
         reporter, caller = QuietReporter(), key if key is not None else keys.random_key()
         with prepare_retry(self.ref, None, caller, every, reporter) as (backend, request, submitter):
             ref = submit_one(backend, request, caller, reporter, submitter)
@@ -124,32 +125,35 @@ class Run:
 
 
 AnyJob = Run | JobRef | Status | str
-"""A job: an object of one, its reference, its name, a short id as ls shows it, or the beginning of one."""
+"""A job as an object, a reference, a name, a short id as ls shows it, or the beginning of a name or id."""
 
 
 def reference(job: AnyJob) -> JobRef:
-    """Raises NotFound, or BadInput for what could be several jobs; see docs/cli.md for which a name means."""
+    """Return the reference of a job; docs/cli.md says which job a name means.
+
+    Raises NotFound, and BadInput for text that matches several jobs.
+    """
     if isinstance(job, str):
         return resolve.reference(job, QuietReporter())
     return job if isinstance(job, JobRef) else job.ref
 
 
 def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list[Status]:
-    """Their statuses in the same order, once all have ended."""
+    """Wait until all jobs have ended, and return their statuses in the same order. `timeout` is in seconds."""
     waiting = waiting_for(refs, timeout)
     waiting.run()
     return final_statuses(waiting, refs, check)
 
 
 def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
-    """A wait for the jobs, each looked at once a look."""
+    """Return a wait for the jobs that asks for each job once per look, even if it is listed twice."""
     backends: dict[tuple[str, str], Backend] = {}
     jobs = [(ref, backends.setdefault((ref.kind, ref.scope), of_ref(ref))) for ref in dict.fromkeys(refs)]
     return Waiting(jobs, timeout, QuietReporter().say)
 
 
 def final_statuses(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:
-    """What a wait that is over has seen. Raises JobFailed with `check`."""
+    """Return the statuses that a finished wait has seen. With `check`, raises JobFailed for a job that failed."""
     if check:
         end(waiting.statuses)
     seen = dict(zip(dict.fromkeys(refs), waiting.statuses, strict=True))

@@ -1,1 +1,1 @@
-"""What a job file says: Job, its fields, sweeps, and the document they are read from."""
+"""The contents of a job file: Job, its fields, sweeps, and the document they are read from."""

@@ -1,4 +1,4 @@
-"""What only one platform knows of a job: a block of the job file for each."""
+"""Blocks of a job file for fields that only one platform has."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,8 +8,8 @@ from .fields import Count, Part, Seconds
 
 
 class Dependency(Part):
-    """A job to wait for. Between arrays of one size N_TO_N lets each task wait for the one with its own index;
-    SEQUENTIAL, without a job, runs the tasks of this one one after the other."""
+    """A job to wait for. Between arrays of one size, N_TO_N lets each task wait for the one with its own index;
+    SEQUENTIAL, without a job, runs the tasks of this job one after the other."""
 
     job: str | None = Field(default=None, min_length=1, description="a job reference or a Batch job id")
     type: Literal["N_TO_N", "SEQUENTIAL"] | None = None
@@ -23,7 +23,7 @@ Waited = Annotated[Dependency, BeforeValidator(_dependency, json_schema_input_ty
 
 
 class AwsBatch(Part):
-    """What only AWS Batch knows."""
+    """Fields for AWS Batch only."""
 
     definition: str | None = Field(default=None, description="the stack's definition to use, by its name")
     share_identifier: str | None = Field(default=None, description="fair-share queues only")
@@ -34,7 +34,7 @@ class AwsBatch(Part):
 
 
 class Gke(Part):
-    """What only Google Kubernetes Engine knows."""
+    """Fields for Google Kubernetes Engine only."""
 
     priority: str | None = Field(default=None, min_length=1, description="one of the target's priorities")
     pools: list[Annotated[str, Field(min_length=1)]] = Field(
@@ -60,8 +60,8 @@ class Gke(Part):
 
 
 class TpuVm(Part):
-    """What only TPU VMs know. There a job without `spot` is on demand, and one without `lost_retries` is made anew
-    up to three times where Google took its TPUs away."""
+    """Fields for TPU VMs only. A job without `spot` runs on demand there, and a job without `lost_retries` is recreated
+    up to three times after Google preempts its TPUs."""
 
     slices: Count = Field(default=1, description="of accelerator.type, all of them or none; they form one job")
     topology: str | None = Field(
@@ -86,7 +86,7 @@ class TpuVm(Part):
 
 
 class Gce(Part):
-    """What only GPU VMs of Compute Engine know."""
+    """Fields for GPU VMs of Compute Engine only."""
 
     machine_type: str | None = Field(
         default=None, min_length=1, description="without one, the smallest that has what the job asks for"

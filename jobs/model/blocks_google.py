@@ -1,4 +1,4 @@
-"""What only Google's job services know of a job: the blocks for Google Batch and for Vertex AI."""
+"""Blocks of a job file for Google Batch and Vertex AI."""
 
 from typing import Annotated, Literal
 
@@ -43,14 +43,14 @@ class Disk(Part):
 
 
 class ExitCodes(Part):
-    """What becomes of a task that ends with one of these."""
+    """Action for a task that ends with one of these exit codes."""
 
     codes: list[Annotated[int, Field(strict=True, ge=1, le=59_999)]] = Field(min_length=1)
     action: Literal["retry", "fail"]
 
 
 class GoogleBatch(Part):
-    """What only Google Batch knows."""
+    """Fields for Google Batch only."""
 
     machine_type: Text | None = Field(
         default=None, description="without one, the smallest that has what the job asks for"
@@ -99,8 +99,8 @@ class PythonPackage(Part):
 
 
 class Pool(Part):
-    """Machines of a job beside its first. What is absent is as the first has it; a pool that names a machine type has
-    the GPUs that it names itself."""
+    """Machines of a job beside its first. Absent fields are as the first has them; a pool that names a machine type has
+    only the GPUs that it names itself."""
 
     replicas: Count = 1
     machine_type: Text | None = None
@@ -113,7 +113,7 @@ class Pool(Part):
 
 
 class Vertex(Part):
-    """What only Vertex AI knows. A job of several nodes has one in its first worker pool, the others in the second."""
+    """Fields for Vertex AI only. A job of several nodes has one in its first worker pool, the others in the second."""
 
     machine_type: Text | None = Field(
         default=None, description="without one, the smallest that has what the job asks for"

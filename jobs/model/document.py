@@ -1,4 +1,4 @@
-"""A job file as the model of it, and back: every fault is reported, each in one line with its place.
+"""Conversion between a job file and its model. All faults are reported, one line each with its place in the file:
 
 job.yaml:12: accelerator.count: must be an integer, is 1.5
 """
@@ -24,9 +24,9 @@ from accel.diagnostics.validation import did_you_mean, inside, locate_faults, pa
 from .fields import Part
 
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
-"""Fields of text only, so a number in them is kept as it is spelt: `3.10`, `007`."""
+"""Text-only fields, whose numbers keep their spelling: `3.10`, `007`."""
 SPELT = AS_WRITTEN | {"sweep"}
-"""Fields whose numbers are kept so."""
+"""All fields whose numbers keep their spelling."""
 
 FAULTS_MAX = 100
 
@@ -35,10 +35,10 @@ ModelT = TypeVar("ModelT", bound=Part)
 
 
 class Document(Generic[ModelT]):
-    """The values of a job file, each with its place, before the model checks them."""
+    """Values of a job file, each with its place, before the model checks them."""
 
     def __init__(self, name: str, tree: yaml_positions.Tree, model: type[ModelT], above: int = 0) -> None:
-        """`above`: how many lines of the file are above the document."""
+        """Take the values of a parsed document. `above` is the number of lines before the document in its file."""
         self.name, self._model = name, model
         self.values: Any = tree.value
         self.places: dict[yaml_positions.Path, str] = {
@@ -47,10 +47,10 @@ class Document(Generic[ModelT]):
         self._unread = {fault.path for fault in tree.faults if fault.path is not None}
         self.faults = [f"{name}:{above + fault.line}: {fault.words}" for fault in tree.faults]
         self.notes = [f"{name}:{note}" for note in tree.notes]
-        """What was read otherwise than it is written."""
+        """Values that YAML reads differently from how they are written."""
 
     def set(self, text: str) -> None:
-        """`--set a.b=value`, the value in YAML (so JSON too)."""
+        """Apply `--set a.b=value`. The value is YAML, and so JSON too. Record a fault instead of raising."""
         dotted, equals, raw = text.partition("=")
         path = tuple(dotted.split("."))
         fault = _unknown(self._model, path) if dotted and equals else "expected <field>=<value>, such as cpus=4"
@@ -73,7 +73,7 @@ class Document(Generic[ModelT]):
         self._put(path, tree.value, place)
 
     def set_env(self, text: str) -> None:
-        """`--env NAME=value`, or `--env NAME` for the value that the variable has here."""
+        """Apply `--env NAME=value`, or `--env NAME` for the value that the variable has here."""
         name, equals, value = text.partition("=")
         place = f"--env {words.printable_name(name)}"
         if not equals:
@@ -84,11 +84,11 @@ class Document(Generic[ModelT]):
         self._put(("env", name), value, place)
 
     def set_name(self, name: str) -> None:
-        """`--name`."""
+        """Apply `--name`."""
         self._put(("name",), name, "--name")
 
     def job(self) -> ModelT:
-        """Raises BadInputs with every fault of the file and of what was set over it."""
+        """Return the checked job. Raises BadInputs with every fault of the file and of its overrides."""
         if not _is_mapping(self.values):
             said = f"must be a mapping of fields (name, command, ...), is {words.display(self.values)}"
             raise BadInputs([*self.faults, f"{self._place(())}: {said}"])
@@ -102,7 +102,7 @@ class Document(Generic[ModelT]):
         return job
 
     def placed(self, refused: BadInput) -> BadInputs:
-        """What a target says of this job's fields (`memory_mib: ...`), each with its place in the file."""
+        """Add the place in the file to each of a target's messages on this job's fields (`memory_mib: ...`)."""
         messages = refused.messages if isinstance(refused, BadInputs) else [refused.message]
         paths = [path_of(message.partition(":")[0]) for message in messages]
         return BadInputs(
@@ -147,7 +147,7 @@ class Document(Generic[ModelT]):
         return self.places.get(path, self.name)
 
     def _ordered(self, faults: list[str]) -> list[str]:
-        """Each once, in the order of the file's lines; those of overrides last."""
+        """Drop duplicates and sort by the file's lines, overrides last."""
 
         def line(fault: str) -> int:
             number = fault.removeprefix(f"{self.name}:").partition(":")[0]
@@ -159,13 +159,16 @@ class Document(Generic[ModelT]):
 
 
 def document_of(job: Part | Values, model: type[ModelT]) -> Document[ModelT]:
-    """Of a job that was written in Python; a copy."""
+    """Return the document of a job written in Python, with a copy of its values."""
     values = job.model_dump(exclude_unset=True) if isinstance(job, Part) else deepcopy(job)
     return Document("Job", yaml_positions.Tree(values), model)
 
 
 def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Document[ModelT]:
-    """Raises BadInputs where the text is no YAML at all. `above`: how many lines of the file are above the text."""
+    """Parse one document. Raises BadInputs where the text is no YAML at all.
+
+    `above` is the number of lines before the text in its file.
+    """
     try:
         return Document(name, yaml_positions.read(data, SPELT), model, above)
     except yaml_positions.Fault as fault:
@@ -173,16 +176,19 @@ def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Docume
 
 
 def read(path: str, model: type[ModelT]) -> Document[ModelT]:
-    """The one job of a file, or of standard input for `-`. Raises NotFound or BadInput where it cannot be read."""
+    """Read the only document of a file, or of standard input for `-`.
+
+    Raises NotFound, and BadInput where it cannot be read.
+    """
     name, data = _bytes(path)
     return parse(data, name, model)
 
 
 def read_all(path: str, model: type[ModelT]) -> list[Document[ModelT]]:
-    """As read, of a file with several documents one for each. Raises BadInputs with the faults of all."""
+    """Read every document of a file, as `read`. Raises BadInputs with the faults of all."""
     name, data = _bytes(path)
     if len(data) > yaml_positions.BYTES_MAX:
-        return [parse(data, name, model)]  # which says so
+        return [parse(data, name, model)]  # which reports the size
     found: list[Document[ModelT]] = []
     faults: list[str] = []
     for above, text in yaml_positions.documents(data):
@@ -196,7 +202,7 @@ def read_all(path: str, model: type[ModelT]) -> list[Document[ModelT]]:
 
 
 def jobs_of(documents: Sequence[Document[ModelT]]) -> list[ModelT]:
-    """Raises BadInputs with every fault of every document."""
+    """Return the checked job of each document. Raises BadInputs with every fault of every document."""
     jobs: list[ModelT] = []
     faults: list[str] = []
     for document in documents:
@@ -224,13 +230,13 @@ def _bytes(path: str) -> tuple[str, bytes]:
 
 
 def dump(job: Part) -> str:
-    """The job as a job file; reading it gives an equal job."""
+    """Return the job as the text of a job file; reading it gives an equal job."""
     return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=JobDumper, sort_keys=False, allow_unicode=True)
 
 
 class JobDumper(yaml.SafeDumper):
-    """Writes scripts as blocks. Quotes a text with no-break spaces, which are read as spaces outside quotes, or with
-    breaks of Unicode, which YAML takes for line breaks."""
+    """Dumper that writes scripts as blocks, and quotes texts with no-break spaces, which YAML reads as spaces outside
+    quotes, or with Unicode line breaks, which YAML takes for line breaks."""
 
 
 BREAKS = "\x85\u2028\u2029"
@@ -250,7 +256,7 @@ def _is_mapping(value: Any) -> bool:
 
 
 def _unknown(of: type[Part], path: tuple[str, ...]) -> str | None:
-    """What is wrong with a path that is to be set."""
+    """Return the fault of a path to set; None for a known field."""
     model: Any = of
     for depth, part in enumerate(path):
         if model is dict or (model is list and depth == len(path) - 1):
@@ -267,7 +273,10 @@ def _unknown(of: type[Part], path: tuple[str, ...]) -> str | None:
 
 
 def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
-    """A value of what is no field may be anything, so that only numbers are shown."""
+    """Return an override as messages may show it.
+
+    A value given to an unknown field may be a secret, so only numbers are shown.
+    """
     shown = words.printable_name(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.display(raw) == "text"
     hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)

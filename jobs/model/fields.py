@@ -1,4 +1,4 @@
-"""What values of a job file may be."""
+"""Types of the values of a job file."""
 
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +11,7 @@ from accel.diagnostics.validation import locate_faults
 from accel.duration import PATTERN, WRITTEN, seconds
 
 INT_MAX = 2**31 - 1
-"""The services' integers have 32 bits."""
+"""Limit of the services, whose integers have 32 bits."""
 
 
 def _seconds(value: Any) -> Any:
@@ -35,7 +35,7 @@ def _variable(name: str) -> str:
 
 
 def _number_as_text(value: Any) -> Any:
-    """5 becomes "5". A boolean or nothing is refused: how it was spelt is lost."""
+    """Convert 5 to "5". Refuse booleans and null, whose spelling is lost."""
     if isinstance(value, bool) or value is None:
         raise ValueError(
             f"must be text; YAML read it as {'nothing' if value is None else str(value).lower()}: quote it"
@@ -82,7 +82,7 @@ Variables = dict[VariableName, VariableValue]
 
 
 class Part(BaseModel):
-    """A part of a job file: unknown keys are refused, values are not coerced from other types."""
+    """A part of a job file: unknown keys are refused, and values are not coerced from other types."""
 
     # The rejected value could be a secret that was pasted into the wrong field.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
@@ -90,7 +90,7 @@ class Part(BaseModel):
     if not TYPE_CHECKING:  # where the fields are the parameters
 
         def __init__(self, /, **fields: Any) -> None:
-            """Raises BadInputs with a line for each fault."""
+            """Check the fields. Raises BadInputs with a line for each fault."""
             try:
                 super().__init__(**fields)
             except ValidationError as error:
@@ -98,19 +98,19 @@ class Part(BaseModel):
                 raise BadInputs([f"{name}: {line}" for _, line in locate_faults(type(self), error)]) from None
 
         __init__.__pydantic_base_init__ = True
-        """So that pydantic does not call it for what it validates itself, such as the parts of a job file."""
+        """Marker that keeps pydantic from calling this constructor for nested parts, such as those of a job file."""
 
 
 class Accelerator(Part):
     """GPUs of one task. `type` is any of the catalogue's names; without it, any GPU of the target will do. A TPU's type
-    is a whole slice; `count` is then that of a host's chips, and may be left out."""
+    is a whole slice; `count` is then the number of a host's chips, and may be left out."""
 
     type: str | None = Field(default=None, min_length=1)
     count: Count = 1
 
 
 class Mount(Part):
-    """Something made visible to the container at `path`."""
+    """A volume or bucket made visible to the container at `path`."""
 
     source: str = Field(
         min_length=1,

@@ -1,4 +1,4 @@
-"""One job, on any backend: what a job file says."""
+"""One job for any backend: the contents of a job file."""
 
 import os
 import warnings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .document import Document
 
 Written = dict[str, Any]
-"""A part of a job as a job file has it."""
+"""A part of a job as a mapping, with the keys of a job file."""
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 NAME_MAX = 100
@@ -30,7 +30,7 @@ NAME_MAX = 100
 
 
 class Job(Part):
-    """A job. A field that a backend cannot honour is refused by it with the reason, never dropped."""
+    """A job. A backend that cannot honour a field refuses the job with the reason, and never drops the field."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=NAME_MAX)]
     image: str | None = Field(default=None, min_length=1, description="without one, that of the target's definition")
@@ -92,7 +92,7 @@ class Job(Part):
     google_batch: GoogleBatch | None = None
     vertex: Vertex | None = None
 
-    if TYPE_CHECKING:  # parts may be written as in a job file too, which pydantic's own signature does not say
+    if TYPE_CHECKING:  # parts may also be mappings as in a job file, which pydantic's own signature does not allow
 
         def __init__(
             self,
@@ -128,24 +128,24 @@ class Job(Part):
             google_batch: GoogleBatch | Written | None = None,
             vertex: Vertex | Written | None = None,
         ) -> None:
-            """Raises BadInputs with a line for each fault."""
+            """Check the fields. Raises BadInputs with a line for each fault."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Job":
-        """The one job of a file. Raises BadInputs with each fault and its line, NotFound."""
+        """Read the only job of a file. Raises NotFound, and BadInputs with each fault and its line."""
         from .document import read
 
         return _said(read(os.fspath(path), Job)).job()
 
     @classmethod
     def read_all(cls, path: str | os.PathLike[str]) -> "list[Job]":
-        """The job of each YAML document of a file. Raises as read."""
+        """Read the job of each YAML document of a file. Raises as `read`."""
         from .document import jobs_of, read_all
 
         return jobs_of([_said(document) for document in read_all(os.fspath(path), Job)])
 
     def but(self, **fields: Any) -> "Job":
-        """The same job with other values of some fields. Raises BadInputs."""
+        """Return a copy with other values of some fields. Raises BadInputs."""
         return type(self)(**{**self.model_dump(exclude_unset=True), **fields})
 
     @model_validator(mode="after")
@@ -165,11 +165,11 @@ BLOCKS = {
     "google_batch": "google-batch",
     "vertex": "vertex",
 }
-"""A job's blocks of one cloud, and the kind of target that each is for."""
+"""Platform blocks of a job, each with the kind of target that it is for."""
 
 
 def unused_blocks(job: Job, kind: str) -> tuple[str, ...]:
-    """A warning for each block that is for targets of another kind."""
+    """Return a warning for each block that is for targets of another kind."""
     return tuple(
         f"{block}: is for targets of kind {of} and does nothing here"
         for block, of in BLOCKS.items()
@@ -178,7 +178,7 @@ def unused_blocks(job: Job, kind: str) -> tuple[str, ...]:
 
 
 def _swept(job: Job) -> list[str]:
-    """Gives the job the tasks of its sweep; what is wrong with that, each `<path>: <words>`."""
+    """Set `tasks` to the number of the sweep's combinations. Return faults, each `<path>: <words>`."""
     assert job.sweep is not None
     if faults := sweep.faults(job.sweep):
         return faults
@@ -195,20 +195,20 @@ def _swept(job: Job) -> list[str]:
 
 
 def prefers(job: Job) -> tuple[str, ...]:
-    """The fault of a job that would be moved to on demand, on a target whose jobs nobody moves."""
+    """Return the fault of `spot: prefer` on a target whose jobs cannot move to on demand."""
     kinds = "aws-batch, google-batch and gke"
     return (f"spot: prefer is for targets of kind {kinds}",) if job.spot == "prefer" else ()
 
 
 def _said(document: "Document[Job]") -> "Document[Job]":
-    """Warn of what was read otherwise than it is written."""
+    """Warn of values that YAML reads differently from how they are written."""
     for note in document.notes:
         warnings.warn(note, JobWarning, stacklevel=4)
     return document
 
 
 def _unfit(job: Job) -> list[str]:
-    """What is wrong between fields, each `<path>: <words>`."""
+    """Return faults between fields, each `<path>: <words>`."""
     faults = [f"secrets.{name}: is in env too; keep one" for name in sorted(job.env.keys() & job.secrets.keys())]
     if job.parallelism is not None and job.parallelism > job.tasks:
         faults.append(f"parallelism: {job.parallelism} is above tasks, {job.tasks}")
@@ -225,7 +225,7 @@ def _unfit(job: Job) -> list[str]:
 
 
 def _late(job: Job) -> list[str]:
-    """What is wrong with a deadline and what belongs to it."""
+    """Return the faults of a deadline and its related fields."""
     if job.spot != "prefer" or job.deadline is None:
         beside = [name for name in ("deadline", "work_s", "changeover_s") if getattr(job, name) is not None]
         if job.spot != "prefer":

@@ -1,8 +1,8 @@
-"""Submission keys: what makes two submits the same submit.
+"""Submission keys: two submits with one key are the same submit.
 
-With `--key TEXT` the key is that of (job name, TEXT): the same pair gives the same job, and backends refuse
-it for another job by the hash of the request. Without it each submit draws its own text and so makes a job
-of its own, as users expect of a second plain `jobs submit`.
+With `--key TEXT` the key is that of (job name, TEXT): the same pair gives the same job, and backends refuse it for
+another job by the hash of the request. Without it each submit draws its own text and so makes a job of its own, as
+users expect of a second plain `jobs submit`.
 """
 
 import hashlib
@@ -15,30 +15,30 @@ NAMED_DIGITS = 12
 
 
 def submission_key(job_name: str, caller: str) -> str:
-    """64 hex digits for the job's name and the caller's text."""
+    """Return the key of a job's name and the caller's text, as 64 hex digits."""
     return hashlib.sha256(f"{job_name}\0{caller}".encode()).hexdigest()
 
 
 def number_key(caller: str, number: int) -> str:
-    """The caller's text for the job that is the number-th of its name in one command; the first has it as it is."""
+    """Return the caller's text for the number-th job of one name in a command; the first keeps it unchanged."""
     return caller if number == 1 else f"{caller}#{number}"
 
 
 def of_smoke(caller: str) -> str:
-    """The caller's text for a smoke run: no command line can hold it, so no other job has its key."""
+    """Return the caller's text for a smoke run. No command line can hold it, so no other job has its key."""
     return f"{caller}\0smoke"
 
 
 def random_key() -> str:
-    """A caller's text that nobody has used."""
+    """Return an unused caller's text."""
     return secrets.token_hex(8)
 
 
 def platform_name(job_name: str, key: str) -> str:
-    """The job's name on its platform: unique for the key, and found again by it."""
+    """Return the job's name on its platform: unique for the key, and the same each time, so a lookup finds the job."""
     return f"{job_name}-{key[:NAMED_DIGITS]}"
 
 
 def content_hash(value: Any) -> str:
-    """Equal for equal JSON values, whatever the order of their keys."""
+    """Return a hash that is equal for equal JSON values, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,12 +1,12 @@
-"""Whose a job is, by its labels."""
+"""The owner of a job, by its labels."""
 
 from collections.abc import Mapping
 from typing import Any
 
 OWNERS = ("owner", "team")
-"""Labels that say so; the first counts that a job has. A target's own, where its platform adds them, count too."""
+"""Labels that name an owner; the first that a job has counts. Labels that a target's platform adds count too."""
 
 
 def owner_of(labels: Mapping[str, Any]) -> str | None:
-    """None: no label says it."""
+    """Return the owner; None where no label names one."""
     return next((str(labels[name]) for name in OWNERS if labels.get(name)), None)

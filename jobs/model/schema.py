@@ -11,7 +11,7 @@ from .job import Job
 
 
 def job() -> dict[str, Any]:
-    """Of one document of a job file."""
+    """Return the schema of one document of a job file."""
     made = schema_of(Job)
     for name in SPELT:
         made["properties"][name] = _spelt(made["properties"][name], made["$defs"])
@@ -19,7 +19,7 @@ def job() -> dict[str, Any]:
 
 
 def targets() -> dict[str, Any]:
-    """Of .accel/targets.json, where a newer stack may say more."""
+    """Return the schema of .accel/targets.json. It accepts unknown fields, which a newer stack may publish."""
     return document("Targets of accel", loosen(schema_of(Targets)))
 
 
@@ -27,7 +27,7 @@ KINDS = {"job": job, "targets": targets}
 
 
 def _spelt(schema: Any, definitions: dict[str, Any]) -> Any:
-    """Text may be a number there, which the reader of job files keeps as it is spelt."""
+    """Allow numbers for text, since the reader of job files keeps them as they are spelt."""
     if isinstance(schema, list):
         return [_spelt(each, definitions) for each in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

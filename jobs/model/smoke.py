@@ -1,6 +1,7 @@
 """`submit --smoke`: a job cut down to a short run of one task, which shows whether it starts and what it prints.
 
-What decides whether it can start stays as it is: image, command, machine type, GPUs, mounts, secrets, Spot or not.
+Everything that decides whether it can start stays the same: image, command, machine type, GPUs, mounts, secrets, Spot
+or not.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,16 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 600
 TIMEOUT_MIN_S = 60
-"""AWS Batch takes no shorter one, and no machine starts a framework in less."""
+"""Seconds. AWS Batch takes no less, and no machine starts a framework in less."""
 NAME_MAX = 100
 _SUFFIX = "-smoke"
 
 
 def of(job: "Job", timeout_s: int = TIMEOUT_S) -> "Job":
-    """The smoke run of a job, under a name of its own: its first task on one node, tried once, with ACCEL_SMOKE=1.
+    """Return the smoke run of a job: its first task on one node, tried once, with ACCEL_SMOKE=1 and a name of its own.
 
-    It ends after `timeout_s`, or after the job's own timeout_s where that is shorter. A TPU slice stays whole. A job of
-    `spot: prefer` runs on Spot alone. Raises BadInput where the job cannot be cut down.
+    It ends after `timeout_s` seconds, or after the job's own timeout_s where that is shorter. A TPU slice stays whole.
+    A job of `spot: prefer` runs on Spot alone. Raises BadInput where the job cannot be cut down.
     """
     one = sweep_tasks.first(job)
     changes = {
@@ -46,7 +47,7 @@ def of(job: "Job", timeout_s: int = TIMEOUT_S) -> "Job":
 
 
 def summary(job: "Job", run: "Job") -> str:
-    """What the run leaves out of the job, for people."""
+    """Describe for people which parts of the job the run leaves out."""
     pools = [name for name in _POOLS if job.vertex and getattr(job.vertex, name)]
     cut = [
         *([f"1 of {job.tasks:,} tasks"] if job.tasks > 1 else []),
@@ -61,7 +62,7 @@ _POOLS = ("workers", "parameter_servers", "reduction_servers", "evaluators")
 
 
 def _blocks(job: "Job") -> dict[str, Any]:
-    """The blocks without what is of several tasks, of retries, or of a longer time."""
+    """Return the blocks without fields for several tasks, for retries, or for a longer time."""
     without: dict[str, dict[str, Any]] = {
         "tpu_vm": {"slices": 1},
         "gce": {"max_run": None},

@@ -1,4 +1,4 @@
-"""A sweep: tasks of one job with parameters of their own, as a job file says it."""
+"""A sweep in a job file: tasks of one job with parameters of their own."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +11,9 @@ from ..runtime import sweep as parameters
 from .fields import INT_MAX, Part, VariableName, VariableValue
 
 TASKS_MAX = 100_000
-"""More than any platform takes in one job; each has a rule of its own for what it takes."""
+"""More than any platform takes in one job; each platform has its own rule."""
 WORD_MAX = 131_071
-"""Bytes of one argument or variable that Linux gives a program, less the one that ends it: 32 pages of 4 KiB. Source:
+"""Bytes of one argument or variable that Linux gives a program: 32 pages of 4 KiB, less the terminating byte. Source:
 https://man7.org/linux/man-pages/man2/execve.2.html"""
 
 _LONGEST = 40
@@ -21,7 +21,7 @@ _SMALLEST, _LARGEST = Decimal("1e-300"), Decimal("1e300")
 
 
 def _whole(value: Any) -> Any:
-    """A job file's text; what is below `sweep` is kept as it is spelt."""
+    """Convert the text of a whole number to an integer; values below `sweep` keep their spelling until here."""
     return int(value) if isinstance(value, str) and value.lstrip("+-").isdecimal() and len(value) < _LONGEST else value
 
 
@@ -54,7 +54,7 @@ Rows = Annotated[list[Annotated[dict[VariableName, VariableValue], Field(min_len
 
 
 class Draw(Part):
-    """How a variable is drawn: one of these."""
+    """Distribution of a variable: one of these."""
 
     log: Bounds | None = Field(default=None, description="lowest and highest, evenly over their logarithms")
     uniform: Bounds | None = Field(default=None, description="lowest and highest")
@@ -63,14 +63,14 @@ class Draw(Part):
 
 
 class Objective(Part):
-    """By what tasks are ranked."""
+    """Metric that ranks the tasks."""
 
     metric: str = Field(min_length=1, description="name of a metric that the tasks tell")
     best: Literal["max", "min"]
 
 
 class Sweep(Part):
-    """Variables of which each task has values of its own: one of grid, list and random. docs/sweeps.md"""
+    """Variables with values of their own in each task: one of grid, list and random. docs/sweeps.md"""
 
     grid: Grid | None = Field(default=None, description="every combination; the last name changes fastest")
     random: Annotated[dict[VariableName, Draw], Field(min_length=1)] | None = Field(
@@ -88,7 +88,7 @@ class Sweep(Part):
 
 
 def sweep_spec(sweep: Sweep) -> dict[str, Any]:
-    """The sweep as jobs.runtime.sweep reads it, with its objective."""
+    """Return the sweep, with its objective, in the form that jobs.runtime.sweep reads."""
     objective = {"objective": sweep.objective.model_dump()} if sweep.objective else {}
     if sweep.grid is not None:
         return {"grid": sweep.grid, **objective}
@@ -100,12 +100,12 @@ def sweep_spec(sweep: Sweep) -> dict[str, Any]:
 
 
 def text(spec: Mapping[str, Any]) -> str:
-    """The value of ACCEL_SWEEP: ASCII without $, which platforms put variables in for."""
+    """Return the value of ACCEL_SWEEP: ASCII without $, in whose place platforms would substitute variables."""
     return json.dumps(spec, separators=(",", ":")).replace("$", "\\u0024")
 
 
 def faults(sweep: Sweep) -> list[str]:
-    """What is wrong between the fields of a sweep, each `<path>: <words>`."""
+    """Return faults between the fields of a sweep, each `<path>: <words>`."""
     given = [name for name in ("grid", "list", "random") if getattr(sweep, name) is not None]
     if len(given) != 1:
         return [f"sweep: must have one of grid, list and random, has {' and '.join(given) or 'none'}"]
@@ -152,7 +152,7 @@ def _is_whole(text: str) -> bool:
 
 
 def clashes(sweep: Sweep, set_by: Mapping[str, Iterable[str]]) -> list[str]:
-    """Variables that the sweep sets and the job too; `set_by`: names by field."""
+    """Return a fault for each variable that both the sweep and the job set. `set_by` gives names by field."""
     ours = set(parameters.names(sweep_spec(sweep)))
     return [
         f"{field}.{name}: is set by the sweep; keep one"

@@ -1,6 +1,6 @@
-"""What exports a task's parameters before its command: a script for any POSIX shell, of what shells have built in.
+"""Shell code that exports a task's parameters before its command. It needs any POSIX shell, and only its builtins.
 
-A job's tasks have one environment and one command on every platform, and only their index differs. Values are quoted
+A job's tasks share one environment and one command on every platform, and only their index differs. Values are quoted
 words of the script, never its code.
 """
 
@@ -15,12 +15,12 @@ from .sweep import WORD_MAX, Sweep, sweep_spec, text
 
 SHELL = "/bin/sh"
 _LEAST_ROW = 4
-"""Bytes that a task of a list or of random takes in the script at least."""
+"""Fewest bytes that a task of `list` or `random` takes in the script."""
 
 _INDEX = """\
 case ${from} in {ours}) ;; *) {ours}=${native} ;; esac
 """
-# The tasks of a job that runs some of a sweep's again are numbered from 0: which of the sweep's they are is in `only`.
+# A job that reruns some tasks of a sweep numbers them from 0; `only` gives their numbers in the sweep.
 _SCRIPT = """\
 accel_bad() {{ echo "accel: sweep: $1" >&2; exit 2; }}
 {index}case ${ours} in ''|*[!0-9]*) accel_bad "no task's number in ${from}" ;; esac
@@ -52,12 +52,12 @@ exec "$@"
 
 
 def command(spec: Mapping[str, Any], words: Sequence[str], kind: str) -> list[str]:
-    """The argv that exports a task's parameters and then is the command, on a platform of `kind`."""
+    """Return the argv that exports a task's parameters and then runs the command, on a platform of `kind`."""
     return [SHELL, "-c", script(spec, kind), "accel", *words]
 
 
 def unwrap(words: Sequence[str]) -> list[str]:
-    """The command that `command` was given; other words as they are."""
+    """Return the command that was passed to `command`; other words unchanged."""
     shell, *rest = words or [""]
     if shell != SHELL or len(rest) < 3 or not rest[1].startswith(_SCRIPT.partition("(")[0]):
         return list(words)
@@ -65,7 +65,7 @@ def unwrap(words: Sequence[str]) -> list[str]:
 
 
 def script(spec: Mapping[str, Any], kind: str) -> str:
-    """Ends with code 2 where the platform gave no index of the sweep."""
+    """Return the script. It exits with code 2 where the platform gave no index of the sweep."""
     native, ours = variables.INDEX_VARIABLE[kind], variables.TASK_INDEX
     known = {"ours": ours, "native": native, "from": variables.INDEX_FROM}
     return _SCRIPT.format(
@@ -80,7 +80,7 @@ def script(spec: Mapping[str, Any], kind: str) -> str:
 
 
 def _grid(spec: Mapping[str, Any]) -> list[str]:
-    """A choice for each name, by its own part of the index."""
+    """Choose the value of each name by its own part of the index."""
     lines: list[str] = []
     stride = parameters.count(spec)
     for name, values in spec["grid"].items():
@@ -92,7 +92,6 @@ def _grid(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(spec: Mapping[str, Any]) -> list[str]:
-    """A line for each task."""
     names = parameters.names(spec)
     sets = " ".join(f"{name}=${{{at}}}" for at, name in enumerate(names, 1))
     lines = [f"accel_set() {{ {sets}; }}", f"case ${variables.TASK_INDEX} in"]
@@ -103,7 +102,7 @@ def _rows(spec: Mapping[str, Any]) -> list[str]:
 
 
 def size_faults(sweep: Sweep) -> list[str]:
-    """What Linux would not give a program, each `<path>: <words>`."""
+    """Return a fault, `<path>: <words>`, for a sweep that exceeds what Linux gives a program."""
     spec = sweep_spec(sweep)
     fix = "make the sweep smaller, or several of it"
     if len(text(spec)) + len(variables.SWEEP) + 1 > WORD_MAX:
@@ -113,7 +112,7 @@ def size_faults(sweep: Sweep) -> list[str]:
     rows = 0 if "grid" in spec else parameters.count(spec)
     size = rows * _LEAST_ROW
     if size <= WORD_MAX:
-        # The longest, whatever the platform.
+        # The longest script, whatever the platform.
         size = max(len(script(spec, kind).encode()) for kind in ("aws-batch", "local"))
     if size <= WORD_MAX:
         return []

@@ -1,4 +1,4 @@
-"""The tasks of a sweep as requests have them: what their environment says, and how some of them run again."""
+"""The tasks of a sweep in requests: their environment, and reruns of some of them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,34 +14,35 @@ from .job import Job
 from .sweep import sweep_spec, text
 
 ALONE = ("vertex", "tpu-vm", "gce")
-"""Kinds of targets that run one task a job: there each task of a sweep is a job of its own."""
+"""Kinds of targets that run one task per job; each task of a sweep is a job of its own there."""
 MOVED_MAX = 1000
-"""Tasks of a sweep that move to on demand, each by itself: as many jobs of a target are looked after at once."""
+"""Most tasks of a sweep that each move to on demand: the number of jobs of one target that `tend` looks after at once.
+"""
 CAP = 4
-"""Tasks of a sweep without `parallelism` that run at once, where a platform can be told (CAPPED); a sweep of more that
-runs elsewhere is warned of. A default of ours, for nobody means to pay for a hundred machines by leaving out a line."""
+"""Tasks that run at once of a sweep without `parallelism`, on platforms with such a cap (CAPPED); larger sweeps
+elsewhere get a warning. Our own default: nobody means to pay for a hundred machines by leaving out a line."""
 CAPPED = ("google-batch",)
 
 _NAME_MAX = 100
 
 
 def environment(job: Job) -> dict[str, str]:
-    """What every task is told of the sweep; nothing without one."""
+    """Return the variables that describe the sweep to every task; empty without a sweep."""
     return {variables.SWEEP: text(sweep_spec(job.sweep))} if job.sweep else {}
 
 
 def command(job: Job, words: Sequence[str], kind: str) -> list[str]:
-    """The argv of a task: the job's words, after what exports their parameters where the job is a sweep."""
+    """Return the argv of a task. A sweep's argv first exports the task's parameters."""
     if not (job.sweep and job.sweep.shell and words):
         return list(words)
     return sweep_shell.command(sweep_spec(job.sweep), words, kind)
 
 
 def apart(job: Job, kind: str) -> list[Job]:
-    """The jobs that run a job on a target of `kind`: one for each task of a sweep where a job has one task, or where
-    each is moved to on demand by itself.
+    """Return the jobs that a job becomes on a target of `kind`.
 
-    Raises BadInput for a parallelism that nobody would keep, and for more tasks than are looked after.
+    A sweep gives a job for each task where the target runs one task per job, or where each task moves to on demand by
+    itself. Raises BadInput for a parallelism that nothing would enforce, and for more tasks than `tend` looks after.
     """
     moved = job.spot == "prefer"
     if job.sweep is None or (kind not in ALONE and not moved):
@@ -60,14 +61,14 @@ def apart(job: Job, kind: str) -> list[Job]:
 
 
 def at_once(job: Job, kind: str) -> int | None:
-    """Return how many tasks of a job run at once on a target of `kind`; None: as many as the platform runs."""
+    """Return the number of a job's tasks that run at once on a target of `kind`; None: as many as the platform runs."""
     if job.parallelism is None and job.sweep is not None and kind in CAPPED and job.tasks > CAP:
         return CAP
     return job.parallelism
 
 
 def cap_warnings(job: Job, kind: str) -> tuple[str, ...]:
-    """Return the warning for a sweep that names no parallelism: that it is capped, or that nothing caps it."""
+    """Return the warning for a sweep without `parallelism`: that it is capped, or that nothing caps it."""
     if job.sweep is None or job.parallelism is not None or job.tasks <= CAP:
         return ()
     if kind in CAPPED:
@@ -86,7 +87,7 @@ def cap_warnings(job: Job, kind: str) -> tuple[str, ...]:
 
 
 def first(job: Job) -> Job:
-    """The first task of a sweep as a job of its own, with its parameters; any other job as it is."""
+    """Return the first task of a sweep as a job of its own, with its parameters; any other job unchanged."""
     if job.sweep is None:
         return job
     spec = sweep_spec(job.sweep)
@@ -94,7 +95,7 @@ def first(job: Job) -> Job:
 
 
 def together(job: Job) -> list[str]:
-    """What is wrong with a sweep in one job, where it runs one task."""
+    """Return the fault of a sweep as one job, on platforms that run one task per job."""
     return ["sweep: each of its tasks is a job of its own here, which `accel-jobs submit` makes"] if job.sweep else []
 
 
@@ -107,26 +108,26 @@ def _alone(job: Job, spec: Mapping[str, Any], written: str, index: int) -> Job:
 
 @dataclass(frozen=True)
 class SweepPart:
-    """A sweep, or a part of one, as a request has it."""
+    """A sweep, or a part of one, in a request."""
 
     spec: dict[str, Any]
     places: Sequence[int]
-    """Which of the sweep's tasks the job's are."""
+    """Numbers in the sweep of the job's tasks."""
     first: str | None
-    """Reference of the job of which it runs some tasks again."""
+    """Reference of the job whose tasks this one reruns; None for a whole sweep."""
 
     def params(self, index: int) -> dict[str, str]:
-        """Of one of the sweep's tasks."""
+        """Return the parameters of one of the sweep's tasks."""
         return parameters.params(self.spec, index)
 
     @property
     def same(self) -> str:
-        """Equal for jobs of one sweep."""
+        """Return text that is equal for all jobs of one sweep; the objective does not count."""
         return text({name: value for name, value in self.spec.items() if name != "objective"})
 
 
 def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
-    """The sweep of a request's body; None where it is none. Raises BadInput for one that cannot be read."""
+    """Return the sweep of a request's body; None without one. Raises BadInput for one that cannot be read."""
     env = {name: variable(body, name) for name in (variables.SWEEP, variables.SWEEP_ONLY, variables.SWEEP_OF)}
     if env[variables.SWEEP] is None:
         return None
@@ -140,7 +141,7 @@ def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
 
 
 def narrow_environment(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
-    """The environment of a job that runs some tasks of the job of `ref` again, by their numbers there.
+    """Return the environment of a job that reruns some tasks of the job `ref`, by their numbers there.
 
     Raises BadInput where that job is no sweep, or has no such task.
     """
@@ -154,7 +155,7 @@ def narrow_environment(env: Mapping[str, str], tasks: Sequence[int], ref: object
 
 
 def variable(body: object, name: str) -> str | None:
-    """A variable that a request sets, whether as `name: value` or as `{name: ..., value: ...}`."""
+    """Return the value of a variable in a request, as `name: value` or as `{name: ..., value: ...}`."""
     if isinstance(body, dict):
         inside = cast(dict[str, Any], body)
         value = inside["value"] if inside.get("name") == name and "value" in inside else inside.get(name)
