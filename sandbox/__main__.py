@@ -21,12 +21,12 @@ from .processes import AWS, PARTS, running, start, stop, wanted_parts
 from .toolchain import WHAT_TO_INSTALL, ToolchainError
 
 NEEDS = {"aws": "cloud", "gcp": "kubernetes"}
-"""The part of the sandbox without which a cloud's section cannot be deployed."""
+"""Part of the sandbox without which a cloud's section cannot be deployed."""
 CLOUDS = tuple(NEEDS)
 
 
 def config_of(home: Path, cloud: str | None, running: Collection[str]) -> Path:
-    """Writes the file into the sandbox's folder. Raises SandboxError for a cloud whose part does not run."""
+    """Write the config file into the sandbox's folder. Raises SandboxError for a cloud whose part does not run."""
     document: Any = yaml.safe_load((project() / "Pulumi.sandbox.yaml").read_text())
     environment = document["config"]["accel:environment"]
     for name, part in NEEDS.items():
@@ -84,7 +84,7 @@ def _status(home: Path) -> int:
 
 
 def _parts(only: str | None) -> Collection[str]:
-    """What to start: everything that was not left out, and of which the commands can be had."""
+    """Return the parts to start: all that are not left out and whose commands are installed."""
     if (only or os.environ.get(ONLY)) == "aws":
         return AWS
     try:
@@ -121,8 +121,8 @@ def _run(given: argparse.Namespace) -> int:
                 # A profile, a token or an endpoint for one service would lead past the sandbox.
                 for name in sorted(name for name in os.environ if name.startswith(PERSONAL) and name not in values):
                     _say(f"unset {name}")
-                # A shell reads it: the keys are those of the sandbox alone. What `pulumi up` deploys from here,
-                # `accel-jobs` finds.
+                # A shell reads this, so the keys may only be the sandbox's. `accel-jobs` finds what `pulumi up` deploys
+                # from here.
                 told = {**values, "ACCEL_EXPORT": values["ACCEL_TARGETS"]}
                 own(sys.stdout).writelines(f"export {name}={shlex.quote(value)}\n" for name, value in told.items())
     except SandboxError as fault:

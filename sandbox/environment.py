@@ -1,4 +1,4 @@
-"""What a command needs in its environment to reach the sandbox, and nothing but the sandbox."""
+"""Environment variables that lead a command to the sandbox, and to nothing but the sandbox."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from . import SandboxError, keys, toolchain
 from .google import PROJECT
 
 PERSONAL = ("AWS_", "CLOUDSDK_", "GCLOUD_", "GOOGLE_")
-"""How the names of variables begin that would lead a command past the sandbox."""
+"""Prefixes of variables that would lead a command past the sandbox."""
 
 _ROOT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
-# What stands between host and method in the addresses of each API that gcloud has, too. Source:
+# Path between host and method in the addresses of each API that gcloud also uses. Source:
 # https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override
 _PATHS = {
     **dict.fromkeys(("container", "iam", "cloudresourcemanager", "serviceusage", "cloudquotas", "monitoring"), ""),
@@ -34,14 +34,14 @@ def project() -> Path:
 
 
 def home_of(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The sandbox's folder: as given, else of SANDBOX_HOME, else `.sandbox` in the project."""
+    """Return the sandbox's folder: `given`, else SANDBOX_HOME, else `.sandbox` in the project."""
     return (given or Path(environ.get("SANDBOX_HOME") or project() / ".sandbox")).absolute()
 
 
 def environment(home: Path | None = None) -> dict[str, str]:
-    """The variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`.
+    """Return the variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`.
 
-    Google's are among them where that part runs. Raises SandboxError (exit code 6) where it is not running.
+    Google's are included where that part runs. Raises SandboxError (exit code 6) where the sandbox is not running.
     """
     home = home_of(home)
     try:
@@ -65,7 +65,7 @@ def environment(home: Path | None = None) -> dict[str, str]:
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{cloud['port']}",
         **keys.aws(keys.key(home)),
         "AWS_EC2_METADATA_DISABLED": "true",
-        # Empty files: a person's own profile can never be reached from here.
+        # Empty files: a person's own profile cannot be reached from here.
         "AWS_CONFIG_FILE": str(home / "aws-config"),
         "AWS_SHARED_CREDENTIALS_FILE": str(home / "aws-config"),
         "GOOGLE_APPLICATION_CREDENTIALS": str(home / "google-credentials.json"),

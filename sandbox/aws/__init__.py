@@ -1,1 +1,1 @@
-"""The AWS of the sandbox: moto, what moto lacks, and a Batch that runs jobs."""
+"""AWS of the sandbox: moto, what moto lacks, and a Batch that runs jobs."""

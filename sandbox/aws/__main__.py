@@ -36,11 +36,11 @@ from .answers import Answer, document, send
 from .permissions import Callers
 from .signatures import CONTROL, Guard
 
-# Our rules refuse 123456789012, which is moto's, and the other sample accounts of AWS's pages.
+# Our rules refuse 123456789012, moto's account, and the other sample accounts of AWS's pages.
 ACCOUNT_ID = "210020003000"
 SETTINGS = {
     "MOTO_ACCOUNT_ID": ACCOUNT_ID,
-    # Components attach AWS's managed policies; moto knows none of them otherwise.
+    # Components attach AWS's managed policies, which moto does not know otherwise.
     "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
 }
 SERVICES = (
@@ -67,7 +67,7 @@ NOT_SERVED = b"<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorRe
 
 
 class Cloud:
-    """The WSGI application behind the guard, who has read the body: a slow client must not stop the others."""
+    """WSGI application behind the guard. The guard has read the body, so a slow client does not stop the others."""
 
     def __init__(self, world: Any) -> None:
         from moto.server import DomainDispatcherApplication, create_backend_app
@@ -145,7 +145,7 @@ class Cloud:
         return int(started[0].split()[0]), started[1], b"".join(parts)
 
     def _faulted(self, plan: Any, service: str, environ: dict[str, Any], answer: Answer | None) -> Answer | None:
-        """What the client gets of a faulted call: an answer, or None once its connection is gone."""
+        """Return the faulted answer of a call, or None once its connection is closed."""
         if plan.kind in self._faults.ANSWERS:
             return self._faults.error_answer(plan.kind, service)
         if plan.kind == "wrong-schema":
@@ -158,7 +158,7 @@ class Cloud:
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body[: len(body) // 2])
         else:
-            # With a linger time of 0, close sends a reset and not a polite end.
+            # With a linger time of 0, close sends a reset instead of an orderly end.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.shutdown(socket.SHUT_RDWR)
         raise ConnectionResetError("planned by the sandbox")
@@ -213,9 +213,9 @@ class Cloud:
 
 
 def serve(home: Path, port: int, root: Path, runner: Path) -> None:
-    """Serve until SIGTERM or SIGINT; every process of every job has ended by then."""
+    """Serve until SIGTERM or SIGINT, and end every process of every job before returning."""
     told = home / "cloud.json"
-    # Of a server that was killed: nobody may take its port for ours.
+    # The file of a killed server: nobody may mistake its port for this server's.
     told.unlink(missing_ok=True)
     os.environ.update(SETTINGS)
     from moto import backends
@@ -271,7 +271,6 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
 
 
 def main() -> None:
-    """Command line of the server."""
     parser = argparse.ArgumentParser(prog="python -m sandbox.aws", description="The sandbox's AWS.")
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port and keeps job folders")

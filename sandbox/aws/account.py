@@ -1,7 +1,7 @@
-"""What an AWS account that was just opened may have: a row a limit, refused in AWS's words where they are known.
+"""Limits of a newly opened AWS account: a row a limit, refused in AWS's words where they are known.
 
-`used` is what a request would bring the account to; the row refuses it above its default, or above what the control API
-grants (service_quotas.py). Of machines, the quotas are those of accel/catalog/data/quotas.csv.
+`used` is what a request would bring the account to. The row refuses it above its default, or above what the control API
+grants (service_quotas.py). The quotas of machines are those of accel/catalog/data/quotas.csv.
 """
 
 import json
@@ -22,8 +22,9 @@ Given = Mapping[str, Any]
 
 
 class Limit(NamedTuple):
-    """One limit. `code` is that of Service Quotas; `batch/...` and `iam/...` are ours, where there is none that is
-    known. Operations are those that it holds for, by the parameter that it looks at."""
+    """One limit. `code` is that of Service Quotas; where none is known, it is ours (`batch/...`, `iam/...`).
+    `operations` maps each operation that the limit holds for to the parameter that it looks at.
+    """
 
     service: str
     code: str
@@ -50,7 +51,7 @@ def _endpoints(backend: Any, given: Given, kind: str, vpc: str | None) -> int:
 
 
 def _size(text: str) -> int:
-    """Characters as IAM counts them: without white space."""
+    """Count characters as IAM does: without white space."""
     return len("".join(text.split()))
 
 
@@ -120,13 +121,13 @@ LIMITS = (
 )
 # fmt: on
 _CALLS = {"vpc": "ec2"}
-"""The API that makes what Service Quotas counts under another name."""
+"""The API that creates what Service Quotas counts under another name."""
 
 
 def refusal(
     service: str, operation: str, backend: Any, given: Given, granted: Mapping[str, float | None]
 ) -> Refusal | None:
-    """What the account's limits refuse of a request; None where they take it."""
+    """Return the refusal of a request that exceeds the account's limits, else None."""
     for limit in LIMITS:
         if _CALLS.get(limit.service, limit.service) != service or operation not in limit.operations:
             continue
@@ -140,7 +141,7 @@ def refusal(
 def answer(
     service: str, operation: str, region: str, body: bytes, *, account_id: str, granted: Mapping[str, float | None]
 ) -> Answer | None:
-    """The refusal of a request to EC2 or IAM; None for what it takes."""
+    """Return the refusal of a request to EC2 or IAM that exceeds a limit, else None."""
     if service not in ("ec2", "iam"):
         return None
     from moto import backends

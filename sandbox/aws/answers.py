@@ -1,4 +1,4 @@
-"""An error as each service of AWS answers it: one content, in the form of the service's protocol."""
+"""Errors as each service of AWS answers them: one content, in the form of the service's protocol."""
 
 import json
 from http import HTTPStatus
@@ -8,12 +8,12 @@ from xml.sax.saxutils import escape
 Answer = tuple[int, list[tuple[str, str]], bytes]
 """Status, headers and body."""
 QUERY = ("iam", "sns", "sts", "autoscaling")
-"""Services that are asked in forms and answer in XML, but for EC2, which has a form of its own."""
+"""Services that take forms and answer in XML, except EC2, which has a form of its own."""
 _XML = [("Content-Type", "text/xml")]
 
 
 def error(service: str, status: int, code: str, text: str) -> Answer:
-    """What a service, by the name that its requests are signed with, answers."""
+    """Return an error as `service` answers it; `service` is the name that its requests are signed with."""
     said = f"<Code>{code}</Code><Message>{escape(text)}</Message>"
     match service:
         case "ec2":
@@ -30,12 +30,12 @@ def error(service: str, status: int, code: str, text: str) -> Answer:
 
 
 def document(status: int, content: Any) -> Answer:
-    """JSON that is not an error of a service's."""
+    """Return a JSON answer that is not an error."""
     return status, [("Content-Type", "application/json")], json.dumps(content).encode()
 
 
 def send(start_response: Any, status: int, headers: list[tuple[str, str]], body: bytes) -> list[bytes]:
-    """An answer by WSGI."""
+    """Send an answer over WSGI."""
     if "content-length" not in {name.lower() for name, _ in headers}:
         headers = [*headers, ("Content-Length", str(len(body)))]
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)

@@ -1,8 +1,8 @@
-"""AWS Budgets, where moto has less: UpdateBudget, subscribers of notifications, and money that is spent.
+"""AWS Budgets beyond moto: UpdateBudget, subscribers of notifications, and money that is spent.
 
-Control: POST /sandbox-api/spend {"budget": NAME, "actual": 1200, "forecast": 2000} is what the budget shows from then
-on. A notification whose threshold it passes by that is published to its topics; nobody gets mail. With "again": true
-those that it has passed before are published too, as SNS may deliver a message twice.
+Control: POST /sandbox-api/spend {"budget": NAME, "actual": 1200, "forecast": 2000} sets what the budget shows from then
+on. A notification whose threshold is passed by that is published to its topics; nobody gets mail. With "again": true,
+notifications that were passed before are published too, since SNS may deliver a message twice.
 """
 
 import json
@@ -16,7 +16,7 @@ _TYPES = {"ACTUAL": "ActualSpend", "FORECASTED": "ForecastedSpend"}
 
 
 def answer(operation: str, account: str, body: bytes) -> Answer | None:
-    """Status, headers and body; None for what is moto's."""
+    """Return status, headers and body; None for operations that moto answers."""
     request: Document = json.loads(body or b"{}")
     if operation == "CreateBudget":
         _tags[request["Budget"]["BudgetName"]] = {
@@ -29,7 +29,9 @@ def answer(operation: str, account: str, body: bytes) -> Answer | None:
 
 
 def spend(account: str, request: Document) -> Document:
-    """See above. The names of the notifications that were published. Raises ValueError."""
+    """Set what a budget shows, as the module says, and return the names of the published notifications. Raises
+    ValueError.
+    """
     from moto.sns.models import sns_backends
 
     name = request["budget"]
@@ -63,7 +65,7 @@ def _budgets(account: str) -> dict[str, Any]:
 
 
 def _line(budget: Any, details: Document) -> float:
-    """The amount above which a notification is sent."""
+    """Return the amount above which a notification is sent."""
     threshold = float(details["Threshold"])
     if details.get("ThresholdType", "PERCENTAGE") == "ABSOLUTE_VALUE":
         return threshold

@@ -1,4 +1,4 @@
-"""A request to AWS as its service reads it: operation and parameters, in whichever protocol it came."""
+"""A request to AWS as its service reads it: operation and parameters, from any of the protocols."""
 
 import json
 import re
@@ -17,24 +17,24 @@ REST = ("batch", "lambda", "s3")
 
 @dataclass(frozen=True)
 class Call:
-    """`service`: the name that the request is signed with."""
+    """One call. `service` is the name that the request is signed with."""
 
     service: str
     operation: str
     region: str
     key: str
-    """Who calls: the name that the access key begins with."""
+    """Caller: the name that the access key begins with."""
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def scope(environ: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Service and region that a request is signed for, and who has the access key."""
+    """Return the service and region that a request is signed for, and the owner of the access key."""
     signed = signatures.of(environ)
     return (signed.service, signed.region, signed.caller) if signed else ("", "us-east-1", "")
 
 
 def parse_call(environ: Mapping[str, Any], body: bytes) -> Call:
-    """The call that a request makes; its operation is empty where the service has none like it."""
+    """Return the call that a request makes. Its operation is empty where the service has no such one."""
     service, region, key = scope(environ)
     operation, given = "", {}
     if target := environ.get("HTTP_X_AMZ_TARGET"):
@@ -50,7 +50,7 @@ def parse_call(environ: Mapping[str, Any], body: bytes) -> Call:
 
 
 def _json(body: bytes) -> dict[str, Any]:
-    """A JSON object; what is none, the service refuses itself."""
+    """Return the body's JSON object, or an empty one: the service itself refuses anything else."""
     try:
         read = json.loads(body or b"{}")
     except ValueError:
@@ -60,7 +60,7 @@ def _json(body: bytes) -> dict[str, Any]:
 
 @cache
 def _routes(service: str) -> list[tuple[str, re.Pattern[str], frozenset[str], str]]:
-    """Method, pattern of the path, names in the query, and operation; those that ask for more come first."""
+    """Return method, pattern of the path, names in the query, and operation; the more specific ones come first."""
     found: list[tuple[str, re.Pattern[str], frozenset[str], str]] = []
     for name, operation in Loader().load_service_model(service, "service-2")["operations"].items():
         uri, _, query = operation["http"]["requestUri"].partition("?")
@@ -72,7 +72,7 @@ def _routes(service: str) -> list[tuple[str, re.Pattern[str], frozenset[str], st
 
 
 def _rest(service: str, environ: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    # As it was sent: an ARN in a path has slashes of its own.
+    # As the client sent it: an ARN in a path has slashes of its own.
     raw = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ["PATH_INFO"])
     path, asked = raw.partition("?")[0], parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     for method, pattern, needed, name in _routes(service):

@@ -1,4 +1,5 @@
-"""EC2 where moto 5.2.1 has less: placement groups, capacity reservations, and NAT gateways that let go.
+"""EC2 where moto 5.2.1 has less: placement groups, capacity reservations, and NAT gateways that release their
+addresses.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNatGateway.html
 """
@@ -43,7 +44,6 @@ class _Call:
         return _RESERVATIONS[self.account, self.region]
 
     def values(self, prefix: str) -> list[str]:
-        """Return the values of a list parameter."""
         return [value for key, value in self.given.items() if key.startswith(prefix)]
 
     def tags(self, item: str) -> Any:
@@ -51,7 +51,7 @@ class _Call:
 
 
 def answer(operation: str, account: str, region: str, body: bytes) -> Answer | None:
-    """Answer an operation on placement groups or capacity reservations; return None for any other, which is moto's."""
+    """Answer an operation on placement groups or capacity reservations; return None for any other, which moto answers."""
     act = _OPERATIONS.get(operation)
     call = _Call(account, region, dict(parse_qsl(body.decode(), keep_blank_values=True)) if act else {})
     if act is None or (act is _tag_group and not call.given.get("ResourceId.1", "").startswith("pg-")):
@@ -67,7 +67,7 @@ def answer(operation: str, account: str, region: str, body: bytes) -> Answer | N
 
 
 def install() -> None:
-    """Let moto's NAT gateways disassociate their addresses when deleted, and take their interfaces with them."""
+    """Patch moto: a deleted NAT gateway disassociates its address and removes its interface."""
     from moto.ec2.models.nat_gateways import NatGatewayBackend
 
     delete = NatGatewayBackend.delete_nat_gateway

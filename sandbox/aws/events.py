@@ -1,7 +1,7 @@
 """EventBridge and SNS of the sandbox: rules reach topics, nothing leaves this machine, and jobs make events.
 
-A rule writes to a log group only where a resource policy of CloudWatch Logs admits it. An account has ten policies that
-name no log group, and each group, which moto does not know, may have one of its own. Source: PutResourcePolicy of
+A rule writes to a log group only where a resource policy of CloudWatch Logs allows it. An account has ten policies that
+name no log group, and each group may have one of its own, which moto does not know. Source: PutResourcePolicy of
 botocore's service model logs/2014-03-28.
 """
 
@@ -16,7 +16,7 @@ _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def install() -> None:
-    """Let every rule publish to the topics among its targets, which moto's do not, and keep what is published here."""
+    """Patch moto: every rule publishes to the topics among its targets, and published messages stay here."""
     from moto.events.models import EventTemplateParser, Rule
     from moto.sns.models import Subscription, sns_backends
 
@@ -24,7 +24,7 @@ def install() -> None:
     to_others, publish = Rule.send_to_targets, Subscription.publish
 
     def send(rule: Any, event: Any, transform_input: bool = True) -> None:
-        # To moto a rule of a schedule alone matches every event.
+        # moto lets a rule that has only a schedule match every event.
         matches = bool(rule.event_pattern.dump()) and rule.event_pattern.matches_event(event)
         if rule.state != "ENABLED" or not matches:
             return
@@ -41,7 +41,7 @@ def install() -> None:
             rule.targets = every
 
     def publish_here(subscription: Any, *args: Any, **named: Any) -> None:
-        # moto posts to the endpoint: a demonstration must not ring somebody's pager.
+        # moto posts to the endpoint: a demonstration must not page anybody.
         web = subscription.protocol in ("http", "https")
         if not web or urlsplit(subscription.endpoint).hostname in _LOOPBACK:
             publish(subscription, *args, **named)
@@ -50,10 +50,10 @@ def install() -> None:
 
 
 def send_job_change(account: str, region: str, document: Any, kind: str = "Batch Job State Change") -> None:
-    """Send what AWS Batch sends when a job comes to another state, or blocks its queue (`kind`): its description."""
+    """Send AWS Batch's event for a job that changed state, or blocks its queue (`kind`): the job's description."""
     from moto.events.models import events_backends
 
-    # https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html: none of the submission itself.
+    # https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html: no event for the submission itself.
     backend = events_backends[account][region]
     if document["status"] == "SUBMITTED" or not any(bus.rules for bus in backend.event_buses.values()):
         return
@@ -71,7 +71,7 @@ _NEEDED = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
 def _install_log_policies() -> None:
-    """Let moto's API know policies of groups, and its rules write only where a policy admits them."""
+    """Patch moto: its API knows policies of log groups, and its rules write only where a policy allows it."""
     from moto.events.models import Rule
     from moto.logs.responses import LogsResponse
 
@@ -114,7 +114,7 @@ def _install_log_policies() -> None:
         return ""
 
     def write_if_admitted(rule: Any, name: str, event: Any) -> None:
-        # AWS drops what it may not write, and says so in no place that the account sees but FailedInvocations.
+        # AWS drops what it may not write, and shows that to the account only in FailedInvocations.
         if _admitted(rule.account_id, rule.region_name, name, rule.arn):
             write(rule, name, event)
 
@@ -123,7 +123,7 @@ def _install_log_policies() -> None:
 
 
 def _admitted(account: str, region: str, group_name: str, rule_arn: str) -> bool:
-    """Whether a policy of the account or of the group lets a rule of EventBridge write to it."""
+    """Return whether a policy of the account or of the group lets a rule of EventBridge write to it."""
     from moto.logs.models import logs_backends
 
     backend: Any = logs_backends[account][region]

@@ -1,8 +1,10 @@
-"""Lambda functions: the deployed archive is unpacked, and its handler is called in a process with the deployed
-environment, for what a topic sends to the function and for POST /sandbox-api/functions {"function": NAME, "event": {}}.
+"""Lambda functions: the deployed archive is unpacked, and its handler runs in a process with the deployed environment.
 
-Not done: the role's permissions, schedules and other triggers, the retries of a failed call, timeout, memory, layers.
+A function is called for what a topic sends to it, and by POST /sandbox-api/functions {"function": NAME, "event": {}}.
 GET /sandbox-api/functions lists the calls.
+
+Not implemented: the role's permissions, schedules and other triggers, the retries of a failed call, timeout, memory,
+layers.
 """
 
 import io
@@ -27,9 +29,10 @@ print(json.dumps(getattr(importlib.import_module(module), name)(told["event"], N
 """
 _GIVEN_S = 300
 CONCURRENCY = 10
-"""Executions at once of an account that was just opened, all of which stay unreserved; of another, 100 of 1,000 do.
-Sources: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html,
-https://github.com/aws-samples/one-observability-demo/issues/278"""
+"""Concurrent executions of a newly opened account, all of which stay unreserved; of another, 100 of 1,000 do. Sources:
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html,
+https://github.com/aws-samples/one-observability-demo/issues/278
+"""
 _TOO_FEW = (
     "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its "
     f"minimum value of [{CONCURRENCY}]."
@@ -48,7 +51,7 @@ class Ran:
 
 
 class Functions:
-    """Those of the sandbox's account, and the calls of them so far."""
+    """Functions of the sandbox's account, and their calls so far."""
 
     def __init__(self, world: Any) -> None:
         self._world = world
@@ -56,7 +59,7 @@ class Functions:
         self._threads: list[threading.Thread] = []
 
     def install(self) -> None:
-        """Lets topics call functions, which moto does in containers, and no function reserve concurrency."""
+        """Patch moto: topics call functions here, not in containers, and no function can reserve concurrency."""
         from moto.awslambda.exceptions import InvalidParameterValueException
         from moto.awslambda.models import LambdaBackend
         from moto.sns.models import Subscription
@@ -75,7 +78,7 @@ class Functions:
             # https://docs.aws.amazon.com/lambda/latest/dg/with-sns.html
             told = {"MessageId": message_id, "TopicArn": subscription.topic.arn, "Message": message}
             event = {"Records": [{"EventSource": "aws:sns", "EventVersion": "1.0", "Sns": told}]}
-            # Beside: a function calls the APIs, and whoever publishes holds their lock.
+            # In a thread: a function calls the APIs, and whoever publishes holds their lock.
             thread = threading.Thread(target=self.call, args=(subscription.endpoint, event), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -94,7 +97,7 @@ class Functions:
         LambdaBackend.put_function_concurrency = reserved
 
     def call(self, name: str, event: Any) -> dict[str, Any]:
-        """Calls a function by its name or ARN, and waits for it. Raises ValueError where there is none."""
+        """Call a function by its name or ARN, and wait for it. Raises ValueError for an unknown one."""
         from moto.awslambda.models import lambda_backends
 
         function: Any = None
@@ -123,7 +126,7 @@ class Functions:
         return asdict(ran)
 
     def wait(self) -> list[dict[str, Any]]:
-        """Every call so far, once those that are under way have ended."""
+        """Return every call so far, once those under way have ended."""
         while self._threads:
             self._threads.pop().join()
         return [asdict(each) for each in self._ran]
@@ -136,7 +139,7 @@ class Functions:
 
 
 def _check_environment(spec: dict[str, Any]) -> None:
-    """Raises what Lambda answers to more than 4 KB of variables.
+    """Raise Lambda's error for more than 4 KB of variables.
 
     Source: https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-deployment.html
     """

@@ -1,4 +1,4 @@
-"""What AWS refuses for its size or its characters and moto takes: a row an operation, in AWS's words."""
+"""Values that AWS refuses for their size or characters and moto accepts: a row an operation, in AWS's words."""
 
 import base64
 import json
@@ -12,14 +12,14 @@ from .answers import Answer, error
 
 
 class Refusal(NamedTuple):
-    """What a cloud says instead of an answer."""
+    """Refusal that a cloud answers with."""
 
     code: str
     text: str
 
 
 def _parameter(given: Mapping[str, Any]) -> Refusal | None:
-    # Words of both: https://github.com/hashicorp/terraform-provider-aws/issues/18521 and reports of the larger tier;
+    # Wording of both: https://github.com/hashicorp/terraform-provider-aws/issues/18521 and reports of the larger tier;
     # figures: https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html
     size, standard = len(given.get("Value", "")), given.get("Tier", "Standard") == "Standard"
     if standard and size > 4096:
@@ -49,7 +49,7 @@ def _user_data(given: Mapping[str, Any]) -> Refusal | None:
 
 
 def _tags(given: Mapping[str, Any]) -> Refusal | None:
-    # https://docs.aws.amazon.com/IAM/latest/APIReference/API_Tag.html, and what moto does not look at.
+    # https://docs.aws.amazon.com/IAM/latest/APIReference/API_Tag.html, and what moto does not check.
     for name, text in given.items():
         if not (part := re.fullmatch(r"Tags\.member\.(\d+)\.(Key|Value)", name)):
             continue
@@ -75,7 +75,7 @@ _QUERY: Mapping[tuple[str, str], Check] = {
 
 
 def answer(service: str, operation: str, body: bytes) -> Answer | None:
-    """The refusal of a request; None for what AWS takes."""
+    """Return the refusal of a request, or None for one that AWS accepts."""
     at = (service, operation)
     if (check := _JSON.get(at)) and (refusal := check(json.loads(body or b"{}"))):
         document = {"__type": refusal.code, "message": refusal.text}
@@ -86,5 +86,5 @@ def answer(service: str, operation: str, body: bytes) -> Answer | None:
 
 
 def refusal_answer(service: str, refusal: Refusal) -> Answer:
-    """An error as EC2 and IAM answer it; LimitExceeded of IAM's service model has status 409."""
+    """Return an error as EC2 and IAM answer it; LimitExceeded of IAM's service model has status 409."""
     return error(service, 409 if refusal.code == "LimitExceeded" else 400, *refusal)

@@ -1,9 +1,11 @@
-"""Whether who calls may do it: the actions that each call needs, held against the policies of the caller's access key;
-and whether a role allows a request, by its own and its attached policies, their actions and resources.
+"""Permissions of callers and roles.
 
-Calls are recorded by key, whether or not the key has policies; one without may do everything. Not done: resources of
-EC2, the policies of a resource and of the organisation, boundaries, transactions of DynamoDB; conditions, which are
-taken as met for a role. Sources: the service authorization reference
+The actions that each call needs are checked against the policies of the caller's access key. A role's own and attached
+policies, with their actions and resources, decide whether it allows a request.
+
+Calls are recorded by key, whether or not the key has policies; a key without policies may do everything. Not
+implemented: resources of EC2, the policies of a resource and of the organisation, boundaries, transactions of DynamoDB;
+conditions, which are assumed to be met for a role. Sources: the service authorization reference
 (https://docs.aws.amazon.com/service-authorization/latest/reference/), as cfn-lint has it, and
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html for S3;
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
@@ -23,11 +25,13 @@ from .answers import QUERY, Answer, error
 from .calls import Call
 
 _PREFIXES = {"monitoring": "cloudwatch"}
-"""By the name that requests are signed with."""
+"""Prefix of actions, by the name that requests are signed with."""
 
 _FREE = {("sts", "GetCallerIdentity"), ("ec2", "DescribeTags")}
-"""The first needs no permission. Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
-The second only our stand-in for the provider calls, for what moto does not list."""
+"""Calls that need no permission here. The first needs none on AWS:
+https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html. Only our stand-in for the provider makes
+the second, for what moto does not list.
+"""
 
 _ACTIONS: Mapping[tuple[str, str], str] = {
     ("lambda", "Invoke"): "lambda:InvokeFunction",
@@ -70,7 +74,9 @@ _TAGGING = {
     ("iam", "CreatePolicy"): "iam:TagPolicy",
     ("iam", "CreateInstanceProfile"): "iam:TagInstanceProfile",
 }
-"""What a request with tags needs besides, of an operation or of all; elsewhere it is `<service>:TagResource`."""
+"""Additional action that a request with tags needs, for an operation or for all of a service; elsewhere it is
+`<service>:TagResource`.
+"""
 _TAGS = r"(Resource)?Tags?(Specification)?(\.member)?(\.1\b.*)?|tags"
 
 _ANYWHERE = {
@@ -118,11 +124,12 @@ _RESOURCES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "sns": (("TopicArn || SubscriptionArn || ResourceArn", "{}"), ("Name", "{}")),
     "ssm": (("Name || Names || ResourceId || Path", "parameter{}"),),
 }
-"""The parameter that says on what a call acts, the first that a request has, and how the ARN ends after the account; it
-has no region where that begins with a colon. A value that is an ARN is one."""
+"""Parameters that name the resource of a call (the first that a request has counts), and the end of its ARN after the
+account. The ARN has no region where that end begins with a colon. A value that is an ARN stands for itself.
+"""
 
 _SUBMITTED = (("jobQueue", "job-queue/{}"), ("jobDefinition", "job-definition/{}"), ("'new'", "job/{}"))
-"""On all of these SubmitJob acts, and the tags of a request on the last, which has no id yet."""
+"""Resources of SubmitJob, which needs all of them, and the tags of a request on the last, which has no id yet."""
 
 _PASSES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("batch", "CreateComputeEnvironment"): (
@@ -140,7 +147,8 @@ _PASSES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("iam", "AddRoleToInstanceProfile"): (("RoleName", "ec2.amazonaws.com"),),
 }
 """Roles that a call hands to a service, which needs iam:PassRole for them. Source:
-https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html"""
+https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html
+"""
 
 
 _BATCH_ROLE = "role/aws-service-role/batch.amazonaws.com/AWSServiceRoleForBatch"
@@ -157,7 +165,7 @@ class Need:
 
 @dataclass
 class Callers:
-    """Everyone who has called, by the name of their access key."""
+    """Callers so far, by the name of their access key."""
 
     account: str
     policies: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
@@ -165,7 +173,7 @@ class Callers:
     _linked: bool = False
 
     def control(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """POST sets the policies of a caller, DELETE drops all; each answers what callers have needed so far."""
+        """Set the policies of a caller (POST), or drop all (DELETE); return what callers have needed so far."""
         if method == "POST":
             self.policies[request["caller"]] = list(request["policies"])
             self.needs.pop(request["caller"], None)
@@ -175,7 +183,7 @@ class Callers:
         return {"needed": shown}
 
     def refusal(self, call: Call) -> Answer | None:
-        """What AWS answers to a call that is not allowed, for the first action that is not; None to one that is."""
+        """Return AWS's refusal of a call, for the first action that is not allowed; None for an allowed call."""
         if not call.operation or (call.service, call.operation) in _FREE:
             return None
         needs, policies = list(self._needs(call)), self.policies.get(call.key)
@@ -227,7 +235,7 @@ class Callers:
         return self._arn(prefix, end.replace("{}", name), call)
 
     def _roles(self, given: str, call: Call) -> list[str]:
-        """The ARN of a role by its name, and of those in an instance profile."""
+        """Return the ARN of a role by its name, and of those in an instance profile."""
         if ":instance-profile/" not in given:
             return [given if given.startswith("arn:") else self._arn("iam", f":role/{given}", call)]
         from moto.iam.models import iam_backends
@@ -251,8 +259,10 @@ def _allows(statement: Mapping[str, Any], need: Need) -> bool:
 
 
 def _refused(call: Call, need: Need, user: str) -> Answer:
-    """In the words of https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html, which each
-    protocol wraps in its own way."""
+    """Return a refusal in the words of
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html, which each protocol wraps in its
+    own way.
+    """
     said = (
         f"User: {user} is not authorized to perform: {need.action} on resource: {need.resource} "
         f"because no identity-based policy allows the {need.action} action"
@@ -280,7 +290,7 @@ _ALL, _IF_EXISTS = "ForAllValues:", "IfExists"
 def _met(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
     """Return whether a request with these keys, each of one value, fulfils a statement's conditions.
 
-    An operator that is not done raises KeyError. Source:
+    Raises KeyError for an operator that is not implemented. Source:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
     return all(
@@ -295,16 +305,16 @@ def _holds(operator: str, key: str, wanted: list[str], context: Mapping[str, str
         return str(key not in context).lower() in wanted
     plain = operator.removeprefix(_ALL).removesuffix(_IF_EXISTS)
     test = _OPERATORS[plain]
-    # Without the key ForAllValues and IfExists hold, and so does what is negated.
+    # Without the key ForAllValues and IfExists hold, and so do negated operators.
     return test(wanted, context[key]) if key in context else operator != plain or "Not" in plain
 
 
 _CONTAINERS = "[containerProperties, nodeProperties.nodeRangeProperties[].container][]"
-"""Of a job definition. A field that it leaves out brings no key."""
+"""Containers of a job definition. A field that a container leaves out adds no key."""
 
 
 def _request_keys(call: Call, account: str) -> Iterator[tuple[str, str]]:
-    """Yield the condition keys, in lower case, that a request brings whatever it acts on."""
+    """Yield the condition keys, in lower case, that a request has whatever its resource is."""
     yield "aws:requestedregion", call.region
     given = dict(call.parameters)
     if call.service == "batch":
@@ -321,8 +331,9 @@ def _request_keys(call: Call, account: str) -> Iterator[tuple[str, str]]:
 
 
 def _resource_keys(call: Call, account: str, resource: str) -> Iterator[tuple[str, str]]:
-    """The tags of a job. Tasks have none of their own:
-    https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html"""
+    """Yield the tags of a job as condition keys. Tasks have none of their own:
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html
+    """
     if call.service == "batch" and ":job/" in resource:
         from moto.batch.models import batch_backends
 
@@ -331,7 +342,7 @@ def _resource_keys(call: Call, account: str, resource: str) -> Iterator[tuple[st
 
 
 def denial(iam: Any, role_arn: str, action: str, resource: str) -> str | None:
-    """Return what AWS answers where the role does not allow it; None where it does, and where there is no such role."""
+    """Return AWS's refusal where the role does not allow the action; None where it does, and for an unknown role."""
     from moto.iam.exceptions import NotFoundException
 
     try:
@@ -358,7 +369,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def matches(patterns: Any, text: str, flags: int = 0) -> bool:
-    """Whether a text is one of a policy's patterns, of which there may be one or a list."""
+    """Return whether a text matches a policy's pattern or list of patterns."""
     signs = {"*": ".*", "?": "."}
     return any(
         re.fullmatch("".join(signs.get(each, re.escape(each)) for each in str(pattern)), text, flags)

@@ -1,9 +1,9 @@
-"""The EC2 part of Service Quotas, of which moto has VPC's only: what is granted, AWS's defaults, requests for more.
+"""EC2 in Service Quotas (moto has only VPC): grants, AWS's defaults, and requests for increases.
 
-The account begins like one that was just opened: nothing is granted, and of every GPU family AWS's default is 0.
+The account begins like a newly opened one: nothing is granted, and AWS's default of every GPU family is 0.
 
-Control: POST /sandbox-api/quotas {"L-DB2E81BA": 0} sets what is granted, in every region; null takes a grant back, so
-that AWS's default applies. Codes are those of EC2 in accel/catalog/data/quotas.csv and those of account.py.
+Control: POST /sandbox-api/quotas {"L-DB2E81BA": 0} sets a grant, in every region; null removes it, so that AWS's
+default applies. Codes are those of EC2 in accel/catalog/data/quotas.csv and those of account.py.
 """
 
 import json
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 class ServiceQuotasError(Exception):
-    """A request that Service Quotas answers with an error: its code and its text."""
+    """Error of Service Quotas: its code and its text."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class ServiceQuotasError(Exception):
 
 
 class ServiceQuotas:
-    """The quotas of EC2, of every region alike."""
+    """Quotas of EC2, the same in every region."""
 
     def __init__(self, account_id: str) -> None:
         self._account_id = account_id
@@ -53,7 +53,7 @@ class ServiceQuotas:
         }
 
     def grant(self, values: Document) -> Document:
-        """Sets grants by code; every grant afterwards. Raises ValueError for a code that is not known."""
+        """Set grants by code, and return all grants afterwards. Raises ValueError for an unknown code."""
         for code, value in values.items():
             if code not in self._known:
                 raise ValueError(f"{code!r} is no quota that the sandbox knows: {', '.join(sorted(self._known))}")
@@ -61,12 +61,12 @@ class ServiceQuotas:
         return dict(self.granted)
 
     def limit(self, quota: Quota) -> float | None:
-        """What may run: the grant, else AWS's default; None where neither is known."""
+        """Return the grant, or else AWS's default; None where neither is known."""
         granted = self.granted.get(quota.code)
         return quota.default if granted is None else granted
 
     def answer(self, operation: str, region: str, body: bytes) -> Answer | None:
-        """Status, headers and body; None for what is moto's: another service, another operation."""
+        """Return status, headers and body; None for another service or operation, which moto answers."""
         request: Document = json.loads(body or b"{}")
         raised = self.granted.get(request.get("QuotaCode", "")) is not None
         ours = request.get("ServiceCode") == "ec2" or "RequestId" in request or raised
@@ -120,7 +120,9 @@ class ServiceQuotas:
         return {"Quotas": [self._shown(quota, quota.default, region) for quota in self._of(request)]}
 
     def _request(self, region: str, request: Document) -> Document:
-        """A request that stays open, as one for GPUs does until a person has looked at it. AWS takes one at a time."""
+        """Return a request that stays open, as one for GPUs does until a person has reviewed it. AWS allows one at a
+        time.
+        """
         quota = self._quota(request)
         granted = self.granted[quota.code]
         now = quota.default or 0 if granted is None else granted

@@ -1,8 +1,8 @@
-"""The guard before the sandbox's AWS, which refuses who has not signed with its key, and who comes from a web page.
+"""Guard before the sandbox's AWS. It refuses requests that are not signed with its key, and requests from web pages.
 
 A signature is of Version 4, in a header or, for S3, in a URL.
 
-What is calculated is botocore's own; words and codes are AWS's:
+The calculation is botocore's own; words and codes are AWS's:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html (signature, date),
 https://docs.aws.amazon.com/cloudsearch/latest/developerguide/CommonErrors.html (forms),
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html (EC2),
@@ -29,14 +29,15 @@ from .. import keys, loopback
 from .answers import QUERY, Answer, document, error, send
 
 _SKEW_M = {"s3": 15, "ec2": 15}
-"""How many minutes a date may be away, where it is not 5. Sources:
+"""Largest difference of a request's date in minutes, where it is not 5. Sources:
 https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html (15 before RequestExpired),
 https://github.com/aws/aws-sdk-php/issues/612 (S3: at most 900,000 ms, status 403),
-https://hashnode-hub.vercel.app/posts/664de5a91e584186cd68a61c (EKS: 5, status 403)."""
+https://hashnode-hub.vercel.app/posts/664de5a91e584186cd68a61c (EKS: 5, status 403).
+"""
 _CREDENTIAL = re.compile(r"Credential=([^/,]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNHASHED = ("UNSIGNED-PAYLOAD", "STREAMING-")
 _REST = re.compile(r"/(v1|20\d\d-\d\d-\d\d)/")
-"""How the paths of Batch and Lambda begin."""
+"""Beginning of the paths of Batch and Lambda."""
 _SIGNING = (
     "The request signature we calculated does not match the signature you provided. Check your {} and signing method."
 )
@@ -78,7 +79,7 @@ _WRONG: Mapping[str, Mapping[str, tuple[int, str, str]]] = {
 
 
 class RequestSignature(NamedTuple):
-    """What a request says of its signature. `expires_s`: of one that is signed in its URL."""
+    """Signature fields of a request. `expires_s` belongs to one that is signed in its URL."""
 
     key: str
     region: str
@@ -90,12 +91,12 @@ class RequestSignature(NamedTuple):
 
     @property
     def caller(self) -> str:
-        """The name of who has the key."""
+        """Name of the owner of the key."""
         return self.key.rpartition("-")[0]
 
 
 def of(environ: Mapping[str, Any]) -> RequestSignature | None:
-    """None: it is not signed by Version 4."""
+    """Return the fields of a Version 4 signature, or None."""
     header = environ.get("HTTP_AUTHORIZATION", "")
     asked = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
     found = _CREDENTIAL.search(header or f"Credential={asked.get('X-Amz-Credential', '')}")
@@ -111,7 +112,7 @@ def of(environ: Mapping[str, Any]) -> RequestSignature | None:
 
 
 def refusal(secret: str, environ: Mapping[str, Any], body: bytes) -> Answer | None:
-    """What AWS answers to a request that is not signed with a key of the sandbox; None to one that is."""
+    """Return AWS's refusal of a request that is not signed with a key of the sandbox; None for a valid one."""
     signed = of(environ)
     if signed is None:
         return _said("missing", _form(environ), environ)
@@ -152,7 +153,7 @@ def _header(environ: Mapping[str, Any], name: str) -> str:
 
 
 def _wrong_date(signed: RequestSignature, now: datetime) -> tuple[str, str] | None:
-    """What is wrong, and in AWS's words."""
+    """Return what is wrong with the date and AWS's words for it, or None."""
     try:
         at = datetime.strptime(signed.date, SIGV4_TIMESTAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -176,7 +177,7 @@ def _wrong_date(signed: RequestSignature, now: datetime) -> tuple[str, str] | No
 
 
 def _form(environ: Mapping[str, Any]) -> str:
-    """A service that would be asked like this, where none is named."""
+    """Return a service that takes requests of this form, for a request that names none."""
     if environ.get("HTTP_X_AMZ_TARGET") or _REST.match(environ["PATH_INFO"]):
         return "json"
     return "iam" if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded") else "s3"
@@ -194,7 +195,7 @@ CONTROL = "/sandbox-api/"
 
 
 class Guard:
-    """A WSGI application before another one, which finds a request's body in memory."""
+    """WSGI application in front of another one, which finds the body of a request in memory."""
 
     def __init__(self, key: str, application: Callable[..., Iterable[bytes]]) -> None:
         self._key, self._application = key, application

@@ -1,1 +1,1 @@
-"""AWS Batch as the sandbox keeps it: moto's backend with what moto lacks, see departures.py."""
+"""AWS Batch of the sandbox: moto's backend with what moto lacks, see departures.py."""

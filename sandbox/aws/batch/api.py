@@ -1,4 +1,4 @@
-"""From an HTTP request to an operation and back, with the service's own model as the judge of the input."""
+"""Translation between HTTP requests and operations. The service's own model checks the input."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from .. import account
 from . import definitions, environments, jobs, policies, queues
 from .state import Batch, BatchError, Document, require
 
-# Any: botocore's annotations describe its cached properties as something else than they are.
+# Any: botocore's annotations describe its cached properties wrongly.
 SERVICE: Any = ServiceModel(Loader().load_service_model("batch", "service-2"), "batch")
 ROUTES = {
     (model.http["method"], model.http["requestUri"]): name
@@ -52,7 +52,7 @@ OPERATIONS: dict[str, Handler] = {
 
 
 def _enum_faults(value: Any, shape: Any, path: str) -> Iterator[str]:
-    """Values outside an enum: ParamValidator leaves those to the service."""
+    """Yield values outside an enum, which ParamValidator leaves to the service."""
     match shape.type_name:
         case "structure":
             for name, member in value.items():
@@ -78,13 +78,13 @@ def _check(name: str, request: Document) -> None:
 
 
 def operation(method: str, path: str) -> str:
-    """The operation that a request names, empty where there is none."""
+    """Return the operation that a request names, or an empty string."""
     uri = "/v1/tags/{resourceArn}" if path.startswith("/v1/tags/") else path
     return ROUTES.get((method, uri), "")
 
 
 def answer(batch: Batch, method: str, path: str, query: str, body: bytes) -> tuple[int, Document]:
-    """Carry out one request: status and document."""
+    """Carry out one request, and return its status and document."""
     name = operation(method, path)
     try:
         require(name in OPERATIONS, f"the sandbox's Batch has no {name or path}")

@@ -1,4 +1,4 @@
-"""The instances of compute environments as EC2, ECS and Auto Scaling show them, and the launches that fail."""
+"""Instances of compute environments as EC2, ECS and Auto Scaling show them, and the launches that fail."""
 
 import uuid
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from .state import Batch, Document, Environment
 AUTO_SCALING: Any = get_service_model("autoscaling")
 # Any image: the sandbox reads none.
 IMAGE = "ami-0123456789abcdef0"
-# Launch failures as https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html and
-# https://github.com/aws/aws-parallelcluster/issues/1860 (Spot) have them.
+# Wording of launch failures: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html and
+# https://github.com/aws/aws-parallelcluster/issues/1860 (Spot).
 FAILED = "{} Launching EC2 instance failed."
 SHORT = (
     "InsufficientInstanceCapacity - We currently do not have sufficient {} capacity in the Availability Zone you "
@@ -33,7 +33,7 @@ OVER_QUOTA = (
 
 
 def group_name(environment: Environment) -> str:
-    """The Auto Scaling group that Batch makes for an environment."""
+    """Return the name of the Auto Scaling group that Batch creates for an environment."""
     return f"AWSBatch-{environment.name}-asg-{environment.document['uuid']}"
 
 
@@ -51,7 +51,7 @@ def _subnets(batch: Batch) -> list[Any]:
 
 
 def refusal(batch: Batch, environment: Environment, kinds: Iterable[Kind]) -> str | None:
-    """EC2's refusal to launch one of each, as Auto Scaling words it; booked as a failed activity."""
+    """Return EC2's refusal to launch one of each kind, as Auto Scaling words it, and record it as a failed activity."""
     wanted = list(kinds)
     text = next((SHORT.format(kind.name) for kind in wanted if kind.name in batch.world.stockouts), None)
     for kind in wanted:
@@ -83,7 +83,9 @@ def _book(batch: Batch, environment: Environment, status: str, message: str, ins
 
 
 def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
-    """An instance in EC2, which has registered with the environment's ECS cluster unless that is what is broken."""
+    """Launch an instance in EC2, and register it with the environment's ECS cluster unless the control API prevents
+    that.
+    """
     resources = environment.document["computeResources"]
     subnets = resources["subnets"]
     made: Any = batch.ec2_backend.run_instances(
@@ -101,7 +103,7 @@ def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
 
 
 def register(batch: Batch, environment: Environment) -> None:
-    """Have every instance join the cluster that has not, unless the control API keeps them from it."""
+    """Register the instances that have not joined the ECS cluster, unless the control API prevents that."""
     for instance in environment.instances.values():
         if not instance.arn and environment.name not in batch.world.unregistered:
             ecs: Any = batch.ecs_backend
@@ -109,12 +111,12 @@ def register(batch: Batch, environment: Environment) -> None:
 
 
 def terminate(batch: Batch, environment: Environment, instance: Instance) -> None:
-    """Take the instance away."""
+    """Terminate an instance in EC2 and deregister it from ECS."""
     ec2: Any = batch.ec2_backend
     ecs: Any = batch.ecs_backend
     address = ec2.get_instance(instance.id).private_ip
     ec2.terminate_instances([instance.id])
-    for subnet in _subnets(batch):  # moto keeps the addresses of what was terminated
+    for subnet in _subnets(batch):  # moto keeps the addresses of terminated instances
         subnet.del_subnet_ip(address)
     if instance.arn:
         ecs.deregister_container_instance(_cluster(environment), instance.arn, True)
@@ -122,7 +124,7 @@ def terminate(batch: Batch, environment: Environment, instance: Instance) -> Non
 
 
 def scale_in(batch: Batch) -> None:
-    """Take away what no job is on where no job waits."""
+    """Terminate idle instances of the environments for which no job waits."""
     orders = [queue.document["computeEnvironmentOrder"] for queue in batch.queues.values() if queue.runnable]
     waited_for = {entry["computeEnvironment"] for order in orders for entry in order}
     for environment in batch.environments.values():
@@ -132,7 +134,9 @@ def scale_in(batch: Batch) -> None:
 
 
 def answer(batch: Batch, operation: str, body: bytes) -> bytes | None:
-    """Auto Scaling's answer about the groups of Batch, of which moto knows none; None for any other operation."""
+    """Answer an operation of Auto Scaling about the groups of Batch, which moto does not know; return None for any
+    other.
+    """
     given = parse_qsl(body.decode())
     names = {value for key, value in given if key.startswith("AutoScalingGroupName")}
     rows = [row for row in batch.environments.values() if not names or group_name(row) in names]
@@ -149,7 +153,7 @@ def answer(batch: Batch, operation: str, body: bytes) -> bytes | None:
 
 def _group(batch: Batch, environment: Environment) -> Document:
     resources, name = environment.document["computeResources"], group_name(environment)
-    # One that is gone has none: the environment is INVALID then, and still listed.
+    # A deleted role has none: the environment is INVALID then, and still listed.
     zones = [subnet.availability_zone for subnet in _subnets(batch) if subnet.id in resources["subnets"]]
     return {
         "AutoScalingGroupName": name,

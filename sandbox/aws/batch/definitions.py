@@ -29,7 +29,7 @@ def check_limits(request: Document) -> None:
 
 
 def register(batch: Batch, request: Document) -> Document:
-    """RegisterJobDefinition: the next revision of the name, counted over deregistered ones too."""
+    """Answer RegisterJobDefinition with the next revision of the name. Deregistered revisions count too."""
     name = request["jobDefinitionName"]
     require(NAME.match(name), f"jobDefinitionName {name!r} does not match {NAME.pattern}")
     check_limits(request)
@@ -57,7 +57,7 @@ def register(batch: Batch, request: Document) -> Document:
 
 
 def find(batch: Batch, reference: str) -> Document:
-    """The ACTIVE definition of a name, name:revision or ARN; without a revision the latest."""
+    """Return the ACTIVE definition of a name, name:revision or ARN; without a revision, the latest."""
     name, _, revision = short(reference).partition(":")
     active = [row for row in batch.definitions.get(name, []) if row["status"] == "ACTIVE"]
     if revision:
@@ -72,7 +72,7 @@ def find(batch: Batch, reference: str) -> Document:
 
 
 def deregister(batch: Batch, request: Document) -> Document:
-    """DeregisterJobDefinition: a revision is named; it becomes INACTIVE and keeps its number."""
+    """Answer DeregisterJobDefinition, which needs a revision. The revision becomes INACTIVE and keeps its number."""
     name, _, revision = short(request["jobDefinition"]).partition(":")
     require(revision.isdigit(), f"{request['jobDefinition']}: a revision is required")
     for row in batch.definitions.get(name, []):
@@ -82,7 +82,7 @@ def deregister(batch: Batch, request: Document) -> Document:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """DescribeJobDefinitions: of one name, of given ARNs or name:revision, of one status."""
+    """Answer DescribeJobDefinitions: by one name, by ARNs or name:revision, or by one status."""
     wanted = {short(entry) for entry in request.get("jobDefinitions", [])}
     name, status = short(request.get("jobDefinitionName", "")), request.get("status")
     rows = [

@@ -1,4 +1,5 @@
-"""Where this Batch does not do as moto 5.2.1 does, because AWS does not: what, by which source, shown where.
+"""Differences between this Batch and moto 5.2.1 where AWS differs from moto: what, the source, and the test that shows
+it.
 
 A source `model:Shape` is the documentation of that shape in botocore's own service model of Batch.
 """
@@ -12,7 +13,7 @@ SHARES = GUIDE + "share-identifiers.html"
 
 
 class Departure(NamedTuple):
-    """One row; `test` is a function of tests/sandbox/test_batch*.py."""
+    """One difference; `test` is a function of tests/sandbox/test_batch*.py."""
 
     id: str
     aws: str

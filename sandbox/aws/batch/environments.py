@@ -1,4 +1,4 @@
-"""Compute environments: what Batch refuses at once, and what it finds wrong when it settles them."""
+"""Compute environments: what Batch refuses at once, and the faults that it finds when they settle."""
 
 import uuid
 from collections.abc import Callable
@@ -23,7 +23,7 @@ EXECUTING = "Error executing request, Exception : "
 
 
 def instance_kinds(resources: Document) -> list[Kind]:
-    """Every instance type that the environment may launch, smallest first."""
+    """Return every instance type that the environment may launch, smallest first."""
     found = {kind for entry in resources["instanceTypes"] for kind in kinds(entry)}
     return sorted(found, key=lambda kind: (kind.vcpus, kind.memory_mib, kind.name))
 
@@ -33,14 +33,14 @@ def _strategy(resources: Document) -> str:
 
 
 def _unsupported(resources: Document) -> list[str]:
-    """Instance types that the image of Batch for NVIDIA does not run on."""
+    """Return the instance types that Batch's image for NVIDIA does not run on."""
     images = [row["imageType"] for row in resources["ec2Configuration"] if "imageIdOverride" not in row]
     names = resources["instanceTypes"] if "ECS_AL2023_NVIDIA" in images else []
     old = ("p3", "p3dn", "g3", "g3s")
     return [name for name in names if name.partition(".")[0] in old or any(kind.arm for kind in kinds(name))]
 
 
-# What is wrong with computeResources, and what Batch says of it. Sources: departures.py.
+# Faults of computeResources, and what Batch says of them. Sources: departures.py.
 FAULTS: tuple[tuple[Callable[[Document], object], str], ...] = (
     (lambda r: r["type"] not in ("EC2", "SPOT"), "type {type}: the sandbox runs EC2 and SPOT only"),
     (lambda r: not r.get("instanceRole"), "instanceRole must be specified"),
@@ -92,7 +92,7 @@ FAULTS: tuple[tuple[Callable[[Document], object], str], ...] = (
 
 
 def _check(resources: Document, images: list[Document]) -> None:
-    """Refuse faulty resources; `images` are those asked for now, since an old environment keeps its own."""
+    """Refuse faulty resources. `images` are those of this request only, since an old environment keeps its own."""
     for wrong, text in FAULTS:
         if wrong(resources):
             raise BatchError(EXECUTING + text.format(**resources))
@@ -109,7 +109,7 @@ def _default_images(resources: Document) -> list[Document]:
 
 
 def find(batch: Batch, name_or_arn: str) -> Environment:
-    """The environment of that name or ARN, refused where there is none."""
+    """Return the environment of that name or ARN. Refuses an unknown one."""
     found = batch.environments.get(short(name_or_arn))
     if found is None:
         raise BatchError(f"{name_or_arn} does not exist")
@@ -117,7 +117,7 @@ def find(batch: Batch, name_or_arn: str) -> Environment:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """CreateComputeEnvironment."""
+    """Answer CreateComputeEnvironment."""
     name = request["computeEnvironmentName"]
     require(NAME.match(name), f"computeEnvironmentName {name!r} does not match {NAME.pattern}")
     require(name not in batch.environments, "Object already exists")
@@ -147,7 +147,7 @@ def create(batch: Batch, request: Document) -> Document:
 
 
 def _changed(environment: Environment, changes: Document) -> Document:
-    """The environment's resources after `changes`, refused where AWS would want a new environment."""
+    """Return the environment's resources after `changes`. Refuses changes for which AWS requires a new environment."""
     old = environment.document["computeResources"]
     if infrastructure := ", ".join(sorted(set(changes) - SCALING)):
         text = f"{EXECUTING}{infrastructure}: infrastructure updates aren't supported with "
@@ -162,7 +162,7 @@ def _changed(environment: Environment, changes: Document) -> Document:
         "environment will cause it to scale-down to minvCpus.",
     )
     new = {**old, **{key: value for key, value in changes.items() if key != "updateToLatestImageVersion"}}
-    # An empty string takes the setting away, in a launch template that of its id or name.
+    # An empty string removes the setting; in a launch template, that of its id or name.
     if "" in changes.get("launchTemplate", {}).values():
         new.pop("launchTemplate")
     new = {key: value for key, value in new.items() if value != ""}
@@ -174,9 +174,11 @@ def _changed(environment: Environment, changes: Document) -> Document:
 
 
 def update(batch: Batch, request: Document) -> Document:
-    """UpdateComputeEnvironment: a scaling update, or one that replaces the instances: the jobs on them go on for
-    as long as the policy says, and it is UPDATING until the last has ended.
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/infrastructure-updates.html"""
+    """Answer UpdateComputeEnvironment: a scaling update, or one that replaces the instances.
+
+    Jobs on replaced instances go on for as long as the policy allows, and the environment is UPDATING until the last
+    has ended. Source: https://docs.aws.amazon.com/batch/latest/userguide/infrastructure-updates.html
+    """
     environment = find(batch, request["computeEnvironment"])
     document = environment.document
     require(document["status"] in ("VALID", "INVALID"), "Cannot update, resource is being modified")
@@ -213,10 +215,10 @@ def update(batch: Batch, request: Document) -> Document:
 
 
 def delete(batch: Batch, request: Document) -> Document:
-    """DeleteComputeEnvironment: only once DISABLED and named by no queue, also not a while ago.
+    """Answer DeleteComputeEnvironment: only once it is DISABLED, and no queue names it or named it a while ago.
 
     A service role that Batch can't assume makes it INVALID again. What still runs ends with its instances: AWS
-    documents it for Fargate only, which becomes INVALID instead.
+    documents that for Fargate only, where the environment becomes INVALID instead.
     """
     if (environment := batch.environments.get(short(request["computeEnvironment"]))) is None:
         return {}
@@ -247,7 +249,7 @@ def _delete_once_empty(batch: Batch, environment: Environment) -> None:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """DescribeComputeEnvironments: all, or those of the given names and ARNs."""
+    """Answer DescribeComputeEnvironments: all, or those of the given names and ARNs."""
     wanted = {short(entry) for entry in request.get("computeEnvironments", [])}
     rows: list[Document] = []
     for name, environment in batch.environments.items():

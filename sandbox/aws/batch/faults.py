@@ -5,8 +5,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-# What the client sees, and whether the operation was carried out before. A kind is status and error code, or
-# what happens to the connection.
+# What the client sees, and whether the operation is carried out first. A kind is a status and error code, or what
+# happens to the connection.
 ANSWERS: dict[str, tuple[bool, int, str]] = {
     "throttle": (False, 429, "TooManyRequestsException"),
     "throttle-400": (False, 400, "ThrottlingException"),
@@ -32,7 +32,7 @@ KINDS = (*ANSWERS, *CONNECTIONS)
 
 @dataclass
 class Plan:
-    """`count` calls of `operation` are looked at; each is faulted with the probability `rate`."""
+    """Fault planned for the next `count` calls of `operation`, each of which fails with the probability `rate`."""
 
     operation: str
     kind: str
@@ -56,7 +56,7 @@ class Plan:
         return ANSWERS[self.kind][0] if self.kind in ANSWERS else CONNECTIONS[self.kind]
 
     def take(self, operation: str) -> bool:
-        """Whether this call is to be faulted; counts it."""
+        """Count a call, and return whether it fails."""
         if operation != self.operation or self.count <= 0:
             return False
         if self.skip > 0:
@@ -68,12 +68,12 @@ class Plan:
         return hit
 
     def as_json(self) -> dict[str, Any]:
-        """What /sandbox-api/faults shows."""
+        """Return the plan as /sandbox-api/faults shows it."""
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 
 
 def error_answer(kind: str, service: str) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers and body of a planned error, in the form that the service's protocol has."""
+    """Return status, headers and body of a planned error, in the form of the service's protocol."""
     _, status, code = ANSWERS[kind]
     message = f"planned by the sandbox: {kind}"
     if service in ("autoscaling", "ec2", "iam", "sts", "s3"):

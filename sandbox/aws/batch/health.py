@@ -1,4 +1,4 @@
-"""Whether Batch can work with a compute environment: it looks after it has answered, and again later."""
+"""Health of compute environments: Batch checks it after it has answered, and again later."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ NOT_ASSUMED = (
 
 
 def _service_role(batch: Batch, document: Document) -> Any:
-    """The role in IAM, None where it is the service-linked one. Raises NotFoundException."""
+    """Return the role in IAM, or None for the service-linked one. Raises NotFoundException."""
     role = document["serviceRole"]
     return None if LINKED_ROLE in role else batch.iam_backend.get_role(short(role))
 
 
 def paralysis(batch: Batch, environment: Environment) -> str | None:
-    """What keeps Batch from doing anything with the environment, its deletion too."""
+    """Return what keeps Batch from any operation on the environment, deletion included."""
     if reason := batch.world.invalid.get(environment.name):
         return reason
     try:
@@ -36,13 +36,13 @@ def paralysis(batch: Batch, environment: Environment) -> str | None:
 
 
 def lacks_policies(batch: Batch, environment: Environment) -> bool:
-    """Whether the service role has no policy at all. The sandbox reads none."""
+    """Return whether the service role has no policy at all. The sandbox does not read the policies."""
     role = _service_role(batch, environment.document)
     return role is not None and not (role.managed_policies or role.policies)
 
 
 def fault(batch: Batch, environment: Environment) -> str | None:
-    """What keeps the environment from being VALID."""
+    """Return what keeps the environment from being VALID."""
     if reason := paralysis(batch, environment):
         return reason
     resources = environment.document["computeResources"]
@@ -79,7 +79,7 @@ def look(batch: Batch, environment: Environment) -> None:
 
 
 def look_again(batch: Batch) -> None:
-    """Find what lost its role, profile or network: it becomes INVALID and stays so until an update."""
+    """Turn environments that lost their role, profile or network INVALID, until an update."""
     for environment in batch.environments.values():
         if environment.document["status"] == "VALID":
             look(batch, environment)

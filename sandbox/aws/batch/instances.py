@@ -10,11 +10,11 @@ from moto.ec2.models.instance_types import INSTANCE_FAMILIES, INSTANCE_TYPES
 from accel.catalog import machines
 from accel.catalog.memory import ecs_gpus
 
-# Of the nominal memory, what the agent registers for jobs: kernel, agent and reserve take the rest.
-# 92.5 % is what published node figures for the GPU types show.
+# Share of the nominal memory that the agent registers for jobs: kernel, agent and reserve take the rest. Published
+# node figures for the GPU types show 92.5 %.
 USABLE_MEMORY = 0.92
 
-# Types that Batch still takes and moto's EC2 data no longer lists: vCPUs, GiB, GPUs.
+# Types that Batch still accepts and moto's EC2 data no longer lists: vCPUs, GiB, GPUs.
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-types.html (previous generation)
 RETIRED = {
     "p3.2xlarge": (8, 61, 1),
@@ -25,7 +25,7 @@ RETIRED = {
     "g3.16xlarge": (64, 488, 4),
 }
 
-# Types that are newer than moto's EC2 data, as the catalogue has them with their sources.
+# Types newer than moto's EC2 data, with the catalog's figures and sources.
 NEWER = {each.name: each for each in machines("aws") if each.name not in INSTANCE_TYPES and each.name not in RETIRED}
 
 NAMES = (*INSTANCE_TYPES, *RETIRED, *NEWER)
@@ -40,7 +40,7 @@ DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one container asks of its instance."""
+    """Resources that one container requests of its instance."""
 
     vcpus: float
     memory_mib: int
@@ -49,7 +49,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An instance type; `memory_mib` is what jobs can use of it."""
+    """Instance type; `memory_mib` is the memory that jobs can use."""
 
     name: str
     vcpus: int
@@ -58,15 +58,15 @@ class Kind:
     arm: bool
 
     def holds(self, needs: Needs) -> bool:
-        """Whether an empty instance of this type has room for `needs`."""
+        """Return whether an empty instance of this type has room for `needs`."""
         return needs.vcpus <= self.vcpus and needs.memory_mib <= self.memory_mib and needs.gpus <= self.gpus
 
 
 @dataclass(eq=False)
 class Instance:
-    """One instance of a compute environment and what is still free on it.
+    """Instance of a compute environment, and what is still free on it.
 
-    `arn` is that of its container instance, empty where it has not registered with ECS; `sole`: it is one node's.
+    `arn` is that of its container instance, empty before it registers with ECS. A `sole` instance belongs to one node.
     """
 
     kind: Kind
@@ -83,7 +83,7 @@ class Instance:
         self.free_gpus = [f"GPU-{uuid.uuid4()}" for _ in range(self.kind.gpus)]
 
     def has_room(self, needs: Needs) -> bool:
-        """Whether `needs` fits beside the jobs that are here already."""
+        """Return whether `needs` fits beside the jobs that are here already."""
         return (
             not self.sole
             and needs.vcpus <= self.free_vcpus
@@ -92,7 +92,7 @@ class Instance:
         )
 
     def take(self, job_id: str, needs: Needs) -> list[str]:
-        """Reserve `needs` for a job; the ids of its GPUs."""
+        """Reserve `needs` for a job, and return the ids of its GPUs."""
         self.jobs.add(job_id)
         self.free_vcpus -= needs.vcpus
         self.free_memory_mib -= needs.memory_mib
@@ -100,7 +100,7 @@ class Instance:
         return gpus
 
     def release(self, job_id: str, needs: Needs, gpus: list[str]) -> None:
-        """Give back what `take` reserved."""
+        """Release what `take` reserved."""
         self.jobs.discard(job_id)
         self.free_vcpus += needs.vcpus
         self.free_memory_mib += needs.memory_mib
@@ -127,7 +127,7 @@ def _kind(name: str) -> Kind:
 
 @cache
 def kinds(entry: str) -> tuple[Kind, ...]:
-    """The types behind one entry of instanceTypes, smallest first; none where it is unknown."""
+    """Return the types behind one entry of instanceTypes, smallest first; none for an unknown entry."""
     if entry in NAMES:
         return (_kind(entry),)
     families = DEFAULTS.get(entry, (entry,))
@@ -136,5 +136,5 @@ def kinds(entry: str) -> tuple[Kind, ...]:
 
 
 def families() -> list[str]:
-    """Every family and group that instanceTypes may name."""
+    """Return every family and group that instanceTypes may name."""
     return sorted({*INSTANCE_FAMILIES, *DEFAULTS, *(name.partition(".")[0] for name in (*RETIRED, *NEWER))})

@@ -1,4 +1,4 @@
-"""SubmitJob and what shows, lists and stops jobs."""
+"""SubmitJob, and the operations that show, list and stop jobs."""
 
 import json
 import uuid
@@ -37,7 +37,7 @@ def _check(batch: Batch, request: Document, definition: Document) -> None:
 
 
 def submit(batch: Batch, request: Document) -> Document:
-    """SubmitJob. It is not idempotent: the same request twice is two jobs, as on AWS."""
+    """Answer SubmitJob. It is not idempotent: the same request twice is two jobs, as on AWS."""
     queue = queues.find(batch, request["jobQueue"])
     require(queue.document["state"] == "ENABLED", f"JobQueue {request['jobQueue']} is in DISABLED state.")
     require(queue.document["status"] in ("VALID", "UPDATING"), f"JobQueue {request['jobQueue']} is not valid.")
@@ -86,14 +86,14 @@ def submit(batch: Batch, request: Document) -> Document:
 
 
 def _last(job: Job) -> Document:
-    """The container of the attempt under way, or of the last one."""
+    """Return the container of the current attempt, or of the last one."""
     if job.run:
         return job.run.container
     return job.document["attempts"][-1]["container"] if job.document["attempts"] else {}
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """DescribeJobs: up to 100 ids; those that are unknown are left out."""
+    """Answer DescribeJobs for up to 100 ids. Unknown ids are left out."""
     require(len(request["jobs"]) <= 100, "DescribeJobs takes at most 100 jobs")
     found: list[Document] = []
     for job_id in request["jobs"]:
@@ -120,7 +120,9 @@ def _summary(job: Job) -> Document:
 
 
 def _matches(row: Document, name: str, value: str) -> bool:
-    """One ListJobs filter, as KeyValuesPair and ListJobsRequest of botocore's batch model describe it."""
+    """Return whether a job passes one filter of ListJobs, as KeyValuesPair and ListJobsRequest of botocore's batch
+    model describe it.
+    """
     if name in ("BEFORE_CREATED_AT", "AFTER_CREATED_AT"):
         require(value.isdigit(), f"{name} takes milliseconds, not {value!r}")
         before = name == "BEFORE_CREATED_AT"
@@ -140,7 +142,7 @@ FILTERS = ("JOB_NAME", "JOB_DEFINITION", "BEFORE_CREATED_AT", "AFTER_CREATED_AT"
 
 
 def list_jobs(batch: Batch, request: Document) -> Document:
-    """ListJobs: of a queue, newest first, an array or a multi-node job; RUNNING where nothing else is asked."""
+    """Answer ListJobs of a queue (newest first), an array or a multi-node job; RUNNING jobs by default."""
     of = [request[key] for key in ("arrayJobId", "multiNodeJobId", "jobQueue") if key in request]
     require(len(of) == 1, "one of jobQueue, arrayJobId and multiNodeJobId is required")
     filters: list[Any] = request.get("filters", [])

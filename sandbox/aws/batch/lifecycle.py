@@ -1,4 +1,4 @@
-"""How a job moves from state to state, and what that does to its array and to those that depend on it."""
+"""Transitions of a job between states, and what they do to its array and to the jobs that depend on it."""
 
 from .. import events
 from .capacity import terminate
@@ -9,7 +9,7 @@ STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"
 
 
 def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None:
-    """Put the job into `status` with that statusReason, count it in its array, and take its nodes along."""
+    """Set the job's `status` and statusReason, count it in its array, and move its nodes along."""
     if job.parent:
         summary = job.parent.document["arrayProperties"]["statusSummary"]
         summary[job.status] -= 1
@@ -33,7 +33,7 @@ def move(batch: Batch, job: Job, status: str, reason: str | None = None) -> None
 
 
 def admit(batch: Batch, job: Job) -> None:
-    """Let a job go on whose dependencies are met: an array spawns its children."""
+    """Let a job whose dependencies are met proceed. An array spawns its children."""
     size = job.document.get("arrayProperties", {}).get("size")
     if size is None:
         move(batch, job, "RUNNABLE")
@@ -62,7 +62,7 @@ def admit(batch: Batch, job: Job) -> None:
 
 
 def wait_for(batch: Batch, job: Job, job_ids: list[str]) -> None:
-    """Hold the job PENDING until those have succeeded; fail it where one has failed."""
+    """Hold the job PENDING until those jobs have succeeded; fail it if one has failed."""
     for job_id in job_ids:
         other = batch.jobs.get(job_id)
         if other is not None and other.status == "FAILED":
@@ -78,7 +78,7 @@ def wait_for(batch: Batch, job: Job, job_ids: list[str]) -> None:
 
 
 def settle(batch: Batch) -> None:
-    """Tell what ended to its array and its dependents; a loop, since a chain can be 10,000 jobs long."""
+    """Report ended jobs to their arrays and dependents. A loop, since a chain can be 10,000 jobs long."""
     while batch.submitted:
         job = batch.submitted.popleft()
         # SEQUENTIAL and N_TO_N hold each child, see admit; the others hold the whole job.
@@ -108,7 +108,7 @@ def settle(batch: Batch) -> None:
 
 
 def stop(batch: Batch, job: Job, reason: str, flag: str) -> None:
-    """Cancel or terminate (`flag` says which): cancelling leaves alone what is STARTING or RUNNING."""
+    """Cancel or terminate a job, as `flag` says. Cancelling does not affect STARTING and RUNNING jobs."""
     if job.ended:
         return
     if job.children:
@@ -130,7 +130,7 @@ def stop(batch: Batch, job: Job, reason: str, flag: str) -> None:
 
 
 def finish(batch: Batch, job: Job) -> None:
-    """Book an attempt that is over, and retry the job or end it."""
+    """Record the end of an attempt, and retry the job or end it."""
     run = job.run
     assert run and run.outcome
     attempt: Document = {"container": run.container, "statusReason": run.outcome.status_reason}
@@ -183,7 +183,7 @@ def _retried(job: Job) -> bool:
     for rule in strategy.get("evaluateOnExit", []):
         if all(_matches(rule[key], text) for key, text in seen.items() if key in rule):
             return rule["action"].upper() == "RETRY"
-    # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html: no match, the job is retried.
+    # https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html: without a match, the job is retried.
     return True
 
 
@@ -192,7 +192,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def reclaim(batch: Batch, job_id: str) -> str:
-    """Take away the instance that a job runs on, and so every job on it; the instance's id."""
+    """Preempt the instance of a job, and so every job on it. Returns the instance's id."""
     job = batch.running.get(job_id)
     require(job, f"{job_id} is not running")
     assert job and job.run
@@ -201,7 +201,7 @@ def reclaim(batch: Batch, job_id: str) -> str:
 
 
 def lose(batch: Batch, instance: Instance) -> None:
-    """End every job on an instance as its host's end does."""
+    """End every job on an instance as the end of its host does."""
     for job in [batch.running[job_id] for job_id in instance.jobs if job_id in batch.running]:
         if job.run:
             job.run.stop(f"Host EC2 (instance {instance.id}) terminated.", retry=True)

@@ -1,4 +1,4 @@
-"""Multi-node parallel jobs: their definitions and overrides, and the nodes of one."""
+"""Multi-node parallel jobs: their definitions, overrides and nodes."""
 
 import re
 
@@ -11,7 +11,7 @@ MOST_GROUPS = 5
 
 
 def _span(target: str, count: int) -> range:
-    """The node indexes of `0:3`, `:3` or `2:` in a job of `count` nodes."""
+    """Return the node indexes of `0:3`, `:3` or `2:` in a job of `count` nodes."""
     found = TARGET.fullmatch(target)
     if not found:
         raise BatchError(f"targetNodes {target!r} must be start:end, start: or :end")
@@ -19,7 +19,7 @@ def _span(target: str, count: int) -> range:
 
 
 def check(properties: Document) -> None:
-    """Refuse nodeProperties that RegisterJobDefinition would."""
+    """Refuse nodeProperties that RegisterJobDefinition would refuse."""
     count, main, groups = properties["numNodes"], properties["mainNode"], properties["nodeRangeProperties"]
     require(count >= 1, f"numNodes {count} must be at least 1")
     require(0 <= main < count, f"mainNode {main} must be fewer than numNodes {count}")
@@ -38,7 +38,7 @@ def check(properties: Document) -> None:
 
 
 def overridden(definition: Document, request: Document) -> Document:
-    """The nodeProperties of a job: the definition's with the job's nodeOverrides and parameters."""
+    """Return a job's nodeProperties: the definition's with the job's nodeOverrides and parameters."""
     properties, overrides = definition["nodeProperties"], request.get("nodeOverrides", {})
     groups = [dict(group) for group in properties["nodeRangeProperties"]]
     targets = [group["targetNodes"] for group in groups]
@@ -69,7 +69,7 @@ def overridden(definition: Document, request: Document) -> Document:
 
 
 def make(batch: Batch, job: Job) -> None:
-    """The nodes of a multi-node job, `<id>#<index>`; of nested ranges the narrower counts."""
+    """Create the nodes of a multi-node job, `<id>#<index>`. The narrower of nested ranges counts."""
     properties = job.document["nodeProperties"]
     count, main = properties["numNodes"], properties["mainNode"]
     for index in range(count):

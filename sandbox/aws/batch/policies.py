@@ -15,7 +15,7 @@ SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?")
 
 
 def find(batch: Batch, arn: str) -> Document:
-    """The policy of that ARN, refused where there is none."""
+    """Return the policy of that ARN. Refuses an unknown one."""
     if arn not in batch.policies:
         raise BatchError(f"{arn} does not exist")
     return batch.policies[arn]
@@ -35,7 +35,7 @@ def _check(policy: Document) -> Document:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """CreateSchedulingPolicy."""
+    """Answer CreateSchedulingPolicy."""
     name = request["name"]
     require(NAME.match(name), f"name {name!r} does not match {NAME.pattern}")
     require("quotaSharePolicy" not in request, "the sandbox has no quota shares")
@@ -47,7 +47,7 @@ def create(batch: Batch, request: Document) -> Document:
 
 
 def update(batch: Batch, request: Document) -> Document:
-    """UpdateSchedulingPolicy: the whole fair-share policy is replaced."""
+    """Answer UpdateSchedulingPolicy, which replaces the whole fair-share policy."""
     policy = find(batch, request["arn"])
     if "fairsharePolicy" in request:
         policy["fairsharePolicy"] = _check(request["fairsharePolicy"])
@@ -55,7 +55,7 @@ def update(batch: Batch, request: Document) -> Document:
 
 
 def delete(batch: Batch, request: Document) -> Document:
-    """DeleteSchedulingPolicy: only while no queue uses it."""
+    """Answer DeleteSchedulingPolicy: only while no queue uses the policy."""
     arn = request["arn"]
     used = [name for name, queue in batch.queues.items() if queue.document.get("schedulingPolicyArn") == arn]
     require(not used, f"Cannot delete, {arn} is used by job queue {', '.join(used)}")
@@ -64,19 +64,19 @@ def delete(batch: Batch, request: Document) -> Document:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """DescribeSchedulingPolicies: those of the given ARNs that are there."""
+    """Answer DescribeSchedulingPolicies for the given ARNs. Unknown ones are left out."""
     found = [batch.policies[arn] for arn in request["arns"] if arn in batch.policies]
     return {"schedulingPolicies": [{**row, "tags": batch.list_tags_for_resource(row["arn"])} for row in found]}
 
 
 def list_policies(batch: Batch, request: Document) -> Document:
-    """ListSchedulingPolicies."""
+    """Answer ListSchedulingPolicies."""
     found, token = page([{"arn": arn} for arn in batch.policies], "arn", request, 100)
     return {"schedulingPolicies": found, **token}
 
 
 def check_job(queue: Queue, request: Document, definition: Document) -> Document:
-    """What SubmitJob keeps of a job's share and priority, refused where they do not fit the queue."""
+    """Return what SubmitJob keeps of a job's share and priority. Refuses those that do not suit the queue."""
     share = request.get("shareIdentifier")
     if not queue.document.get("schedulingPolicyArn"):
         require(share is None, "shareIdentifier can't be specified: the job queue has no fair-share scheduling policy")
@@ -103,14 +103,14 @@ def _policy(batch: Batch, queue: Queue) -> Document:
 
 
 def _usage(batch: Batch, queue: Queue, policy: Document) -> dict[str, float]:
-    """Weighted vCPU seconds by share: what runs in full, what has ended the less the longer ago."""
+    """Return weighted vCPU seconds by share. Running jobs count in full, ended ones decay with time."""
     now, window = batch.world.now(), max(policy["shareDecaySeconds"], SHORTEST_DECAY_S)
     while queue.used and queue.used[0][3] <= now - window:
         queue.used.popleft()
     rows = [(share, vcpus * (end - start) * (1 - (now - end) / window)) for share, vcpus, start, end in queue.used]
     for job in batch.running.values():
         if job.queue is queue and job.run:
-            # A second at least: jobs that start in one moment would all be the first share's.
+            # A second at least: jobs that start in the same moment would all be the first share's.
             rows.append((job.document["shareIdentifier"], job.needs.vcpus * max(1.0, now - job.run.placed_at)))
     found: dict[str, float] = {}
     for share, spent in rows:
@@ -120,8 +120,11 @@ def _usage(batch: Batch, queue: Queue, policy: Document) -> dict[str, float]:
 
 
 def turn_order(batch: Batch, queue: Queue) -> list[Job]:
-    """The RUNNABLE jobs in the order of their turn: as submitted; with a policy by what their share has used so far,
-    and within a share by priority."""
+    """Return the RUNNABLE jobs in the order of their turn.
+
+    The order is that of submission; with a policy, that of their share's usage so far, and within a share that of
+    priority.
+    """
     policy = _policy(batch, queue)
     jobs = list(queue.runnable.values())
     if not policy:
@@ -133,7 +136,9 @@ def turn_order(batch: Batch, queue: Queue) -> list[Job]:
 
 
 def limit(batch: Batch, queue: Queue, vcpus: int) -> float:
-    """What of an environment's maxvCpus the active shares may use: a policy can reserve some for those to come."""
+    """Return how much of an environment's maxvCpus the active shares may use: a policy can reserve some for future
+    shares.
+    """
     policy = _policy(batch, queue)
     if not policy.get("computeReservation"):
         return vcpus

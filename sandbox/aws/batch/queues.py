@@ -1,4 +1,4 @@
-"""Job queues, and the front of them."""
+"""Job queues, and the snapshot of their front."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def _check(batch: Batch, document: Document) -> None:
     for entry in order:
         environment = environments.find(batch, entry["computeEnvironment"]).document
         require(environment["status"] == "VALID", f"{entry['computeEnvironment']} is not valid")
-        # AWS answers with ARNs whatever was given.
+        # AWS answers with ARNs, whatever the request named.
         entry["computeEnvironment"] = environment["computeEnvironmentArn"]
         arms |= {kind.arm for kind in instance_kinds(environment["computeResources"])}
     require(len(arms) == 1, "all compute environments of a job queue must have the same architecture")
@@ -33,7 +33,7 @@ def _check(batch: Batch, document: Document) -> None:
 
 
 def find(batch: Batch, name_or_arn: str) -> Queue:
-    """The queue of that name or ARN, refused where there is none."""
+    """Return the queue of that name or ARN. Refuses an unknown one."""
     found = batch.queues.get(short(name_or_arn))
     if found is None:
         raise BatchError(f"JobQueue {name_or_arn} not found.")
@@ -41,7 +41,7 @@ def find(batch: Batch, name_or_arn: str) -> Queue:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """CreateJobQueue."""
+    """Answer CreateJobQueue."""
     name = request["jobQueueName"]
     require(NAME.match(name), f"jobQueueName {name!r} does not match {NAME.pattern}")
     require(name not in batch.queues, "Object already exists")
@@ -66,7 +66,7 @@ def _settled(document: Document) -> None:
 
 
 def update(batch: Batch, request: Document) -> Document:
-    """UpdateJobQueue. An environment that it lets go of stays in use for World.unlink_s."""
+    """Answer UpdateJobQueue. An environment that it unlinks stays in use for World.unlink_s."""
     document = find(batch, request["jobQueue"]).document
     require(document["status"] == "VALID", "Cannot update, resource is being modified")
     changed = {**document, **{key: value for key, value in request.items() if key != "jobQueue"}}
@@ -86,7 +86,7 @@ def update(batch: Batch, request: Document) -> Document:
 
 
 def delete(batch: Batch, request: Document) -> Document:
-    """DeleteJobQueue: only once DISABLED; its jobs end FAILED."""
+    """Answer DeleteJobQueue: only once the queue is DISABLED. Its jobs end FAILED."""
     if (queue := batch.queues.get(short(request["jobQueue"]))) is None:
         return {}
     document = queue.document
@@ -106,7 +106,7 @@ def _delete_once_empty(batch: Batch, queue: Queue) -> None:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """DescribeJobQueues: all, or those of the given names and ARNs."""
+    """Answer DescribeJobQueues: all, or those of the given names and ARNs."""
     wanted = {short(entry) for entry in request.get("jobQueues", [])}
     rows = [
         {**queue.document, "tags": batch.list_tags_for_resource(queue.document["jobQueueArn"])}
@@ -118,7 +118,7 @@ def describe(batch: Batch, request: Document) -> Document:
 
 
 def snapshot(batch: Batch, request: Document) -> Document:
-    """GetJobQueueSnapshot: the first hundred RUNNABLE jobs, in the order of their turn."""
+    """Answer GetJobQueueSnapshot: the first hundred RUNNABLE jobs, in the order of their turn."""
     waiting = policies.turn_order(batch, find(batch, request["jobQueue"]))[:100]
     jobs: list[dict[str, Any]] = [
         {"jobArn": job.document["jobArn"], "earliestTimeAtPosition": job.document["createdAt"]} for job in waiting

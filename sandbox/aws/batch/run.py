@@ -24,7 +24,7 @@ from .instances import Instance
 from .state import Batch, Document, Environment, Job, Outcome
 
 DEFAULT_GROUP = "/aws/batch/job"
-# As on EC2 instances; Fargate says ResourceInitializationError. https://github.com/aws/aws-cdk/issues/5954
+# Wording on EC2 instances; Fargate says ResourceInitializationError. https://github.com/aws/aws-cdk/issues/5954
 NO_LOG_GROUP = (
     "CannotStartContainerError: Error response from daemon: failed to initialize logging driver: failed to "
     "create Cloudwatch log stream: ResourceNotFoundException: The specified log group does not exist."
@@ -36,16 +36,16 @@ EVENT_BYTES = 262_118
 LOCAL = "127.0.0.1"
 # So that a job that prints without end does not hold the lock.
 READ_BYTES = 1 << 20
-# What an image brings for its command to be found and to print.
+# Variables from an image that let the job find its command and print.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 
 
 class StartFailure(Exception):
-    """Why ECS would not have started the container: the attempt's `reason`."""
+    """Reason why ECS would not start the container: the attempt's `reason`."""
 
 
 class Run:
-    """A job on an instance, from STARTING until `outcome` is there."""
+    """Job on an instance, from STARTING until `outcome` is set."""
 
     def __init__(self, batch: Batch, job: Job, environment: Environment, instance: Instance, gpus: list[str]) -> None:
         self.batch, self.job, self.environment = batch, job, environment
@@ -85,21 +85,22 @@ class Run:
         self._open_log()
         self.folder.mkdir(parents=True)
         spec = {"command": self.job.container["command"], "env": environment, "workdir": str(workdir)}
-        # The timeout is counted on the sandbox's clock, which tests advance, so not by the runner.
+        # The sandbox's clock, which tests advance, counts the timeout, so the runner does not.
         spec |= {"timeout_s": None, "grace_s": world.grace_s}
-        # It holds the secrets' values.
+        # The file holds the secrets' values.
         (self.folder / "spec.json").touch(mode=0o600)
         (self.folder / "spec.json").write_text(json.dumps(spec))
         with (self.folder / "runner.log").open("wb") as log:
-            # --tied and the pipe: the runner stops the job when this server is gone, however it went. Its own
-            # session: Ctrl-C in the server's terminal is for the server only.
+            # --tied and the pipe: the runner stops the job when this server ends, in whatever way. A session of its
+            # own:
+            # Ctrl-C in the server's terminal is for the server only.
             self._process = subprocess.Popen(
                 [sys.executable, str(world.runner), str(self.folder), "--tied"],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=world.root, start_new_session=True,
             )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The container's environment; Batch's own names win over the author's."""
+        """Return the container's environment. Batch's own names win over the author's."""
         job, region = self.job, self.batch.region_name
         kept = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
         kept["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
@@ -115,7 +116,7 @@ class Run:
         return kept | own | secrets | self.batch_environment()
 
     def batch_environment(self) -> dict[str, str]:
-        """What Batch and the ECS agent set."""
+        """Return the variables that Batch and the ECS agent set."""
         job = self.job
         found = {
             "AWS_BATCH_JOB_ID": job.id,
@@ -206,11 +207,11 @@ class Run:
             try:
                 self._logs.put_log_events(self._group, self._stream, events)
             except LogsClientError:
-                # The group was deleted under the job: its driver drops the lines, the job goes on.
+                # The group was deleted during the job: its driver drops the lines, the job goes on.
                 self._logs = None
 
     def poll(self) -> None:
-        """Look at the process: note its start, ship its lines, set `outcome` once it is over."""
+        """Poll the process: record its start, ship its lines, and set `outcome` once it has ended."""
         if self.outcome or self._process is None:
             return
         world, exit_status = self.batch.world, self._process.poll()
@@ -248,7 +249,7 @@ class Run:
             return {}
 
     def stop(self, reason: str, *, retry: bool) -> None:
-        """Ask the job to stop; too late once it has ended, and the first reason given stands."""
+        """Ask the job to stop. Does nothing once it has ended; the first reason given stands."""
         if self._stop or self.outcome or (self._process and self._process.poll() is not None):
             return
         self._stop = Outcome(reason, retry=retry)

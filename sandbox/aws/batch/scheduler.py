@@ -1,6 +1,6 @@
-"""The one thread that settles resources, places jobs on instances and looks after what runs.
+"""Thread that settles resources, places jobs on instances and monitors what runs.
 
-Where no instance can be had, a job has the reason that AWS gives.
+A job that no instance can be had for shows the reason that AWS gives.
 """
 
 import json
@@ -17,14 +17,14 @@ from .lifecycle import finish, move, settle
 from .run import Run
 from .state import Batch, Document, Environment, Job, Queue, World
 
-# The machine under the sandbox is small: more processes than this only wait for each other.
+# The sandbox's machine is small: more processes than this only wait for each other.
 _LOCAL_JOBS = 8
 _POLL_S = 0.1
 _IDLE_S = 1.0
 
 
 class Scheduler:
-    """Runs `step` whenever something happened, and every POLL_S while jobs run."""
+    """Thread that runs `step` whenever something happens, and every POLL_S while jobs run."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -32,7 +32,6 @@ class Scheduler:
         self._thread = threading.Thread(target=self._loop, name="batch", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -59,7 +58,7 @@ class Scheduler:
                 self._world.lock.wait(max(0.0, min(due, _POLL_S if busy else _IDLE_S)))
 
     def step(self) -> float:
-        """Do what is to be done now; seconds until there is something due."""
+        """Do all that is due, and return the seconds until the next work is."""
         due = self._world.run_due()
         for batch in self._world.batches:
             for job in list(batch.running.values()):
@@ -86,7 +85,7 @@ def _look_after(batch: Batch, job: Job) -> None:
 
 
 def _serve(batch: Batch, queue: Queue) -> None:
-    """Place the jobs of a queue in their order; the first that can't be placed blocks the rest."""
+    """Place the jobs of a queue in their order. The first that can't be placed blocks the rest."""
     while queue.runnable and sum(len(other.running) for other in batch.world.batches) < _LOCAL_JOBS:
         job = policies.turn_order(batch, queue)[0]
         if fault := next(filter(None, map(_task_fault, job.nodes or [job])), None):
@@ -116,7 +115,7 @@ def _start(batch: Batch, job: Job, environment: Environment, instance: Instance)
 
 
 def _task_fault(job: Job) -> str | None:
-    """What ECS refuses when Batch hands it the task: the job fails without an attempt."""
+    """Return ECS's refusal of the task that Batch hands it: the job fails without an attempt."""
     if len(json.dumps(job.overrides)) > 8192:
         return "Container Overrides length must be at most 8192"
     if job.container["secrets"] and "executionRoleArn" not in job.container:
@@ -128,7 +127,7 @@ def _task_fault(job: Job) -> str | None:
 
 
 def _block(batch: Batch, queue: Queue, job: Job, reason: str) -> None:
-    """Note why the head of the queue can't be placed, and act once its time limit is over."""
+    """Record why the head of the queue can't be placed, and act once its time limit is over."""
     now = batch.world.now()
     if job.document.get("statusReason", "") != reason or job.blocked_since is None:
         job.blocked_since = now
@@ -160,19 +159,20 @@ _STOCKOUT = (
 _NO_ENVIRONMENT = "ACTION_REQUIRED - CE(s) associated with the job queue are {}."
 _UNDETERMINED = "UNDETERMINED - Batch job is blocked, root cause is undetermined."
 _WAIT = ""
-# Where environments differ, the reason nearest to a place counts: each of AWS's is about all of them.
+# Where environments differ, the reason nearest to a placement counts: each of AWS's reasons concerns all of them.
 _NEAREST = (_WAIT, _STOCKOUT[:8], _UNDETERMINED, _UNPERMITTED, _OVER_MAX, _TOO_BIG)
 
 
 def _place(batch: Batch, queue: Queue, job: Job) -> tuple[Environment, list[Instance]] | str:
-    """An environment and an instance for the job, or for each of its nodes; else the statusReason, "" for none."""
+    """Return an environment and an instance for the job, or for each of its nodes; else the statusReason, "" for none."""
     order = sorted(queue.document["computeEnvironmentOrder"], key=lambda entry: entry["order"])
     named = {row.document["computeEnvironmentArn"]: row for row in batch.environments.values()}
     attached = [named[entry["computeEnvironment"]] for entry in order]
     usable = [environment for environment in attached if environment.usable]
     if not usable:
-        # No page says which of two reasons counts where an environment is disabled and too small besides. The one on
-        # which a time limit can act is the one to be prepared for.
+        # No page says which reason counts for an environment that is both disabled and too small. We take the one that
+        # a time
+        # limit can act on: users have to prepare for it.
         if all(_over_max(environment, job) for environment in attached):
             return _OVER_MAX
         disabled = all(environment.document["state"] == "DISABLED" for environment in attached)
@@ -194,9 +194,9 @@ def _is(reason: str, start: str) -> bool:
 
 
 def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> list[Instance] | str:
-    """The instances of one environment, launched where none has room; or the reason."""
+    """Return instances of one environment, launched where none has room; or the reason why there are none."""
     resources = environment.document["computeResources"]
-    # Not supported, yet taken: https://github.com/aws/aws-parallelcluster/issues/2098
+    # Not supported, yet accepted: https://github.com/aws/aws-parallelcluster/issues/2098
     if job.nodes and resources["type"] == "SPOT":
         return _UNDETERMINED
     choices = _choices(resources, job)
@@ -231,7 +231,7 @@ def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> l
 
 
 def _choices(resources: Document, job: Job) -> list[list[Kind]]:
-    """The types that hold the job, or each of its nodes, smallest first."""
+    """Return the types that hold the job, or each of its nodes, smallest first."""
     kinds = instance_kinds(resources)
     return [[kind for kind in kinds if kind.holds(one.needs) and _allowed(kind, one)] for one in job.nodes or [job]]
 

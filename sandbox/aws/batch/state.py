@@ -1,4 +1,4 @@
-"""What the sandbox's Batch keeps: one lock, one clock, and one backend for each region."""
+"""State of the sandbox's Batch: one lock, one clock, and one backend for each region."""
 
 import heapq
 import itertools
@@ -21,7 +21,7 @@ NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$")
 
 
 class BatchError(Exception):
-    """A request that Batch answers with 400 ClientException."""
+    """Request that Batch answers with 400 ClientException."""
 
 
 def require(holds: object, text: str) -> None:
@@ -31,10 +31,10 @@ def require(holds: object, text: str) -> None:
 
 
 class World:
-    """The lock, the clock and the settings that every backend and the scheduler share.
+    """Lock, clock and settings that every backend and the scheduler share.
 
-    A resource shows each change for `settle_s` seconds, and a queue that has let go of an environment still keeps it
-    from being deleted for `unlink_s`.
+    A resource shows each change for `settle_s` seconds. An environment that a queue has unlinked cannot be deleted for
+    another `unlink_s`.
     """
 
     def __init__(
@@ -44,13 +44,15 @@ class World:
         self.settle_s, self.unlink_s, self.grace_s = settle_s, unlink_s, grace_s
         self.quotas = ServiceQuotas(account_id)
         self.endpoint = ""
-        # Requests and the scheduler change the same documents, and a conditional put in moto's DynamoDB is a
-        # read and a write: all of it happens under this one lock.
+        # Requests and the scheduler change the same documents, and a conditional put in moto's DynamoDB is a read and a
+        # write:
+        # all of it happens under this one lock.
         self.lock = threading.Condition(threading.RLock())
         self.offset_s = 0.0
         self.batches: list[Batch] = []
-        # Faults of the control API: instance types that EC2 is out of, environments whose instances never register
-        # with ECS, environments that are INVALID and why.
+        # Faults of the control API: instance types that EC2 is out of, environments whose instances never register with
+        # ECS,
+        # environments that are INVALID and why.
         self.stockouts: set[str] = set()
         self.unregistered: set[str] = set()
         self.invalid: dict[str, str] = {}
@@ -58,11 +60,11 @@ class World:
         self._order = itertools.count()
 
     def now(self) -> float:
-        """Seconds since the epoch on the sandbox's clock."""
+        """Return seconds since the epoch on the sandbox's clock."""
         return time.time() + self.offset_s
 
     def ms(self) -> int:
-        """The sandbox's clock in milliseconds, as Batch writes times."""
+        """Return the sandbox's clock in milliseconds, as Batch writes times."""
         return int(self.now() * 1000)
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
@@ -71,13 +73,12 @@ class World:
         self.lock.notify_all()
 
     def run_due(self) -> float | None:
-        """Run what is due; seconds until the next timer, None where there is none."""
+        """Run what is due, and return the seconds until the next timer, or None without one."""
         while self._timers and self._timers[0][0] <= self.now():
             heapq.heappop(self._timers)[2]()
         return self._timers[0][0] - self.now() if self._timers else None
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward."""
         with self.lock:
             self.offset_s += seconds
             self.lock.notify_all()
@@ -85,9 +86,9 @@ class World:
 
 @dataclass
 class Environment:
-    """A compute environment: its document, its instances, and what Auto Scaling last did for it, newest first.
+    """Compute environment: its document, its instances, and Auto Scaling's last activities, newest first.
 
-    A queue that let go of it holds it until `linked_until`, a time of the sandbox's clock.
+    A queue that has unlinked it holds it until `linked_until`, a time of the sandbox's clock.
     """
 
     document: Document
@@ -110,8 +111,9 @@ class Environment:
 
 @dataclass
 class Queue:
-    """A job queue: its document, its jobs in the order of submission, those that wait for a place, and what the ended
-    ones used: share identifier, vCPUs, start and end."""
+    """Job queue: its document, its jobs in the order of submission, those that wait for an instance, and the usage of
+    ended ones (share identifier, vCPUs, start and end).
+    """
 
     document: Document
     jobs: "dict[str, Job]" = field(default_factory=dict)
@@ -121,7 +123,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended."""
+    """Outcome of an attempt."""
 
     status_reason: str
     succeeded: bool = False
@@ -129,7 +131,7 @@ class Outcome:
 
 
 class Attempt(Protocol):
-    """A run of run.py, as the others see it."""
+    """Run of run.py, as the other modules see it."""
 
     environment: Environment
     instance: Instance
@@ -146,8 +148,11 @@ class Attempt(Protocol):
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A job, an array's parent or one of its children, a multi-node job (which has `nodes`) or one of its nodes (which
-    has `whole`); `document` is what DescribeJobs answers. A node runs on one of `types`, where there are any."""
+    """Job of any kind: single, an array's parent or child, a multi-node job (which has `nodes`) or one of its nodes
+    (which has `whole`).
+
+    `document` is the answer of DescribeJobs. A node runs on one of `types`, where there are any.
+    """
 
     queue: Queue
     document: Document
@@ -184,7 +189,7 @@ class Job:
 
     @property
     def main(self) -> "Job":
-        """The node that a multi-node job's fate depends on."""
+        """The node that decides how a multi-node job ends."""
         return self.nodes[self.document["nodeProperties"]["mainNode"]]
 
 
@@ -214,7 +219,7 @@ class Batch(BatchBackend):
         super().reset()
 
     def arn(self, kind: str, name: str) -> str:
-        """The ARN of a resource of this account and region."""
+        """Return the ARN of a resource of this account and region."""
         return f"arn:{self.partition}:batch:{self.region_name}:{self.account_id}:{kind}/{name}"
 
     def settle(self, document: Document, status: str, then: Callable[[], object]) -> None:
@@ -224,12 +229,12 @@ class Batch(BatchBackend):
 
 
 def short(name_or_arn: str) -> str:
-    """The name of what a name or an ARN names."""
+    """Return the name that a name or an ARN refers to."""
     return name_or_arn.rpartition("/")[2]
 
 
 def page(rows: Iterable[Document], key: str, request: Document, limit: int) -> tuple[list[Document], Document]:
-    """One page of `rows`, and the answer's nextToken, which is the last row's `key`."""
+    """Return one page of `rows`, and the answer's nextToken: the last row's `key`."""
     found = list(rows)
     start = 0
     if token := request.get("nextToken"):
