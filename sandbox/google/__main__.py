@@ -54,7 +54,7 @@ _PACES = {"log_lag_s": 0.0, "list_lag_s": 0.0, "minute_s": 1.0}
 
 
 def control(world: World, http: str, body: bytes) -> Any:
-    """What the control API answers. Raises ValueError and TypeError for a plan that is none."""
+    """Return the control API's answer. Raises ValueError and TypeError for an invalid plan."""
     request = json.loads(body or b"{}")
     with world.lock:
         if http == "POST" and "stockout" in request:
@@ -79,7 +79,9 @@ def control(world: World, http: str, body: bytes) -> Any:
 
 
 def preempt(world: World, body: bytes) -> Any:
-    """Take a machine away; what is no resource may be of a Batch job. Raises ApiError where none has that name."""
+    """Preempt a machine by its name; a name of no resource may be that of a Batch job. Raises ApiError for an unknown
+    name.
+    """
     name = json.loads(body)["name"]
     with world.lock:
         item = name.partition("/replicas/")[0]  # of a custom job: one of its workers
@@ -91,7 +93,7 @@ def preempt(world: World, body: bytes) -> Any:
 
 
 def regenerate(world: World, generations: Mapping[str, str]) -> Any:
-    """Give stored objects these generations, as one has that is put back. Raises KeyError where there is none."""
+    """Set the generations of stored objects, as if they were written again. Raises KeyError for an unknown object."""
     with world.lock:
         for name, generation in generations.items():
             world.items[f"storage/{name}"]["generation"] = generation
@@ -99,8 +101,11 @@ def regenerate(world: World, generations: Mapping[str, str]) -> Any:
 
 
 def grant_token(world: World, body: bytes) -> tuple[int, Json]:
-    """A token where the refresh token, or the id of a service account's private key, is the sandbox's key; that of an
-    account has the scopes that its assertion names. Source: https://www.rfc-editor.org/rfc/rfc6749#section-5.2"""
+    """Grant a token to a refresh token, or to a service account whose private key's id is the sandbox's key.
+
+    An account's token has the scopes that its assertion names. Source:
+    https://www.rfc-editor.org/rfc/rfc6749#section-5.2
+    """
     given = dict(parse_qsl(body.decode()))
     head, claims, _ = (f"{given.get('assertion', '')}..").split(".", 2)
     about, claimed = (json.loads(base64.urlsafe_b64decode(f"{part}===") or b"{}") for part in (head, claims))
@@ -111,7 +116,7 @@ def grant_token(world: World, body: bytes) -> tuple[int, Json]:
 
 
 def userinfo(world: World, bearer: str | None) -> Any:
-    """Whose token it is. Source: https://developers.google.com/identity/openid-connect/openid-connect"""
+    """Return the owner of the token. Source: https://developers.google.com/identity/openid-connect/openid-connect"""
     authorize(world, bearer)
     return {"sub": UNIQUE_ID, "email": USER, "email_verified": True}
 
@@ -136,7 +141,7 @@ def handler(world: World, found: Methods) -> type[BaseHTTPRequestHandler]:
                     authorize(world, self.headers.get("Authorization"))
                 if parts.path.startswith(relay.PATH):
                     allowed = self.headers.get("Authorization") == f"Bearer {world.token}"
-                    with world.lock:  # the first call makes them
+                    with world.lock:  # the first call creates them
                         guests = world.guests
                     relay.serve(guests, self, parts.path, dict(parse_qsl(parts.query)), allowed)
                     return
@@ -213,7 +218,7 @@ def main() -> None:
     given = parser.parse_args()
     home: Path = given.home.resolve()
     told = home / "google.json"
-    told.unlink(missing_ok=True)  # of a server that was killed: nobody may take its port for ours
+    told.unlink(missing_ok=True)  # the file of a killed server: nobody may mistake its port for this server's
     settle_s = float(os.environ.get("SANDBOX_SETTLE_S", "0.3"))
     world = World(home, keys.key(home), settle_s)
     world.preempt |= PREEMPT

@@ -30,8 +30,9 @@ def _account_made(call: Call, key: str, item: Json) -> None:
 
 
 def _role_made(call: Call, key: str, item: Json) -> None:
-    """Words: https://github.com/terraform-google-modules/terraform-google-iam/issues/158, in which a project's role may
-    not have what counts for organizations alone."""
+    """Check a custom role. A project's role may not have permissions that exist for organizations only. Wording:
+    https://github.com/terraform-google-modules/terraform-google-iam/issues/158
+    """
     for permission in item.get("includedPermissions", []):
         if permission not in gcp_permissions() or permission == "resourcemanager.projects.list":
             raise ApiError(400, f"Permission {permission} is not valid.")
@@ -70,7 +71,7 @@ def _bucket_leaving(call: Call, key: str) -> None:
 
 
 def store_object(call: Call, about: Json, data: bytes, kind: str) -> Json:
-    """Keep an object's bytes, and what is known of them."""
+    """Store an object's bytes and metadata."""
     bucket = call.path["bucket"]
     if call.find(f"b/{bucket}") is None:
         raise ApiError(404, "The specified bucket does not exist.")
@@ -109,8 +110,9 @@ def store_object(call: Call, about: Json, data: bytes, kind: str) -> Json:
 
 
 def compose(call: Call, collection: Collection) -> Json:
-    """One object of up to 32 others, one behind the other; it has no MD5. Source:
-    https://docs.cloud.google.com/storage/docs/composite-objects"""
+    """Compose one object of up to 32 others, in their order; it has no MD5. Source:
+    https://docs.cloud.google.com/storage/docs/composite-objects
+    """
     bucket, name = call.path["destinationBucket"], call.path["destinationObject"]
     sources = [each["name"] for each in call.body.get("sourceObjects", [])]
     if not 1 <= len(sources) <= 32:  # the words of this refusal are the sandbox's own
@@ -127,8 +129,7 @@ def compose(call: Call, collection: Collection) -> Json:
 
 
 def rewritten(call: Call, collection: Collection) -> Json:
-    """A copy of an object, at once. Source:
-    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/rewrite"""
+    """Copy an object, in one call. Source: https://docs.cloud.google.com/storage/docs/json_api/v1/objects/rewrite"""
     source = f"b/{call.path['sourceBucket']}/o/{_escaped(call.path['sourceObject'])}"
     found = call.find(source)
     if found is None:
@@ -146,13 +147,13 @@ def _into(call: Call, bucket: str) -> Call:
 
 
 class Media(bytes):
-    """An object's bytes, as a download gives them."""
+    """Bytes of an object, as a download returns them."""
 
     generation = ""
 
 
 def download(call: Call, item: Json) -> Media:
-    """The bytes of an object, which the header of the answer says the generation of."""
+    """Return the bytes of an object, with its generation for the header of the answer."""
     media = Media(call.world.media[f"storage/{call.key}"])
     media.generation = item["generation"]
     return media
@@ -165,8 +166,9 @@ def _object_leaving(call: Call, key: str) -> None:
 
 
 def _globbed(pattern: str) -> re.Pattern[str]:
-    """Names that a glob means: * is within a folder, ** across them. Source:
-    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob"""
+    """Return a pattern for the names that a glob matches: * stays within a folder, ** crosses folders. Source:
+    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob
+    """
     parts = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(parts.get(each) or re.escape(each) for each in re.findall(r"\*\*|.", pattern)))
 
@@ -178,7 +180,7 @@ def _escaped(name: str) -> str:
 
 
 def objects(call: Call, collection: Collection) -> Json:
-    """A list of objects, and with a delimiter the folders that it has."""
+    """List objects, and with a delimiter their folders."""
     prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     found = [item for item in call.world.below("storage", call.key) if item["name"].startswith(prefix)]
     if glob := call.query.get("matchGlob"):

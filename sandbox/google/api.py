@@ -1,4 +1,4 @@
-"""From a request to its answer: which API and method, who asks, which project, then the method's verb."""
+"""The way from a request to its answer: API and method, caller, project, then the method's verb."""
 
 import json
 import re
@@ -82,13 +82,13 @@ PREEMPT: dict[str, Callable[[World, str], None]] = {
 
 
 class Methods:
-    """The methods that are served, by the path below the host."""
+    """Methods that are served, by the path below the host."""
 
     def __init__(self) -> None:
         self.documents = [document(name) for name in DOCUMENTS]
 
     def method(self, http: str, target: str) -> tuple[Document, Method, str]:
-        """Document and method of `/<host>/<path>`, and that path; a host may be left out."""
+        """Return document and method of `/<host>/<path>`, and that path; the host may be left out."""
         first, _, rest = target.lstrip("/").partition("/")
         first = re.sub(r"^[a-z]+-[a-z]+\d+-(?=aiplatform\.)", "", first)  # a region has a host of its own
         of_host = [row for row in self.documents if row.host == first]
@@ -100,7 +100,7 @@ class Methods:
 
 
 def answer(world: World, found: Methods, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
-    """The answer of a call: JSON, or an object's bytes. Raises ApiError."""
+    """Return the answer of a call: JSON, or an object's bytes. Raises ApiError."""
     account = authorize(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")
@@ -132,7 +132,7 @@ def answer(world: World, found: Methods, http: str, target: str, query: str, bod
         made = _upload(call, body, headers) if upload else once(call, _answered)
         if plan and plan.code:
             raise plan.refusal()
-        # A copy: the answer is sent when the lock is free again.
+        # A copy: the answer is sent after the lock is released.
         return made if isinstance(made, bytes) else json.loads(json.dumps(made))
 
 
@@ -142,7 +142,7 @@ def _unbound(name: str) -> str:
 
 
 def authorize(world: World, header: str | None) -> str:
-    """The e-mail of the service account that calls; "" for the user. Raises ApiError."""
+    """Return the e-mail of the service account that calls, or "" for the user. Raises ApiError."""
     if header in (f"Bearer {world.token}", f"Bearer {scope_token(world.token, '')}"):
         return ""
     for email in world.accounts() if header else ():
@@ -175,7 +175,7 @@ def _with_body(call: Call, body: bytes) -> Call:
 
 
 def _project(call: Call) -> None:
-    """Refuses a project that is not the sandbox's, in the words of the API that is asked."""
+    """Refuse a project that is not the sandbox's, in the words of the called API."""
     names = {"project": call.path.get("project"), "projectsId": call.path.get("projectsId")}
     names |= {name: call.path.get(name) for name in ("projectId", "resource") if call.api == "cloudresourcemanager"}
     if call.api == "storage":
@@ -216,7 +216,7 @@ def _answered(call: Call) -> Any:
 
 
 def _changed(call: Call, collection: Collection) -> Json:
-    """A method that sets what CHANGES says, as an operation of its collection's style."""
+    """Set what CHANGES returns for the method, as an operation of its collection's style."""
     item = verbs.get(call, collection)
     news = CHANGES[call.method.id](call, item)
     verb = call.method.verb if collection.style == "compute" else _TYPES.get(call.method.verb, "UPDATE_CLUSTER")
@@ -265,8 +265,9 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
 
 
 def _upload(call: Call, body: bytes, headers: Any) -> Json:
-    """One object: its bytes alone, or metadata and bytes in two parts. Source:
-    https://cloud.google.com/storage/docs/uploads-downloads."""
+    """Store one object: its bytes alone, or metadata and bytes in two parts. Source:
+    https://cloud.google.com/storage/docs/uploads-downloads.
+    """
     kind = headers.get("Content-Type") or "application/octet-stream"
     if call.query.get("uploadType") == "media":
         return accounts.store_object(call, {}, body, kind)

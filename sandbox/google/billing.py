@@ -1,7 +1,7 @@
-"""The billing account of the project, and its budgets: what they say when the sandbox is told what is spent.
+"""Billing account of the project, and its budgets, which publish what a test says was spent.
 
-Google tells a budget's topic of it several times a day, whatever the thresholds are; here POST /sandbox-api/spend does,
-with {"budget": KEY or display name, "actual": 950, "forecast": 1200, "since": "2026-11-01T08:00:00Z"}.
+Google publishes to a budget's topic several times a day, whatever the thresholds are; here POST /sandbox-api/spend
+does, with {"budget": KEY or display name, "actual": 950, "forecast": 1200, "since": "2026-11-01T08:00:00Z"}.
 """
 
 import json
@@ -22,15 +22,17 @@ _MAIL_MOST = 5  # by the description of monitoringNotificationChannels
 
 
 def _account(call: Call) -> None:
-    """Whose account is another's: the API does not say more. Source:
-    https://github.com/terraform-google-modules/terraform-google-project-factory/issues/405"""
+    """Refuse another billing account, for which the API gives no further reason. Source:
+    https://github.com/terraform-google-modules/terraform-google-project-factory/issues/405
+    """
     if call.key.split("/")[1] != ACCOUNT:
         raise ApiError(403, "The caller does not have permission")
 
 
 def _made(call: Call, key: str, item: Json) -> None:
-    """A budget, whose id is Google's. What is wrong with one is not said. Source of the wording:
-    https://github.com/hashicorp/terraform-provider-google/issues/9375"""
+    """Check and complete a budget, whose id is Google's. The API does not say what is wrong with one. Source of the
+    wording: https://github.com/hashicorp/terraform-provider-google/issues/9375
+    """
     _account(call)
     wrong = ApiError(400, "Request contains an invalid argument.")
     amount = item.get("amount", {}).get("specifiedAmount")
@@ -48,7 +50,7 @@ def _made(call: Call, key: str, item: Json) -> None:
         if f"monitoring/{channel}" not in call.world.items:
             raise wrong
     kept = item.setdefault("budgetFilter", {})
-    # As Google answers: a project by its number.
+    # Google answers with the project's number.
     if "projects" in kept:
         kept["projects"] = [
             each.replace(f"projects/{PROJECT}", f"projects/{PROJECT_NUMBER}") for each in kept["projects"]
@@ -85,8 +87,10 @@ def _read_account(call: Call, collection: Collection) -> Json:
 
 
 def spend(world: World, told: Json) -> Json:
-    """What /sandbox-api/spend answers: the message that the budget's topic got. Form of the message:
-    https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications#notification-format"""
+    """Publish what was spent, and return the message that the budget's topic got, which /sandbox-api/spend answers.
+    Form of the message:
+    https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications#notification-format
+    """
     budgets = world.below("billingbudgets", "billingAccounts/-/budgets")
     found = next((each for each in budgets if told["budget"] in (each["name"], each.get("displayName"))), None)
     if found is None:
@@ -131,7 +135,7 @@ COLLECTIONS = (
 
 
 def _channel_made(call: Call, item: Json) -> None:
-    """A channel of Cloud Monitoring, whose number is Google's."""
+    """Complete a channel of Cloud Monitoring, whose number is Google's."""
     if item["type"] == "email" and "@" not in item.get("labels", {}).get("email_address", ""):
         raise ApiError(400, "Field labels[email_address] has an invalid value: it is no email address")  # from memory
     key = f"{call.key}/{call.world.number()}"

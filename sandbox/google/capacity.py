@@ -1,5 +1,4 @@
-"""What there is of machines: quotas, stock, reservations in use, reservations of the future, commitments, and the
-types that a zone has."""
+"""Capacity of machines: quotas, stock, current and future reservations, commitments, and the types of each zone."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -27,8 +26,11 @@ _HELP = {
 
 
 def stockout_failure(call: Call, item: Json) -> Failure | None:
-    """The zone is out of the machine: in the form of https://github.com/kubernetes/k8s.io/issues/9834, with the status
-    of https://github.com/scylladb/scylla-cluster-tests/issues/12477. It names the region's other zones that have it."""
+    """Return the failure of a zone that is out of the machine. It names the region's other zones that have it.
+
+    Form: https://github.com/kubernetes/k8s.io/issues/9834; status:
+    https://github.com/scylladb/scylla-cluster-tests/issues/12477.
+    """
     zone, kind = call.path["zone"], item["machineType"].rpartition("/")[2]
     if not _out(call.world, zone, kind):
         return None
@@ -71,8 +73,9 @@ def _has(zone: str, kind: str, gpus: dict[str, Any]) -> bool:
 
 
 def quota_failure(call: Call, item: Json) -> Failure | None:
-    """The first quota of the project that the instance would exceed, of those that a test has set. Wording:
-    https://github.com/skypilot-org/skypilot (its comments on QUOTA_EXCEEDED); details: QuotaExceededInfo."""
+    """Return the failure for the first quota, among those set by a test, that the instance would exceed. Wording:
+    https://github.com/skypilot-org/skypilot (its comments on QUOTA_EXCEEDED); details: QuotaExceededInfo.
+    """
     region = zones().get(call.path["zone"], "")
     used = _usage(call, region, item)
     for (place, metric), (count, limit_name) in used.items():
@@ -92,7 +95,7 @@ def quota_failure(call: Call, item: Json) -> Failure | None:
 
 
 def _usage(call: Call, region: str, new: Json) -> dict[tuple[str, str], tuple[int, str]]:
-    """How much of each quota that the new one counts towards is used, with it, and the limit's name."""
+    """Return the usage, with the new instance, of each quota that it counts towards, and the limit's name."""
     mine = metrics(new, region)
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for at, (_, limit_name) in mine.items():
@@ -106,7 +109,7 @@ def _usage(call: Call, region: str, new: Json) -> dict[tuple[str, str], tuple[in
 
 
 def metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
-    """What an instance counts towards: how much, and the limit's name, by place and metric."""
+    """Return what an instance counts towards: amount and limit's name, by place and metric."""
     spot = item["scheduling"]["preemptible"]
     found: dict[tuple[str, str], tuple[int, str]] = {}
     for each in item["guestAccelerators"]:
@@ -119,14 +122,14 @@ def metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 def count_consumption(call: Call) -> None:
-    """Count the places of reservations that are taken."""
+    """Count the used places of reservations."""
     for reservation in call.world.below("compute", f"projects/{call.path['project']}/zones/-/reservations"):
         if "specificReservation" in reservation:
             reservation["specificReservation"]["inUseCount"] = str(count_instances(call, reservation))
 
 
 def count_instances(call: Call, reservation: Json) -> int:
-    """The instances that hold a place of a reservation."""
+    """Count the instances that hold a place of a reservation."""
     every = call.world.below("compute", f"projects/{call.path['project']}/zones/-/instances")
     used = (item.get("resourceStatus", {}).get("reservationConsumptionInfo", {}) for item in every)
     return sum(info.get("consumedReservation") == reservation["selfLink"] for info in used)
@@ -147,8 +150,9 @@ _MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 
 
 def _commitment(call: Call, key: str, item: Json) -> None:
-    """A commitment cannot be deleted: the API has no method for it. Google's begins on the next day (from memory), the
-    sandbox's at once."""
+    """Complete a commitment. It cannot be deleted: the API has no method for that. Google's begins on the next day
+    (from memory), the sandbox's at once.
+    """
     _new_commitment(call, key, item)
     if item.get("plan") not in _MONTHS:
         raise ApiError(400, "Required field 'resource.plan' not specified", "required")
@@ -169,8 +173,10 @@ _new_future: Any = compute_collection("futureReservations", "FutureReservation")
 
 
 def _future(call: Call, key: str, item: Json) -> None:
-    """States: https://cloud.google.com/compute/docs/instances/future-reservations-overview. Google approves after days,
-    the sandbox at once, unless the machine is out of stock. The reservation is made when the window begins."""
+    """Complete a future reservation. States:
+    https://cloud.google.com/compute/docs/instances/future-reservations-overview. Google approves after days, the
+    sandbox at once, unless the machine is out of stock. The reservation is created when the window begins.
+    """
     _new_future(call, key, item)
     if "startTime" not in item.get("timeWindow", {}):
         raise ApiError(400, "Required field 'resource.timeWindow.startTime' not specified", "required")
@@ -226,7 +232,7 @@ def _fulfilled(call: Call, key: str, item: Json, sku: Json) -> None:
 
 
 def _resubmitted(call: Call, item: Json, news: Json) -> None:
-    """Only a draft, or what is still to be approved, is changed."""
+    """Change a future reservation, which has to be a draft or to await approval."""
     if item["status"]["procurementStatus"] not in ("DRAFTING", "PENDING_APPROVAL"):
         said = f"Future reservation {item['name']} is {item['status']['procurementStatus']}: it cannot be changed."
         raise ApiError(400, said, "invalid")

@@ -1,9 +1,9 @@
 """Google Batch v1: jobs, their tasks, and the operations that cancel and delete them.
 
-POST /sandbox-api/batch  {"task_lag_s": 2, "state_lag_s": 1, "agent": false, "seed": 7}: batch_settings.py;
-                         {"end": TASK, "exitCode": 50002}: end a task that runs, with any of the reserved codes.
-POST /sandbox-api/preempt {"name": NAME}: take Spot VMs away; NAME of a job (all of its VMs), of a task, or of a VM:
-                         projects/PROJECT/zones/ZONE/instances/NAME, which label hostname of log entries has.
+POST /sandbox-api/batch  {"task_lag_s": 2, "state_lag_s": 1, "agent": false, "seed": 7}: batch/settings.py;
+                         {"end": TASK, "exitCode": 50002}: end a running task, with any of the reserved codes.
+POST /sandbox-api/preempt {"name": NAME}: preempt Spot VMs; NAME of a job (all of its VMs), of a task, or of a VM:
+                         projects/PROJECT/zones/ZONE/instances/NAME, as in the label hostname of log entries.
 A fault's `delay_s` of batch.projects.locations.jobs.create is how much longer the job is QUEUED, its `fails` why it
 fails when it is scheduled.
 """
@@ -31,7 +31,7 @@ _ORDERS = ("", "name", "name desc", "create_time", "create_time desc")  # the pa
 
 
 def _missing(name: str) -> ApiError:
-    """Wording: https://github.com/nextflow-io/nextflow/issues/5422"""
+    """Return the error for an unknown resource. Wording: https://github.com/nextflow-io/nextflow/issues/5422"""
     return ApiError(404, f'Resource "{name}" was not found')
 
 
@@ -43,7 +43,7 @@ def _job(call: Call, key: str) -> Job:
 
 
 def _create(call: Call, collection: Collection) -> Json:
-    """Once for each requestId, whatever comes with it later."""
+    """Create a job. A repeated requestId returns the first job, whatever the later request contains."""
     given = call.query.get("requestId")
     once = f"{call.method.id} {call.key} {given}"
     if given and (known := call.world.requests.get(once)) and (first := call.world.live.get(known["name"])):
@@ -51,7 +51,7 @@ def _create(call: Call, collection: Collection) -> Json:
     name = check_request(call)
     key = f"{call.key}/{name}"
     if f"batch/{key}" in call.world.live:
-        raise ApiError(409, f'Resource "{key}" already exists')  # worded as that of one that is missing
+        raise ApiError(409, f'Resource "{key}" already exists')  # worded as the error for an unknown resource
     made = complete_job(call, key, name)
     made |= {"uid": f"{name[:18]}-{str(uuid.uuid4())[:18]}0", "createTime": time_of(time.time())}
     plan = call.plan
@@ -64,7 +64,7 @@ def _create(call: Call, collection: Collection) -> Json:
 
 
 def _run(world: World, job: Job) -> None:
-    """Until it is over, asked by or not."""
+    """Run the job to its end, whether or not a client polls."""
     name = f"batch/{job.key}"
 
     def over() -> None:
@@ -80,7 +80,7 @@ def _get(call: Call, collection: Collection) -> Json:
 
 
 def _list(call: Call, collection: Collection) -> Json:
-    """Those that were created World.list_lag_s ago."""
+    """List the jobs that were created at least World.list_lag_s ago."""
     place, anywhere, now = f"batch/{call.key}/", call.location == "-", time.monotonic()
     jobs = [
         job
@@ -110,7 +110,7 @@ def _page(call: Call, name: str, count: int, shown: Callable[[int], Json]) -> Js
 
 
 def _listed_tasks(call: Call) -> Job:
-    """The job of a call about tasks. Raises ApiError."""
+    """Return the job of a call about tasks. Raises ApiError."""
     key, _, group = call.key.partition("/taskGroups/")
     job = _job(call, key)
     late = time.monotonic() - job.made < settings(call.world).task_lag_s
@@ -127,7 +127,7 @@ def _get_task(call: Call, collection: Collection) -> Json:
 
 
 def _list_tasks(call: Call, collection: Collection) -> Json:
-    """Filter: State=RUNNING."""
+    """List tasks. Filter: State=RUNNING."""
     job, given = _listed_tasks(call), call.query.get("filter", "").replace(" ", "")
     name, _, state = given.partition("=")
     if given and name.lower() not in ("state", "status.state"):
@@ -140,7 +140,7 @@ def _list_tasks(call: Call, collection: Collection) -> Json:
 
 
 def _cancel(call: Call, collection: Collection) -> Json:
-    """A job that is over is not cancelled; what Batch says to that was not found."""
+    """Cancel a job, unless it has ended. Batch's answer for an ended job was not found."""
     job = _job(call, call.key)
     if job.state in OVER:
         said = f"Job {job.name} is in state {job.state} and cannot be cancelled."
@@ -165,7 +165,7 @@ def _delete(call: Call, collection: Collection) -> Json:
 
 
 def _operation(call: Call, job: Job, verb: str, act: Callable[[], None], least_s: float = 0) -> Json:
-    """With the members of OperationMetadata."""
+    """Start an operation with the members of OperationMetadata."""
     name, earliest = f"batch/{job.key}", time.monotonic() + least_s
 
     def end() -> str:
@@ -187,7 +187,7 @@ def _locations(call: Call) -> list[Json]:
 
 
 def preempt(world: World, name: str) -> None:
-    """Take Spot VMs away, by the name of their job, of a task, or their own. Raises ApiError."""
+    """Preempt Spot VMs, by the name of their job, of a task, or their own. Raises ApiError."""
     job, indexes = _running(world, by_id(name))
     if not job.shape.spot:
         raise ApiError(400, f"sandbox: {name} is not Spot")
@@ -211,7 +211,7 @@ def _running(world: World, name: str) -> tuple[Job, list[int]]:
 
 
 def control(world: World, request: Json) -> Json:
-    """What the control API answers. Raises TypeError for what is unknown, and ApiError."""
+    """Return the control API's answer. Raises TypeError for an unknown setting, and ApiError."""
     if name := request.get("end"):
         code = int(request["exitCode"])
         if code not in CODES:

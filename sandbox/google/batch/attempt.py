@@ -1,7 +1,7 @@
-"""One attempt of a task: its runnables in their order, those that are local as processes of this machine; and what
-Google Batch says of a job and its tasks: status events, notifications, log entries.
+"""One attempt of a task, and Google Batch's reports of a job and its tasks: status events, notifications, log entries.
 
-Forms: https://docs.cloud.google.com/batch/docs/troubleshooting (tasks), https://github.com/nextflow-io/nextflow/issues/4225
+Runnables run in their order, those that are local as processes of this machine. Forms:
+https://docs.cloud.google.com/batch/docs/troubleshooting (tasks), https://github.com/nextflow-io/nextflow/issues/4225
 (states of jobs), https://github.com/broadinstitute/cromwell (BatchRequestExecutorSpec: a job that failed by a task).
 """
 
@@ -29,10 +29,12 @@ CODES = {
 }
 """https://docs.cloud.google.com/batch/docs/troubleshooting#reserved-exit-codes"""
 PREEMPTED, OVER_TIME, OTHERWISE = 50001, 50005, 50000
-"""The last: a failure that is of no runnable and of none of CODES, by the description of TaskExecution.exitCode."""
+"""Exit codes of preemption, of a timeout, and of a failure that belongs to no runnable and has none of CODES, by the
+description of TaskExecution.exitCode.
+"""
 
 Event = tuple[float, str, str, Vm, int | None]
-"""When (seconds since 1970), from which state to which, on which VM; the exit code of a failure."""
+"""Time (seconds since 1970), old and new state, VM, and the exit code of a failure."""
 
 
 def time_of(at: float) -> str:
@@ -48,7 +50,7 @@ def task_text(event: Event) -> str:
 
 
 def task_event(event: Event) -> Json:
-    """Only a failure has an exit code: https://github.com/nextflow-io/nextflow/pull/6977"""
+    """Return a status event. Only a failure has an exit code: https://github.com/nextflow-io/nextflow/pull/6977"""
     ended = {"taskExecution": {"exitCode": event[4]}} if event[4] is not None else {}
     made = {"type": "STATUS_CHANGED", "description": task_text(event), "eventTime": time_of(event[0])}
     return {**made, "taskState": event[2], **ended}
@@ -68,7 +70,7 @@ def failure_text(index: int, event: Event) -> str:
 
 
 def short_text(code: str, vm: str, why: str) -> str:
-    """Of VMs that cannot be had. Form: https://github.com/nextflow-io/nextflow/issues/3061"""
+    """Return the text for VMs that cannot be had. Form: https://github.com/nextflow-io/nextflow/issues/3061"""
     said = f"Batch Error: code - {code}, description - error count is 1, latest message example: Instance '{vm}'"
     return f"VM in Managed Instance Group meets error: {said} creation failed: {why}"
 
@@ -83,8 +85,11 @@ def no_agent_text(vm: Vm, at: float) -> str:
 
 
 def notify(world: World, job: Json, level: str, state: str, text: str, task: str = "") -> None:
-    """Tell the topics of the job. JobName, JobUID, NewJobState and Type are seen in public code that reads them; those
-    of a task, and the text as data, are from memory."""
+    """Notify the topics of the job.
+
+    JobName, JobUID, NewJobState and Type appear in public code that reads them; the attributes of a task, and the text
+    as data, are from memory.
+    """
     for each in job.get("notifications", []):
         message = each.get("message", {})
         wanted = message.get(f"new{level.title()}State")
@@ -97,9 +102,11 @@ def notify(world: World, job: Json, level: str, state: str, text: str, task: str
 
 
 class Log:
-    """Entries of one job. Labels and resource: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs names
-    job_uid, public code that reads entries has task_id, task_group_name and those of the resource; hostname and
-    runnable_index are from memory."""
+    """Log entries of one job.
+
+    Labels and resource: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs names job_uid; public code that
+    reads entries has task_id, task_group_name and those of the resource; hostname and runnable_index are from memory.
+    """
 
     def __init__(self, world: World, job: Json, seed: int) -> None:
         self.world, self.job = world, job
@@ -107,7 +114,9 @@ class Log:
         self._on = job.get("logsPolicy", {}).get("destination") == "CLOUD_LOGGING"
 
     def task(self, index: int, vm: Vm, lines: Sequence[str], runnable: int, labels: Mapping[str, str]) -> None:
-        """What a runnable printed. On Google's what comes from stderr is of severity ERROR; here the two are one."""
+        """Log the output of a runnable. On Google Cloud, lines of stderr have severity ERROR; here both streams are
+        one.
+        """
         own = {"task_id": f"{self.job['uid']}-group0-{index}", "runnable_index": str(runnable), **labels}
         self._write("batch_task_logs", vm, lines, own)
 
@@ -125,13 +134,13 @@ class Log:
         log_lines(self.world, f"projects/{PROJECT}/logs/{log}", resource, lines, every, severity, self._chance)
 
 
-# docker's, for what it cannot run: https://docs.docker.com/engine/containers/run/#exit-status. Batch's own for an image
-# that cannot be pulled is 1, of what public code has seen.
+# docker's codes for what it cannot run: https://docs.docker.com/engine/containers/run/#exit-status. Batch's own for an
+# image that cannot be pulled is 1, as public code has seen.
 _NO_IMAGE, _NO_COMMAND = 1, 125
 
 
 class Attempt(Protocol):
-    """What the scheduler knows of an attempt."""
+    """Attempt as the scheduler sees it."""
 
     @property
     def processes(self) -> int: ...
@@ -142,7 +151,7 @@ class Attempt(Protocol):
 
 
 class PretendedRun:
-    """Nothing runs: it ends after a moment."""
+    """Attempt in which nothing runs. It ends after a moment."""
 
     processes = 0
 
@@ -160,24 +169,24 @@ class PretendedRun:
 
 
 def seconds(given: str | None) -> float | None:
-    """Of "14400s"; 0 and none: no limit."""
+    """Return the seconds of "14400s"; None, no limit, for 0 and for no value."""
     return float(given.removesuffix("s")) or None if given else None
 
 
 def really_runs(spec: Json) -> bool:
-    """Whether a task has an image of this machine, or nothing but scripts."""
+    """Return whether a task has an image of this machine, or nothing but scripts."""
     images = [each["container"]["imageUri"] for each in spec["runnables"] if "container" in each]
     return not images or any(map(is_local, images))
 
 
 class Real:
-    """An attempt that runs here. `passed(k)`: whether every task has come to barrier k."""
+    """Attempt that runs here. `passed(k)` returns whether every task has reached barrier k."""
 
     def __init__(
         self, world: World, job: Json, log: Log, index: int, vm: Vm, folder: Path, env: Mapping[str, str],
         passed: Callable[[int], bool],
     ) -> None:  # fmt: skip
-        self.index, self.at = index, -1  # the runnable that it is at; a barrier counts when it is reached
+        self.index, self.at = index, -1  # index of the current runnable; a barrier counts when it is reached
         self._world, self._log, self._vm, self._folder, self._passed = world, log, vm, folder, passed
         self._spec: Json = job["taskGroups"][0]["taskSpec"]
         self._group: Json = job["taskGroups"][0]
@@ -197,7 +206,7 @@ class Real:
         return (self._current is not None) + len(self._background)
 
     def step(self, now: float) -> int | None:
-        """The exit code of the task, once nothing of it runs any more."""
+        """Return the exit code of the task, once nothing of it runs any more."""
         if now > self._over and self._forced is None:
             self._agent(f"runs over the maximum runtime: exit code {OVER_TIME}")
             self.end(OVER_TIME)
@@ -216,7 +225,7 @@ class Real:
         return self._code if self._forced is None else self._forced
 
     def _ready(self, now: float) -> bool:
-        """Whether the runnable that it is at is over, and the next was begun."""
+        """Return whether the current runnable has ended, and begin the next one."""
         spec: Json = self._spec["runnables"][self.at] if self.at >= 0 else {}
         if self._current is not None:
             if (code := self._current.poll()) is None:
@@ -232,7 +241,7 @@ class Real:
         return True
 
     def _fail(self, spec: Json, code: int) -> None:
-        """The first failure is that of the task, by the description of TaskExecution.exitCode."""
+        """Record the first failure, whose code is the task's by the description of TaskExecution.exitCode."""
         if code and not spec.get("ignoreExitStatus") and not self._code:
             self._code = code
 
@@ -264,7 +273,7 @@ class Real:
             self._current = run
 
     def _begin(self, spec: Json) -> Run | None:
-        """Start a runnable; None: docker would not."""
+        """Start a runnable, or return None where docker would fail."""
         folder, timeout_s = self._folder / str(self.at), seconds(spec.get("timeout"))
         env = self._environment(spec)
         if "script" in spec:
@@ -282,7 +291,7 @@ class Real:
         return begin(folder, command, env, workdir, timeout_s=timeout_s)
 
     def _script(self, script: Json) -> list[str]:
-        """By its first line, else by /bin/sh, as the field's description has it."""
+        """Return the command of a script: its first line's interpreter, else /bin/sh, as the field's description says."""
         self._folder.mkdir(parents=True, exist_ok=True)
         if "path" in script:
             return ["/bin/sh", script["path"]]
@@ -292,7 +301,7 @@ class Real:
         return [str(path)] if script["text"].startswith("#!") else ["/bin/sh", str(path)]
 
     def _environment(self, spec: Json) -> dict[str, str]:
-        """The task's variables, its index's, the runnable's; Batch's own last."""
+        """Return the variables of the task, of its index and of the runnable; Batch's own win."""
         each: list[Json] = self._group.get("taskEnvironments", [])
         rows: list[Json] = [self._spec.get("environment", {}), *each[self.index : self.index + 1]]
         rows.append(spec.get("environment", {}))
@@ -309,7 +318,7 @@ class Real:
             self._print(at, run.lines(last=False))
 
     def _collect(self, at: int, run: Run) -> bool:
-        """Its last lines, once it is over."""
+        """Log the last lines of a run, and return whether it has ended."""
         if run.poll() is None:
             return False
         self._print(at, run.lines(last=True))
@@ -322,15 +331,16 @@ class Real:
         self._agent(f"runnable {at} exited with status {code}{f': {why}' if why else ''}", "ERROR" if code else "INFO")
 
     def _agent(self, text: str, severity: str = "INFO") -> None:
-        """How a task is named in the agent's lines: https://docs.cloud.google.com/batch/docs/troubleshooting (50002);
-        what is said of it is the sandbox's."""
+        """Log a line of the agent. The form of a task's name is that of
+        https://docs.cloud.google.com/batch/docs/troubleshooting (50002); the message is the sandbox's.
+        """
         job: Any = self._log.job
         name = f"task/{job['uid']}-group0-{self.index}/{self._batch['BATCH_TASK_RETRY_ATTEMPT']}/0"
         said = re.sub(r"\s+", " ", text)
         self._log.agent(self._vm, [f'instance:"{self._vm.name}" task_id:"{name}" {said}'], severity)
 
     def end(self, code: int) -> None:
-        """SIGTERM to all that runs, and this code for the task."""
+        """Send SIGTERM to all that runs, and end the task with this code."""
         if self._forced is None:
             self._forced = code
         for run in [*([self._current] if self._current else []), *(run for _, run in self._background)]:

@@ -1,4 +1,4 @@
-"""What Google Batch refuses of a job, and how it completes one."""
+"""Refusals of Google Batch for a job, and the values with which it completes one."""
 
 import json
 import re
@@ -21,13 +21,14 @@ _DEFAULT = {"cpuMilli": "2000", "memoryMib": "2000"}  # the discovery document's
 
 
 def invalid(field: str, why: str) -> ApiError:
-    """Form: https://github.com/broadinstitute/cromwell/issues/7708. What follows `invalid.` is the sandbox's, but for
-    the locations."""
+    """Return the error for an invalid field. Form: https://github.com/broadinstitute/cromwell/issues/7708. What follows
+    `invalid.` is the sandbox's, except for locations.
+    """
     return ApiError(400, f"{field} field is invalid. {why}")
 
 
 def check_request(call: Call) -> str:
-    """The id of the job, made up where none is given. Raises ApiError."""
+    """Return the job's id, generated where the request has none. Raises ApiError."""
     if call.location not in regions("gcp"):
         raise ApiError(403, f"Permission denied on 'locations/{call.location}' (or it may not exist).")
     if len(json.dumps(call.body, separators=(",", ":"))) > _MOST_BYTES:
@@ -46,7 +47,7 @@ def check_request(call: Call) -> str:
 
 
 def complete_job(call: Call, key: str, name: str) -> Json:
-    """The body as the service shows it: numbers of 64 bits as strings, defaults, names. Raises ApiError."""
+    """Return the body as the service shows it: numbers of 64 bits as strings, defaults, names. Raises ApiError."""
     job: Json = _shown(call, {"$ref": "Job"}, call.body)
     for field, why in _faults(job):
         raise invalid(field, why)
@@ -66,8 +67,9 @@ def complete_job(call: Call, key: str, name: str) -> Json:
 
 
 def numbered_name(key: str) -> str:
-    """A name with the project's number, as those of task groups and tasks are: https://github.com/nextflow-io/nextflow/
-    issues/5422"""
+    """Return a name with the project's number, as in the names of task groups and tasks:
+    https://github.com/nextflow-io/nextflow/issues/5422
+    """
     return key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/", 1)
 
 
@@ -99,7 +101,7 @@ _NUMBERS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("task_groups[0].task_spec.compute_resource.cpu_milli", _between(1, 2**31)),
     ("task_groups[0].task_spec.compute_resource.memory_mib", _between(1, 2**31)),
 )
-"""Ranges: the discovery document, and https://docs.cloud.google.com/batch/quotas"""
+"""Ranges of numbers. Sources: the discovery document, and https://docs.cloud.google.com/batch/quotas"""
 _ONE = (
     ("allocation_policy.instances", "Only instances[0] is supported."),
     ("task_groups[0].task_spec.lifecycle_policies", "Only one lifecycle policy is supported."),
@@ -155,14 +157,14 @@ def _runnables(spec: Json) -> Iterator[tuple[str, str]]:
 
 
 def _account(call: Call, email: str) -> None:
-    """Wording: https://docs.cloud.google.com/batch/docs/troubleshooting"""
+    """Check that a service account exists. Wording: https://docs.cloud.google.com/batch/docs/troubleshooting"""
     own = email.endswith(f"@{PROJECT}.iam.gserviceaccount.com")
     if own and f"iam/projects/{PROJECT}/serviceAccounts/{email}" not in call.world.items:
         raise ApiError(403, f"caller does not have access to act as the specified service account: {email}")
 
 
 def _template(call: Call, policy: Json) -> None:
-    """An instance template by its name, a part of its link, or all of that."""
+    """Return an instance template by its name, a part of its link, or the whole link."""
     for each in policy.get("instances", []):
         given = each.get("instanceTemplate", "")
         path = by_id(given.partition("/compute/v1/")[2] or given)

@@ -1,6 +1,6 @@
-"""A job of Google Batch from QUEUED to its end. World.tick asks it to go on.
+"""A job of Google Batch from QUEUED to its end. World.tick lets it go on.
 
-Of its tasks, those that have not begun are only counted, so that 100,000 of them cost nothing.
+Tasks that have not begun are only counted, so that 100,000 of them cost nothing.
 """
 
 import random
@@ -42,18 +42,20 @@ ENDED = ("SUCCEEDED", "FAILED", "UNEXECUTED")
 
 @dataclass(slots=True)
 class Task:
-    """One that has begun."""
+    """Task that has begun."""
 
     index: int
     state: str = "PENDING"
-    failed: int = 0  # attempts that failed
+    failed: int = 0  # failed attempts
     vm: Vm | None = None
     attempt: Attempt | None = None
     events: list[Event] = field(default_factory=list[Event])
 
 
 class Tasks:
-    """All of a job. `number()`: an id that no VM had before; `told(task, event)` runs after each change of state."""
+    """Tasks of a job. `number()` returns an id that no VM had before; `told(task, event)` runs after each change of
+    state.
+    """
 
     def __init__(self, count: int, uid: str, number: Callable[[], int], told: Callable[[Task, Event], None]) -> None:
         self.count, self.counts = count, Counter({"PENDING": count})
@@ -78,7 +80,7 @@ class Tasks:
         return not self.running and not self.waiting
 
     def take(self, zones: list[str], pack: int, most_vms: float) -> Task | None:
-        """The next one that waits, on a VM with room; None: no VM more may be had."""
+        """Place the next waiting task on a VM with room; return None where no more VMs may be had."""
         while self._free and (self._free[0].slot not in self.vms or len(self._free[0].tasks) >= pack):
             self._free.popleft()
         if not self._free:
@@ -98,7 +100,9 @@ class Tasks:
         return task
 
     def new_vm(self, slot: int, zone: str) -> Vm:
-        """Names: https://github.com/nextflow-io/nextflow/issues/3061 and others that quote them."""
+        """Create a VM. Form of its name: https://github.com/nextflow-io/nextflow/issues/3061 and others that quote such
+        names.
+        """
         return Vm(f"{self._uid}-group0-{slot}-{secrets.token_hex(2)}", zone, str(self._number()), slot)
 
     def move(self, task: Task, state: str, code: int | None = None) -> None:
@@ -111,7 +115,7 @@ class Tasks:
         self._told(task, event)
 
     def leave(self, task: Task, *, lost: bool) -> None:
-        """Off its VM, which goes when it was lost, and another takes its place."""
+        """Remove a task from its VM. A lost VM goes, and another takes its place."""
         del self.running[task.index]
         vm, task.attempt = task.vm, None
         assert vm
@@ -123,7 +127,7 @@ class Tasks:
             self._free.append(vm)
 
     def again(self, task: Task) -> None:
-        """A failed one waits once more."""
+        """Let a failed task wait again."""
         task.failed += 1
         self.counts[task.state] -= 1
         self.counts["PENDING"] += 1
@@ -131,7 +135,7 @@ class Tasks:
         self._again.append(task.index)
 
     def drop(self) -> None:
-        """None of those that wait begins any more."""
+        """Mark all waiting tasks UNEXECUTED."""
         for index in self._again:
             self.begun[index].state = "UNEXECUTED"
         self._next, self._again = self.count, deque[int]()
@@ -145,13 +149,13 @@ class Tasks:
 
 
 OVER = ("SUCCEEDED", "FAILED", "CANCELLED")
-_PROCESSES = 64  # of all jobs at a time; what is more waits
-_EVENTS = 100  # of tasks, that a job tells of
-_LOST = range(PREEMPTED, 50005), (50006,)  # codes of a VM that is gone
+_PROCESSES = 64  # of all jobs at a time; any more wait
+_EVENTS = 100  # events of tasks that a job reports
+_LOST = range(PREEMPTED, 50005), (50006,)  # codes of a lost VM
 
 
 class Job:
-    """One job. `item` is its body as it was asked for and completed; `shown()` has its status too."""
+    """One job. `item` is its completed body; `as_json()` adds its status."""
 
     def __init__(self, world: World, key: str, item: Json, hold_s: float = 0, fails: str = "") -> None:
         self.world, self.key, self.item, self._fails = world, key, item, fails
@@ -187,7 +191,7 @@ class Job:
         notify(self.world, self.item, "JOB", state, text)
 
     def step(self) -> bool:
-        """Go on as far as it goes now; whether it is over, with nothing of it running."""
+        """Advance as far as possible now; return whether the job has ended and nothing of it runs."""
         now = time.monotonic()
         if self.state == "QUEUED" and now >= self._due:
             self._schedule(now)
@@ -219,8 +223,9 @@ class Job:
         self._due = now + self.world.settle_s
 
     def _allocate(self, now: float) -> None:
-        """Wait for VMs. What does not fit on one waits for ever; what Batch does with that is not documented, so it is
-        from memory that no event tells of it."""
+        """Wait for VMs. A task that does not fit on one waits for ever: Batch does not document that case, and that no
+        event reports it is from memory.
+        """
         if not self.shape.fits or not self._room():
             return
         if not settings(self.world).agent:
@@ -233,7 +238,7 @@ class Job:
         self.move("RUNNING")
 
     def _room(self) -> float:
-        """How many VMs there may be now, with an event of why there are no more."""
+        """Return how many VMs there may be now; record an event that says why there are no more."""
         zones, project = self.shape.in_stock(self.world), self.item["name"].split("/")[1]
         vm = f"{self.uid}-group0-0-{self._chance.randrange(16**4):04x}"
         if not zones:
@@ -275,8 +280,9 @@ class Job:
             tasks.move(task, "RUNNING")
 
     def _attempt(self, task: Task, wave: float) -> Attempt:
-        """A bucket has to be there; what is in it is not mounted. The words of the agent, and the code, are from
-        memory."""
+        """Start an attempt. A bucket has to exist, but its content is not mounted. The agent's words and the code are
+        from memory.
+        """
         assert task.vm
         buckets = {
             each["gcs"]["remotePath"].partition("/")[0] for each in self.spec.get("volumes", []) if "gcs" in each
@@ -291,8 +297,11 @@ class Job:
         return Real(self.world, self.item, self._log, task.index, task.vm, folder, env, self.passed)
 
     def _environment(self, task: Task, vm: Vm) -> dict[str, str]:
-        """Those of INDEX, COUNT, RETRY_ATTEMPT and HOSTS_FILE are documented; those of nodes and of the job's id are
-        read by https://github.com/GoogleCloudPlatform/batch-samples and https://github.com/pytorch/torchx."""
+        """Return Batch's variables of a task.
+
+        INDEX, COUNT, RETRY_ATTEMPT and HOSTS_FILE are documented; https://github.com/GoogleCloudPlatform/batch-samples
+        and https://github.com/pytorch/torchx read those of nodes and of the job's id.
+        """
         group, vms = self.group, -(-self.tasks.count // self.shape.pack)
         found = {
             "BATCH_TASK_INDEX": str(task.index),
@@ -314,7 +323,7 @@ class Job:
         return found
 
     def passed(self, barrier: int) -> bool:
-        """Whether every task has come to this runnable, or did once."""
+        """Return whether every task has reached this runnable, now or before."""
         if barrier not in self._barriers:
             begun = self.tasks.begun.values()
             there = sum(task.state == "SUCCEEDED" or getattr(task.attempt, "at", -1) >= barrier for task in begun)
@@ -331,7 +340,9 @@ class Job:
             self.tasks.again(task)
 
     def _retried(self, task: Task, code: int) -> bool:
-        """With a policy, a code that is not in it has the opposite of its action: the action's description."""
+        """Return whether a task is retried. A code that is not in the policy has the opposite of its action, by the
+        action's description.
+        """
         if task.failed >= int(self.spec.get("maxRetryCount", 0)):
             return False
         policy: Json = (self.spec.get("lifecyclePolicies") or [{}])[0]
@@ -353,7 +364,7 @@ class Job:
         self.move("FAILED" if failed else "SUCCEEDED", failure_text(failed.index, failed.events[-1]) if failed else "")
 
     def leave(self, state: str) -> None:
-        """Towards CANCELLED, or being deleted."""
+        """Enter a state towards CANCELLED or deletion, and end the tasks."""
         if self.state not in OVER:
             self.tasks.drop()
             for task in self.tasks.running.values():
@@ -362,7 +373,7 @@ class Job:
         self.move(state)
 
     def end(self, indexes: list[int], code: int) -> None:
-        """These tasks, and all that are on their VMs where those are lost."""
+        """End these tasks, and all tasks on the same VMs."""
         chosen = [self.tasks.running[index] for index in indexes]
         lost = {id(task.vm) for task in chosen}
         for task in self.tasks.running.values():
@@ -383,7 +394,7 @@ class Job:
         return {"name": self.task_name(index), "status": {"state": self.tasks.state(index), **events}}
 
     def as_json(self) -> Json:
-        """As the API has it; what was seen is seen again for Settings.state_lag_s."""
+        """Return the job as the API shows it; its status is up to Settings.state_lag_s old."""
         lag, now = settings(self.world).state_lag_s, time.monotonic()
         if not self._seen or now - self._seen[0] >= lag:
             self._seen = now, self._status()

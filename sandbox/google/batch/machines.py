@@ -1,4 +1,4 @@
-"""The VMs of a Batch job: which type and where, how many tasks each has room for, and what there is of them."""
+"""VMs of a Batch job: their type and zone, how many tasks each has room for, and how many can be had."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -17,12 +17,12 @@ from ..world import Json, World
 
 SPOT = ("SPOT", "PREEMPTIBLE")
 _MOST_ON_ONE = 20  # https://docs.cloud.google.com/batch/docs/create-run-job#job-resources
-_CPU_GIB = 4  # of each vCPU of e2-standard, which is what the sandbox chooses where no machine is named
+_CPU_GIB = 4  # per vCPU of e2-standard, which the sandbox chooses where the job names no machine
 
 
 @dataclass(slots=True)
 class Vm:
-    """One VM of a job, and the tasks that it runs."""
+    """VM of a job, and the tasks that it runs."""
 
     name: str
     zone: str
@@ -32,8 +32,9 @@ class Vm:
 
 
 def locations(policy: Json, region: str, invalid: Callable[[str, str], ApiError]) -> list[str]:
-    """allowedLocations, all of the job's region where none are given. Raises ApiError. Wording of several regions:
-    https://github.com/broadinstitute/cromwell/issues/7708; that they have to be the job's: the field's description."""
+    """Return allowedLocations, or the whole region without any. Raises ApiError. Wording for several regions:
+    https://github.com/broadinstitute/cromwell/issues/7708; that they have to be the job's: the field's description.
+    """
     at = "job.allocation_policy"
     asked: list[str] = policy.get("location", {}).get("allowedLocations", []) or [f"regions/{region}"]
     found: set[str] = set()
@@ -53,7 +54,7 @@ def locations(policy: Json, region: str, invalid: Callable[[str, str], ApiError]
 
 
 class Shape:
-    """What a job's VMs are, by its allocation policy and its tasks' resources."""
+    """Shape of a job's VMs, by its allocation policy and its tasks' resources."""
 
     def __init__(self, job: Json, region: str, world: World) -> None:
         policy: Json = job["allocationPolicy"]
@@ -76,13 +77,13 @@ class Shape:
         self.zones = sorted({zone for zone, of in known.items() if zone in places or of in places})
 
     def _chosen(self) -> str:
-        """From memory: which machine Batch chooses is not documented."""
+        """Return the machine type that the sandbox chooses, from memory: Batch does not document its choice."""
         need = max(self.cpus, self.memory_mib / 1024 / _CPU_GIB)
         return f"e2-standard-{next((size for size in (2, 4, 8, 16) if size >= need), 32)}"
 
     @cached_property
     def size(self) -> tuple[int, int] | None:
-        """vCPUs and MiB, of machines that are known."""
+        """vCPUs and MiB of a known machine type."""
         if size := n1(self.machine_type):
             return size.vcpus, int(size.memory_gib * 1024)
         found = machine_of(self.machine_type)
@@ -112,8 +113,11 @@ class Shape:
         return {"machineType": self.machine_type, "provisioningModel": self.model, **pack}
 
     def nowhere(self) -> str:
-        """Why no allowed zone can have such a VM; "": one can. A job of that kind is accepted, and fails when it is
-        scheduled: https://github.com/nextflow-io/nextflow/issues/5550, whose wording this is."""
+        """Return why no allowed zone can have such a VM, or "" if one can.
+
+        The service accepts such a job, which fails when it is scheduled:
+        https://github.com/nextflow-io/nextflow/issues/5550, the source of the wording.
+        """
         said = [why for zone in self.zones if (why := self._not_in(zone))]
         if len(said) < len(self.zones):
             return ""
@@ -134,18 +138,19 @@ class Shape:
 
     @cached_property
     def possible(self) -> list[str]:
-        """The allowed zones that can have such a VM."""
+        """Allowed zones that can have such a VM."""
         return [zone for zone in self.zones if not self._not_in(zone)]
 
     def in_stock(self, world: World) -> list[str]:
-        """Those of them that have one now."""
+        """Return the possible zones that have one in stock now."""
         out = world.stockouts
         kind = self.machine_type
         return [zone for zone in self.possible if not {kind, f"{zone}/{kind}"} & out]
 
     def room(self, world: World, held: Iterable[tuple["Shape", int]]) -> tuple[float, str]:
-        """How many VMs the quotas of World.quota allow, and what Compute Engine says of the first that is full.
-        `held`: the VMs of all jobs."""
+        """Return how many more VMs World.quota allows, and Compute Engine's words for the first quota that is full.
+        `held`: the VMs of all jobs.
+        """
         limits = {at: world.quota.get(f"compute/{at[0]}/{at[1]}") for at in self.needs}
         if all(limit is None for limit in limits.values()):
             return float("inf"), ""
@@ -167,7 +172,7 @@ class Shape:
 
     @cached_property
     def needs(self) -> dict[tuple[str, str], int]:
-        """What a VM counts towards, by place and metric."""
+        """Quotas that a VM counts towards, by place and metric."""
         machine = machine_of(self.machine_type)
         gpus: list[Any] = self.gpus
         if not gpus and machine and machine.accelerator:
@@ -177,7 +182,7 @@ class Shape:
 
 
 def _of_template(world: World, given: str) -> Json:
-    """The machine of an instance template, in the words of a policy."""
+    """Return the machine of an instance template, in the terms of a policy."""
     name = given.rpartition("/")[2]
     found = world.items.get(f"compute/projects/{PROJECT}/global/instanceTemplates/{name}", {})
     made: Json = found.get("properties", {})

@@ -1,4 +1,4 @@
-"""What a test sets of Google Batch: POST /sandbox-api/batch."""
+"""Settings of Google Batch that a test changes: POST /sandbox-api/batch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +8,13 @@ from ..world import World
 
 @dataclass
 class Settings:
-    """`task_lag_s`: tasks are not found until so long after their job was created, as
-    https://github.com/nextflow-io/nextflow/issues/5422 saw; `state_lag_s`: a job's status is as old as this at most;
-    `delete_s`: for how long a job is being deleted at least; `agent`: whether the agents on VMs report; `seed`: of how
-    late log entries can be read, within World.log_lag_s."""
+    """Settings of a test.
+
+    `task_lag_s`: how long tasks are not found after their job was created, as
+    https://github.com/nextflow-io/nextflow/issues/5422 saw; `state_lag_s`: maximum age of a job's status; `delete_s`:
+    minimum time that a deletion takes; `agent`: whether the agents on VMs report; `seed`: of the delays of log entries,
+    within World.log_lag_s.
+    """
 
     task_lag_s: float = 0
     state_lag_s: float = 0
@@ -25,6 +28,6 @@ def settings(world: World) -> Settings:
 
 
 def change(world: World, asked: dict[str, Any]) -> Settings:
-    """Raises TypeError for one that is unknown."""
+    """Change settings. Raises TypeError for an unknown one."""
     world.live["batch"] = Settings(**{**vars(settings(world)), **asked})
     return settings(world)

@@ -1,4 +1,4 @@
-"""Compute Engine v1: networks, addresses, disks, reservations, and what the catalogue knows of zones and machines."""
+"""Compute Engine v1: networks, addresses, disks, reservations, and what the catalog knows of zones and machines."""
 
 import ipaddress
 import json
@@ -15,12 +15,12 @@ from ..world import Call, Collection, Json, stamp
 
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
 _SHORT = {"network": "global/networks", "subnetwork": "regions/{region}/subnetworks", "type": "zones/{zone}/diskTypes"}
-"""Where a bare name, or one without project, points; gcloud and the provider expand them before they send."""
+"""Targets of a bare name, or one without project; gcloud and the provider expand them before they send."""
 
 
 @cache
 def zones() -> dict[str, str]:
-    """Region of each zone that the catalogue knows."""
+    """Return the region of each zone that the catalog knows."""
     found: dict[str, str] = {}
     for machine in machines("gcp"):
         for region, inside in where("gcp", machine.name).items():
@@ -30,7 +30,7 @@ def zones() -> dict[str, str]:
 
 @cache
 def offered_machines(zone: str) -> tuple[Any, ...]:
-    """Machines and accelerators that a zone is known to offer; where only the region is known, it counts."""
+    """Return the machines and accelerators that a zone is known to offer; where only the region is known, that counts."""
     region = zones().get(zone, zone.rpartition("-")[0])
     return tuple(
         machine
@@ -40,8 +40,9 @@ def offered_machines(zone: str) -> tuple[Any, ...]:
 
 
 def check_place(call: Call) -> None:
-    """Refuses a zone or region that does not exist. Source of the wording:
-    https://github.com/hashicorp/terraform-provider-google/issues/5860."""
+    """Refuse a zone or region that does not exist. Source of the wording:
+    https://github.com/hashicorp/terraform-provider-google/issues/5860.
+    """
     kind, _, name = "/".join(call.key.split("/")[2:4]).partition("/")
     if (kind == "zones" and name not in zones()) or (kind == "regions" and name not in regions("gcp")):
         project = call.path.get("project", "")
@@ -51,14 +52,14 @@ def check_place(call: Call) -> None:
 
 
 def complete_links(call: Call, item: Json) -> None:
-    """Full links in place of partial ones. A network or subnetwork that is named has to exist."""
+    """Replace partial links by full ones. A network or subnetwork that they name has to exist."""
     project = call.path["project"]
     place = {"region": call.path.get("region", ""), "zone": call.path.get("zone", "")}
     for name, value in item.items():
         if not isinstance(value, str) or name not in (*_SHORT, "resourcePolicies"):
             continue
         if name == "type" and not call.method.collection.endswith("isks"):
-            continue  # of a commitment, for one, it is a word
+            continue  # for example, of a commitment it is a word
         found = _LINKS.fullmatch(value)
         within = value if "/" in value else f"{_SHORT[name].format(**place)}/{value}"
         item[name] = f"{call.link}{found[1] if found else f'projects/{project}/{within}'}"
@@ -169,7 +170,7 @@ _MORE = {
 
 
 def find_user(call: Call, key: str) -> str:
-    """What still refers to a resource, or ""."""
+    """Return what still refers to a resource, or ""."""
     wanted = re.compile(rf'"[^"]*{re.escape(key)}"')
     for name, item in sorted(call.world.items.items()):
         if "/operations/" not in name and name != f"{call.api}/{key}" and wanted.search(json.dumps(item)):
@@ -276,4 +277,4 @@ CHANGES = {
     "compute.subnetworks.expandIpCidrRange": lambda call, item: {"ipCidrRange": call.body["ipCidrRange"]},
     "compute.networks.switchToCustomMode": lambda call, item: {"autoCreateSubnetworks": False},
 }
-"""What each method of its own sets, from the call and the resource."""
+"""Changes that methods of their own make, from the call and the resource."""

@@ -1,4 +1,4 @@
-"""Disks of virtual machines: made with them, attached, freed, and deleted with them."""
+"""Disks of virtual machines: created with them, attached, freed, and deleted with them."""
 
 from typing import Any
 
@@ -20,7 +20,8 @@ TYPES = {
     "local-ssd": ("375", "375GB-375GB"),
 }
 """Default and valid sizes. Source: https://cloud.google.com/compute/docs/disks, from memory of `gcloud compute
-disk-types list`; what a zone does not have is not known here."""
+disk-types list`; which types a zone lacks is not known here.
+"""
 _new_disk: Any = compute_collection("disks", "Disk").made
 
 
@@ -34,7 +35,7 @@ def list_types(call: Call) -> list[Json]:
 
 
 def attach(call: Call, key: str, item: Json) -> None:
-    """Attach the disks that exist, and make those that come with the instance. Nothing is made if one is refused."""
+    """Attach existing disks, and create those that come with the instance. Creates nothing if one is refused."""
     if not item.get("disks"):
         raise ApiError(400, "Invalid value for field 'resource.disks': ''. No disks are specified.", "invalid")
     new: dict[str, Json] = {}
@@ -57,8 +58,9 @@ def attach(call: Call, key: str, item: Json) -> None:
 
 
 def take(call: Call, disk: Json, source: str) -> None:
-    """A disk that exists, which nobody else writes to. Source of the wording:
-    https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167."""
+    """Attach an existing disk that nobody else writes to. Source of the wording:
+    https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167.
+    """
     found = existing(call, source, f"zones/{call.path['zone']}/disks")
     if found.get("users") and disk["mode"] == "READ_WRITE":
         at, user = (link.partition("/compute/v1/")[2] for link in (found["selfLink"], found["users"][0]))
@@ -98,7 +100,7 @@ def _made(call: Call, instance: str, index: int, disk: Json) -> tuple[str, Json]
 
 
 def _complete(call: Call, key: str, made: Json) -> None:
-    """As disks.insert completes it."""
+    """Complete a disk as disks.insert does."""
     inner = Call(**{**vars(call), "key": key, "method": next(
         method for method in call.document.methods if method.id == "compute.disks.insert"
     )})  # fmt: skip
@@ -118,7 +120,7 @@ def source_of(call: Call, disk: Json) -> Json | None:
 
 
 def free(call: Call, key: str, item: Json) -> None:
-    """An instance's disks: gone if they go with it, else free for others."""
+    """Delete an instance's autoDelete disks, and free the others."""
     for disk in item.get("disks", []):
         leave(call, key, disk)
         if disk.get("autoDelete") and "source" in disk:
@@ -131,7 +133,7 @@ def leave(call: Call, key: str, disk: Json) -> None:
 
 
 def add_disk(call: Call, key: str, item: Json, disk: Json) -> None:
-    """One more disk."""
+    """Attach one more disk."""
     disk.setdefault("mode", "READ_WRITE")
     take(call, disk, disk.get("source", ""))
     index = 1 + max((each["index"] for each in item["disks"]), default=-1)

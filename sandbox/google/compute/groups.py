@@ -1,7 +1,7 @@
-"""Managed instance groups, of a zone or a region, their methods, and the templates of their instances.
+"""Managed instance groups of a zone or a region, their methods, and the templates of their instances.
 
-A group has so many instances of a template, made again when they are lost. What it knows of each instance is an item of
-the API "managed", below the group's key. A group without a template is one of GKE's: nothing is made of it. Source:
+A group has a number of instances of a template, and recreates lost ones. Its record of each instance is an item of the
+API "managed", below the group's key. A group without a template is one of GKE's and creates nothing. Source:
 https://cloud.google.com/compute/docs/instance-groups/working-with-managed-instances.
 """
 
@@ -38,7 +38,7 @@ def resize(call: Call, collection: Collection) -> Json:
 
 def _sized(call: Call, group: Json, size: int) -> None:
     known = managed_rows(call.world, call.key)
-    # Those that are not there yet go first.
+    # Instances that are not created yet go first.
     going = sorted(known, key=lambda row: row["currentAction"] == "NONE")[: max(0, len(known) - size)]
     shrink(call, call.key, group, going)
     if size > len(known):
@@ -47,7 +47,7 @@ def _sized(call: Call, group: Json, size: int) -> None:
 
 
 def create_instances(call: Call, collection: Collection) -> Json:
-    """The named ones. That a name is taken is refused in words of ours: Google's are not known."""
+    """Create the named instances. The words for a name that is taken are ours: Google's are not known."""
     group = verbs.get(call, collection)
     names = [each["name"] for each in call.body.get("instances", [])]
     taken = {row["name"] for row in managed_rows(call.world, call.key)}
@@ -58,7 +58,7 @@ def create_instances(call: Call, collection: Collection) -> Json:
 
 
 def _named(call: Call) -> list[Json]:
-    """The rows of the instances that a body names by their links. A group refuses those that it does not have."""
+    """Return the rows of the instances that a body names by their links. Refuses those that the group does not have."""
     known = {row["name"]: row for row in managed_rows(call.world, call.key)}
     asked = [each.rpartition("/")[2] for each in call.body.get("instances", [])]
     skips = call.body.get("skipInstancesOnValidationError")
@@ -111,7 +111,7 @@ def _shown(call: Call, row: Json) -> Json:
 
 
 def errors(call: Call, collection: Collection) -> Json:
-    """The last error of each instance that could not be made."""
+    """Return the last error of each instance that could not be created."""
     verbs.get(call, collection)
     rows = [row for row in managed_rows(call.world, call.key) if row.get("lastAttempt")]
     return {
@@ -134,7 +134,7 @@ def set_template(call: Call, collection: Collection) -> Json:
 
 
 def _new_template(call: Call, group: Json) -> None:
-    """Instances are made anew where the group's policy is proactive, all at once: no surge is kept to."""
+    """Set a new template. A group whose policy is proactive recreates its instances, all at once: it ignores the surge."""
     template = existing(call, group["versions"][0]["instanceTemplate"], "global/instanceTemplates")
     group["instanceTemplate"] = group["versions"][0]["instanceTemplate"] = template["selfLink"]
     if group.get("updatePolicy", {}).get("type") == "PROACTIVE":
@@ -145,7 +145,7 @@ def _new_template(call: Call, group: Json) -> None:
 
 
 def patch(call: Call, collection: Collection) -> Json:
-    """A new size, template or policy. What it says of a template holds when the operation has ended."""
+    """Change size, template or policy. A new template applies when the operation has ended."""
     group = verbs.get(call, collection)
     size, template = call.body.get("targetSize"), group.get("instanceTemplate")
     versions: list[Json] = call.body.get("versions") or []
@@ -177,7 +177,7 @@ def _emptied(call: Call, key: str) -> Callable[[], bool]:
 
 _INSTANCES = instances.COLLECTIONS[0]
 _RETRY = 4
-"""A group tries again after so many times the pace of an operation."""
+"""Time until a group tries again, in operations."""
 _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
 _new: Any = compute_collection("instanceGroupManagers", "InstanceGroupManager").made
 
@@ -217,7 +217,7 @@ def _made(call: Call, key: str, item: Json) -> None:
 
 
 def _offering(call: Call, template: Json) -> list[Json]:
-    """Three zones of the region that have the machine, as far as is known."""
+    """Return three zones of the region that have the machine, as far as is known."""
     properties = template["properties"]
     wanted = {each["acceleratorType"] for each in properties.get("guestAccelerators", [])}
     found: list[Json] = []
@@ -232,7 +232,7 @@ def _offering(call: Call, template: Json) -> list[Json]:
 
 
 def grow(call: Call, key: str, group: Json, count: int, names: list[str] | None = None) -> None:
-    """So many more instances, of these names. They are made when the group's operation is on its way."""
+    """Add instances, of these names. They are created while the group's operation runs."""
     group["targetSize"] = int(group["targetSize"]) + count
     places = [each["zone"].rpartition("/")[2] for each in group.get("distributionPolicy", {}).get("zones", [])]
     for index in range(count):
@@ -294,7 +294,7 @@ def _failed(call: Call, key: str, row: Json, why: Failure | None) -> None:
 
 
 def note_change(call: Call, at: str, what: str, why: Failure | None) -> None:
-    """Something has become of an instance, which may be one of a group."""
+    """Record the change of an instance, which may belong to a group."""
     _, _, _, zone, _, name = at.split("/")
     for place, row in list(call.world.items.items()):
         if place.startswith("managed/") and place.endswith(f"/{name}") and row["zone"] == zone:
@@ -326,7 +326,7 @@ def _noticed(call: Call, key: str, at: str, row: Json, what: str, why: Failure |
 
 
 def recreate(call: Call, key: str, row: Json) -> None:
-    """Delete an instance and make it again, under its name."""
+    """Delete an instance and create it again, under its name."""
     row["currentAction"] = "RECREATING"
     item = call.find(_instance(call, row))
     if item is None:
@@ -340,7 +340,7 @@ def delete_instance(call: Call, row: Json) -> None:
 
 
 def shrink(call: Call, key: str, group: Json, gone: list[Json]) -> None:
-    """Delete these instances, whether they are there yet or not."""
+    """Delete these instances, whether or not they exist yet."""
     group["targetSize"] = max(0, int(group["targetSize"]) - len(gone))
     for row in gone:
         if call.find(_instance(call, row)):
@@ -352,7 +352,7 @@ def shrink(call: Call, key: str, group: Json, gone: list[Json]) -> None:
 
 
 def count_instances(call: Call, key: str, group: Json | None = None) -> None:
-    """What a group says of its instances."""
+    """Update what a group reports of its instances."""
     group, known = group or call.find(key), managed_rows(call.world, key)
     if group is None:
         return

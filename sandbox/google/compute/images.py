@@ -1,4 +1,4 @@
-"""Images: families of Google's own projects (images.yaml), and those that a project makes."""
+"""Images: families of Google's own projects (images.yaml), and those that a project creates."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ _ROOT = "https://www.googleapis.com/compute/v1/"
 
 @cache
 def public_images() -> dict[str, dict[str, Json]]:
-    """Images of each project of Google's, by name."""
+    """Return the images of each of Google's projects, by name."""
     rows: Json = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return {
         project: {(image := _image(project, row, family, n))["name"]: image for n, family in enumerate(row["families"])}
@@ -43,7 +43,7 @@ def _image(project: str, row: Json, family: str, number: int) -> Json:
 
 @cache
 def driver_of(project: str) -> str:
-    """Whether images of a project bring an NVIDIA driver: "built-in", "asked" or "none"."""
+    """Return whether images of a project bring an NVIDIA driver: "built-in", "asked" or "none"."""
     rows: Json = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return rows.get(project, {"driver": "none"})["driver"]
 
@@ -54,8 +54,9 @@ def _images(call: Call, project: str) -> list[Json]:
 
 
 def of_family(call: Call, project: str, family: str) -> Json:
-    """The newest image of a family that is not deprecated. Wording:
-    https://github.com/skypilot-org/skypilot/issues/2409."""
+    """Return the newest image of a family that is not deprecated. Wording:
+    https://github.com/skypilot-org/skypilot/issues/2409.
+    """
     found = [each for each in _images(call, project) if each.get("family") == family and "deprecated" not in each]
     if not found:
         raise ApiError(404, f"The resource 'projects/{project}/global/images/family/{family}' was not found")
@@ -63,7 +64,7 @@ def of_family(call: Call, project: str, family: str) -> Json:
 
 
 def resolve_image(call: Call, source: str) -> Json:
-    """The image that a link, or part of one, means: an image, or the newest of a family. Raises ApiError."""
+    """Return the image of a link or a part of one, which names an image or a family. Raises ApiError."""
     found = _LINK.fullmatch(source)
     project, rest = (found[1] or call.path["project"], found[2]) if found else (call.path["project"], source)
     if family := re.fullmatch(r"(?:global/images/)?family/([^/]+)", rest):
@@ -84,7 +85,7 @@ def from_family(call: Call, collection: Collection) -> Json:
 
 
 def public(call: Call, project: str) -> bool:
-    """Whether a call reads images of one of Google's projects, which everybody may."""
+    """Return whether a call reads images of one of Google's projects, which everybody may."""
     return call.method.collection == "compute.images" and call.method.http == "GET" and project in public_images()
 
 

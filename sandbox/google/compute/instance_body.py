@@ -1,4 +1,4 @@
-"""What a virtual machine is made of, for instances and templates: checked as Compute Engine does, and completed."""
+"""Body of a virtual machine, for instances and templates: checked as Compute Engine does, and completed."""
 
 import ipaddress
 import json
@@ -19,18 +19,18 @@ from .api import offered_machines, zones
 _CPUS = re.compile(
     r"(?:e2|n1|n2d?|n4|t2[ad]|c2d?|c3d?|c4[ad]?|m1|m2|m3)-(?:micro|small|medium|(?:standard|high[a-z]+|custom)-[\w-]+)"
 )
-"""CPU machine types, of which the catalogue has a few."""
+"""CPU machine types, of which the catalog has a few."""
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
 
 
 def link_key(call: Call, value: str, folder: str) -> str:
-    """The key of what a link, part of one, or a bare name in `folder` ("regions/r/subnetworks") means."""
+    """Return the key of a link, a part of one, or a bare name in `folder` ("regions/r/subnetworks")."""
     found = _LINKS.fullmatch(value)
     return found[1] if found else f"projects/{call.path['project']}/{value if '/' in value else f'{folder}/{value}'}"
 
 
 def existing(call: Call, value: str, folder: str) -> Json:
-    """What `link_key` names. Raises ApiError where it is not there."""
+    """Return the resource of `link_key`. Raises ApiError where it does not exist."""
     key = link_key(call, value, folder)
     found = call.find(key)
     if found is None:
@@ -43,7 +43,9 @@ def machine_of(name: str) -> Machine | None:
 
 
 def check_machine_type(given: str, zone: str, at: str) -> str:
-    """The bare name. Source of the wording: https://github.com/GoogleCloudPlatform/bank-of-anthos/issues/1234."""
+    """Return the bare name of an existing machine type. Source of the wording:
+    https://github.com/GoogleCloudPlatform/bank-of-anthos/issues/1234.
+    """
     name = given.rpartition("/")[2]
     known = {machine.name for machine in offered_machines(zone) if machine.kind not in ("n1-attach", "tpu-slice")}
     if name in known or n1(name) or (machine_of(name) is None and _CPUS.fullmatch(name)):
@@ -53,7 +55,7 @@ def check_machine_type(given: str, zone: str, at: str) -> str:
 
 
 def accelerator_types(zone: str) -> dict[str, int]:
-    """The most of each accelerator that a machine has in a zone."""
+    """Return the maximum of each accelerator that a machine of the zone has."""
     found: dict[str, int] = {}
     for machine in offered_machines(zone):
         if machine.kind == "accelerator":
@@ -67,9 +69,11 @@ def accelerator_types(zone: str) -> dict[str, int]:
 
 
 def accelerators(given: list[Json], machine_type: str, zone: str, project: str) -> list[Json]:
-    """Bare names and numbers of what the machine has: built in, or attached. Source of the wording of a machine that
-    does not take them: https://github.com/skypilot-org/skypilot/issues/212; where the number is wrong, Google's own
-    words are not known."""
+    """Return bare names and numbers of the machine's accelerators: built in, or attached.
+
+    Source of the wording for a machine that does not take them: https://github.com/skypilot-org/skypilot/issues/212.
+    Google's own words for a wrong number are not known.
+    """
     machine = machine_of(machine_type)
     built_in = machine and machine.kind == "accelerator" and machine.whole_accelerators
     made: list[Json] = []
@@ -91,9 +95,10 @@ def has_accelerators(machine_type: str, given: list[Json]) -> bool:
 
 
 def scheduling(item: Json, has_gpus: bool, at: str) -> None:
-    """Sources of the wordings: https://github.com/iterative/cml/issues/1398,
+    """Check and complete the scheduling. Sources of the wordings: https://github.com/iterative/cml/issues/1398,
     https://github.com/percona/mongo_terraform_ansible/issues/34, https://github.com/skypilot-org/skypilot/issues/3235,
-    and for OnHostMaintenance comments of public code that works around it."""
+    and for OnHostMaintenance comments of public code that works around it.
+    """
     asked: Json = item.setdefault("scheduling", {})
     preemptible, model = asked.get("preemptible", False), asked.get("provisioningModel")
     spot = preemptible or model == "SPOT"
@@ -122,8 +127,10 @@ def scheduling(item: Json, has_gpus: bool, at: str) -> None:
 
 
 def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool = True) -> None:
-    """Networks and subnetworks exist, each by its link; with addresses where it is an instance. The message of
-    none at all is known, its beginning is from memory."""
+    """Check networks and subnetworks, and complete their links; an instance gets addresses too.
+
+    The message for no interface at all is known; its beginning is from memory.
+    """
     if not item.get("networkInterfaces"):
         said = f"Invalid value for field '{at}.networkInterfaces': ''. At least one network interface is required."
         raise ApiError(400, said, "invalid")
@@ -149,8 +156,9 @@ def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool 
 
 
 def _subnetwork(call: Call, network: Json, region: str, nic: Json, at: str) -> Json | None:
-    """The subnetwork of the region that an automatic network has, if it is kept here. Wording:
-    https://cloud.google.com/dataflow/docs/guides/common-errors (custom subnetmode)."""
+    """Return the region's subnetwork of an automatic network, if it is kept here. Wording:
+    https://cloud.google.com/dataflow/docs/guides/common-errors (custom subnetmode).
+    """
     if not region:
         return None
     if not network.get("autoCreateSubnetworks"):
@@ -161,8 +169,9 @@ def _subnetwork(call: Call, network: Json, region: str, nic: Json, at: str) -> J
 
 
 def accounts(call: Call, item: Json) -> None:
-    """Service accounts of this project exist. Source of the wording:
-    https://github.com/GoogleCloudPlatform/terraform-google-managed-instance-group/issues/40."""
+    """Check that service accounts of this project exist. Source of the wording:
+    https://github.com/GoogleCloudPlatform/terraform-google-managed-instance-group/issues/40.
+    """
     for account in item.get("serviceAccounts", []):
         email = account.get("email", "default")
         if email == "default":
@@ -181,7 +190,7 @@ def policies(call: Call, item: Json, region: str) -> None:
 
 
 def fingerprints(item: Json) -> None:
-    """Of what is changed only by who has read it."""
+    """Set the fingerprints of the fields that only somebody who has read them may change."""
     for name in ("metadata", "tags"):
         item.setdefault(name, {})["fingerprint"] = secrets.token_urlsafe(9)
     item["metadata"]["kind"] = "compute#metadata"

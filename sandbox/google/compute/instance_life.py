@@ -1,7 +1,6 @@
-"""The states of a virtual machine: PROVISIONING, STAGING, RUNNING, STOPPING, TERMINATED, and gone.
+"""States of a virtual machine: PROVISIONING, STAGING, RUNNING, STOPPING, TERMINATED, and deleted.
 
-A machine that runs is one of `world.guests`. Source:
-https://cloud.google.com/compute/docs/instances/instance-lifecycle.
+A running machine is one of `world.guests`. Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle.
 """
 
 import os
@@ -23,9 +22,10 @@ from .instance_body import metadata_of
 
 Told = Callable[[Call, str, str, Failure | None], None]
 LISTENERS: list[Told] = []
-"""Who wants to know what has become of an instance: its key, and "running", "terminated", "gone" or "failed"."""
+"""Listeners for changes of an instance: its key, and "running", "terminated", "gone" or "failed"."""
 NOTICE_S = float(os.environ.get("SANDBOX_PREEMPT_S", "30"))
-"""Between the notice of a preemption and the end. Source: https://cloud.google.com/compute/docs/instances/spot."""
+"""Seconds between the notice of a preemption and the end. Source: https://cloud.google.com/compute/docs/instances/spot.
+"""
 
 
 def tell(call: Call, key: str, what: str, why: Failure | None = None) -> None:
@@ -35,7 +35,7 @@ def tell(call: Call, key: str, what: str, why: Failure | None = None) -> None:
 
 
 def inner(world: World, method: str, key: str, path: dict[str, str], **query: str) -> Call:
-    """A call of Compute Engine's own, without a body."""
+    """Return a call of Compute Engine's own, without a body."""
     row = document("compute.v1")
     found = next(each for each in row.methods if each.id == method)
     return Call(world, "compute", row, found, key, path, query, {}, "")
@@ -47,7 +47,7 @@ def of_instance(world: World, key: str, verb: str = "get") -> Call:
 
 
 def later(world: World, seconds: float, act: Callable[[], None], ready: Callable[[], bool] = lambda: True) -> None:
-    """Run `act` after so long, whether or not somebody calls then."""
+    """Run `act` after `seconds`, whether or not a request comes then."""
     world.pending.append(Pending("", time.monotonic() + seconds, act, ready))
     timer = threading.Timer(seconds + 0.01, _tick, (world,))
     timer.daemon = True
@@ -60,7 +60,7 @@ def _tick(world: World) -> None:
 
 
 def schedule_staging(call: Call, item: Json) -> None:
-    """Half way through the operation that makes it."""
+    """Set STAGING half way through the operation that creates the instance."""
 
     def stage() -> None:
         if item["status"] == "PROVISIONING":
@@ -71,7 +71,7 @@ def schedule_staging(call: Call, item: Json) -> None:
 
 
 def room_failure(call: Call, key: str, item: Json) -> Failure | None:
-    """Why the zone has no room for it. What is reserved is there, whatever else is out of stock."""
+    """Return why the zone has no room for the instance. A reservation is available whatever else is out of stock."""
     if why := quota_failure(call, item):
         return why
     if "resourceStatus" in item and item["resourceStatus"].get("reservationConsumptionInfo"):
@@ -80,7 +80,7 @@ def room_failure(call: Call, key: str, item: Json) -> Failure | None:
 
 
 def boot(call: Call, key: str, item: Json) -> None:
-    """The machine runs, until it switches itself off or its time is over."""
+    """Boot the machine. It runs until it switches itself off or its time is over."""
     world, name = call.world, f"compute/{key}"
     item |= {"status": "RUNNING", "lastStartTimestamp": stamp()}
     accounts = item.get("serviceAccounts", [])
@@ -122,8 +122,9 @@ def _has_driver(call: Call, item: Json) -> bool:
 
 
 def _limit(item: Json) -> float | None:
-    """Seconds that it may run. Google's least is 30, which a test would have to wait for: it is not held here. Source:
-    https://cloud.google.com/compute/docs/instances/limit-vm-runtime."""
+    """Return the seconds that the instance may run. The sandbox does not enforce Google's minimum of 30, which a test
+    would have to wait for. Source: https://cloud.google.com/compute/docs/instances/limit-vm-runtime.
+    """
     asked = item["scheduling"]
     if most := asked.get("maxRunDuration"):
         return int(most.get("seconds", 0)) + int(most.get("nanos", 0)) / 1e9
@@ -153,7 +154,7 @@ def remove_instance(call: Call, key: str, item: Json) -> None:
 
 
 def leave(call: Call, key: str, item: Json) -> None:
-    """Stop or delete an instance as it says itself, since it is preempted or its time is over."""
+    """Stop or delete an instance, as its own scheduling says, after a preemption or at the end of its time."""
     stopping(call, key, item)
     _end(call, key, item)
 
@@ -169,7 +170,7 @@ def _end(call: Call, key: str, item: Json) -> None:
 
 
 def preempt(world: World, key: str) -> None:
-    """Take a Spot instance away. Raises ApiError where there is none."""
+    """Preempt a Spot instance. Raises ApiError for an unknown one."""
     call = of_instance(world, key)
     item = call.find(key)
     if item is None:
@@ -183,9 +184,10 @@ def preempt(world: World, key: str) -> None:
 
 
 def check_reservation(call: Call, item: Json) -> None:
-    """Take the place in a reservation that the instance asks for by name, or that fits it. Source:
-    https://cloud.google.com/compute/docs/instances/reservations-consume. Words for one that is full or does not fit are
-    ours: Google's are not known."""
+    """Take the place in a reservation that the instance names, or that fits it. Source:
+    https://cloud.google.com/compute/docs/instances/reservations-consume. The words for a reservation that is full or
+    does not fit are ours: Google's are not known.
+    """
     affinity, zone = item["reservationAffinity"], f"projects/{call.path['project']}/zones/{call.path['zone']}"
     kind = affinity.get("consumeReservationType", "ANY_RESERVATION")
     if kind == "NO_RESERVATION" or item["scheduling"]["preemptible"]:

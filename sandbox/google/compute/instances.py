@@ -1,4 +1,4 @@
-"""Compute Engine's virtual machines: how they are made, changed and deleted."""
+"""Virtual machines of Compute Engine: their creation, changes and deletion."""
 
 import copy
 import secrets
@@ -18,7 +18,7 @@ _new: Any = compute_collection("instances", "Instance").made
 
 
 def insert_body(call: Call, item: Json, properties: Json, zone: str) -> Json:
-    """An instance's body over a template's properties, whose names of types are bare."""
+    """Return an instance's body over a template's properties, whose names of types are bare."""
     made = {**properties, **item}
     kinds = f"projects/{call.path['project']}/zones/{zone}"
     if "machineType" not in item and "machineType" in made:
@@ -78,7 +78,7 @@ def _settled(call: Call, key: str) -> str | Failure:
 
 
 def _failed(call: Call, key: str, why: Failure | None = None) -> None:
-    """What was to be is not, and neither is its boot disk."""
+    """Remove an instance whose creation failed, and its boot disk."""
     if item := call.find(key):
         free(call, key, item)
         del call.world.items[f"compute/{key}"]
@@ -89,7 +89,7 @@ def _failed(call: Call, key: str, why: Failure | None = None) -> None:
 def _leaving(call: Call, key: str) -> None:
     item = call.find(key) or {}
     if item.get("deletionProtection"):
-        # https://cloud.google.com/compute/docs/instances/preventing-accidental-vm-deletion, from memory of the words.
+        # https://cloud.google.com/compute/docs/instances/preventing-accidental-vm-deletion; the words are from memory.
         said = "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion. To delete the"
         raise ApiError(400, f"{said} resource, deletion protection must be disabled.'.", "invalidResourceUsage")
     life.stopping(call, key, item)
@@ -153,12 +153,12 @@ def _is_off(call: Call) -> Callable[[], bool]:
 
 
 def _not_ready(call: Call) -> ApiError:
-    # https://github.com/googleapis/google-cloud-java/issues/9312; the words in full are from memory.
+    # https://github.com/googleapis/google-cloud-java/issues/9312; the full words are from memory.
     return ApiError(400, f"The resource '{call.key}' is not ready", "resourceNotReady")
 
 
 def reset(call: Call, collection: Collection) -> Json:
-    """Off and on again at once, without a shutdown; the machine stays RUNNING."""
+    """Switch the machine off and on at once, without a shutdown; it stays RUNNING."""
     item = verbs.get(call, collection)
     if item["status"] != "RUNNING":
         raise _not_ready(call)
@@ -179,9 +179,10 @@ def _restarted(call: Call, item: Json, verb: str) -> Json:
 
 
 def maintenance(call: Call, collection: Collection) -> Json:
-    """Host maintenance: a machine that migrates does not notice; of the rest one that restarts by itself is started
-    again, and a Spot machine is preempted. Source:
-    https://cloud.google.com/compute/docs/instances/simulating-host-maintenance."""
+    """Simulate host maintenance. A machine that migrates does not notice; of the rest, one that restarts automatically
+    is started again, and a Spot machine is preempted. Source:
+    https://cloud.google.com/compute/docs/instances/simulating-host-maintenance.
+    """
     item = verbs.get(call, collection)
     if item["status"] != "RUNNING":
         raise _not_ready(call)
@@ -219,8 +220,9 @@ def detach_disk(call: Call, collection: Collection) -> Json:
 
 
 def guest_attributes(call: Call, collection: Collection) -> Json:
-    """What the guest wrote below `queryPath` ("space/" or "space/key"), or as `variableKey`. Wording:
-    ssh_utils.py of gcloud, which looks for it."""
+    """Return what the guest wrote below `queryPath` ("space/" or "space/key"), or as `variableKey`. Wording:
+    ssh_utils.py of gcloud, which looks for it.
+    """
     verbs.get(call, collection)
     path = call.query.get("queryPath") or call.query.get("variableKey", "")
     space, _, name = path.partition("/")
@@ -247,7 +249,7 @@ def serial_output(call: Call, collection: Collection) -> Json:
 
 
 def aggregate(call: Call, collection: Collection) -> Json:
-    """Everything of a collection by zone or region; places that have nothing are left out, where Google warns."""
+    """Return everything of a collection by zone or region. Empty places are left out, where Google adds a warning."""
     kind = collection.id.rpartition(".")[2]
     found: Json = {}
     for place in ("zones", "regions"):
@@ -263,8 +265,9 @@ def refuse_method(call: Call, collection: Collection) -> Json:
 
 
 def _fingerprinted(name: str) -> Callable[[Call, Json], Json]:
-    """A change by who has read what there is. Wording: FINGERPRINT_FAIL_ERRORS of the provider's metadata.go, which has
-    it of metadata; of tags it is taken to be the same."""
+    """Return a change that requires the current fingerprint. Wording: FINGERPRINT_FAIL_ERRORS of the provider's
+    metadata.go, which has it for metadata; the wording for tags is assumed to be the same.
+    """
 
     def change(call: Call, item: Json) -> Json:
         if call.body.get("fingerprint") != item[name]["fingerprint"]:
@@ -280,7 +283,7 @@ def _fingerprinted(name: str) -> Callable[[Call, Json], Json]:
 
 
 def _stopped(change: Callable[[Call, Json], Json]) -> Callable[[Call, Json], Json]:
-    """What a machine that runs does not let happen. Google's words, from memory of users' reports."""
+    """Return a change that a running machine refuses. Google's words are from memory of users' reports."""
 
     def checked(call: Call, item: Json) -> Json:
         if item["status"] != "TERMINATED":

@@ -1,5 +1,6 @@
-"""OS Login v1: the SSH keys and the POSIX account of a user, which machines ask for. A profile is kept under
-"oslogin/users/EMAIL"."""
+"""OS Login v1: a user's SSH keys and POSIX account, which machines look up. A profile is stored under
+"oslogin/users/EMAIL".
+"""
 
 import base64
 import hashlib
@@ -22,7 +23,7 @@ def _user(call: Call) -> str:
 
 
 def _profile(call: Call) -> Json:
-    """The user's profile, made where it is not there; keys that have expired are no part of it any more."""
+    """Return the user's profile, created on first use, without expired keys."""
     name = _user(call)
     profile = call.world.items.setdefault(
         f"oslogin/users/{name}", {"name": name, "posixAccounts": [], "sshPublicKeys": {}}
@@ -34,9 +35,12 @@ def _profile(call: Call) -> Json:
 
 
 def _account(call: Call, profile: Json, project: str) -> Json:
-    """The user's POSIX account, made where there is none. A person's name is the address with underscores:
-    https://help.fluidnumerics.com/slurm-gcp/documentation/tutorials/managing-posix-accounts. A service account's is
-    sa_ and its number: https://docs.cloud.google.com/compute/docs/oslogin."""
+    """Return the user's POSIX account, created on first use.
+
+    A person's user name is the address with underscores:
+    https://help.fluidnumerics.com/slurm-gcp/documentation/tutorials/managing-posix-accounts. A service account's is sa_
+    and its number: https://docs.cloud.google.com/compute/docs/oslogin.
+    """
     if not profile["posixAccounts"]:
         name = _user(call)
         number = next((item["uniqueId"] for key, item in call.world.items.items()
@@ -54,7 +58,7 @@ def _account(call: Call, profile: Json, project: str) -> Json:
 
 
 def _kept(call: Call, body: Json) -> Json:
-    """A key that is stored; the same key again replaces it, with another expiry perhaps."""
+    """Store a key, and return it. A repeated key replaces the stored one, perhaps with another expiry."""
     text = str(body.get("key", "")).strip()
     found = _KEY.fullmatch(text)
     try:
@@ -74,8 +78,9 @@ def _kept(call: Call, body: Json) -> Json:
 
 
 def _import(call: Call, collection: Collection) -> Json:
-    """Adds a key, and gives the user a POSIX account. Source:
-    https://cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey."""
+    """Add a key, and give the user a POSIX account. Source:
+    https://cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey.
+    """
     if call.body.get("key"):
         _kept(call, call.body)
     profile = _profile(call)
