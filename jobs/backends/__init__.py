@@ -1,1 +1,1 @@
-"""One module a backend, imported by registry.py when a target of its kind is used."""
+"""One package per backend. registry.py imports it when a target of its kind is used."""

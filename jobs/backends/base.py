@@ -1,4 +1,4 @@
-"""What a backend must do, what it may do besides, and the values between it and the command line."""
+"""The interface of a backend, its optional parts, and the values that it exchanges with its callers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobRef:
-    """Names one job anywhere: `aws-batch:us-east-1/0f3c...`, `local:/digits-1a2b3c4d`."""
+    """Name of one job anywhere: `aws-batch:us-east-1/0f3c...`, `local:/digits-1a2b3c4d`."""
 
     kind: str
     scope: str
     id: str
     there: bool = field(default=False, compare=False, repr=False)
-    """As submit gives it: the job of the key was there before."""
+    """Set by submit: the job of the key existed before."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.scope}/{self.id}"
 
     @classmethod
     def parse(cls, text: str) -> "JobRef":
-        """Raises BadInput unless the text is <kind>:<scope>/<id>."""
+        """Parse <kind>:<scope>/<id>. Raise BadInput for any other text."""
         kind, colon, rest = text.partition(":")
         scope, slash, name = rest.partition("/")
         if not (kind and colon and slash and name):
@@ -38,7 +38,7 @@ class JobRef:
 
 
 class Phase(StrEnum):
-    """One state over all platforms."""
+    """State of a job, the same for all platforms."""
 
     QUEUED = "QUEUED"
     STARTING = "STARTING"
@@ -53,7 +53,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """What will be sent, whole, in plain JSON values with the service's own field names: what `--dry-run` shows."""
+    """Complete request, in plain JSON values with the service's own field names. `--dry-run` prints it."""
 
     kind: str
     target: str
@@ -65,48 +65,49 @@ class Request:
 
 @dataclass(frozen=True)
 class Status:
-    """A job as its platform sees it now."""
+    """State of a job, as its platform reports it now."""
 
     ref: JobRef
     name: str
     phase: Phase
     native: str
-    """The platform's own word for the state."""
+    """State in the platform's own words."""
     reason: str | None = None
     exit_code: int | None = None
     attempts: int | None = None
-    """None: not known; so it is with each that follows."""
+    """None if unknown, here and in the fields below."""
     lost: int | None = None
-    """Of the attempts: how many the platform took the machine away from."""
+    """Number of attempts lost to preemption."""
     lost_gpu_hours: float | None = None
-    """GPU hours of the lost attempts; None where there are none, or no GPUs."""
+    """GPU hours of the lost attempts. None without lost attempts or GPUs."""
     taken: str | None = None
-    """Of a job that failed because its machine was taken away, or there was none: which. Elsewhere it may run."""
+    """Reason why a job failed for want of a machine: preemption, or no capacity. Another target may run it."""
     tasks: dict[str, int] = field(default_factory=dict[str, int])
-    """How many tasks of an array are in which native state."""
+    """Number of an array's tasks by native state."""
     created: datetime | None = None
     started: datetime | None = None
     stopped: datetime | None = None
     target: str | None = None
     gpus: int | None = None
-    """GPUs or TPU chips that a task has, on all of its nodes."""
+    """GPUs or TPU chips of one task, on all of its nodes."""
     owner: str | None = None
     """See owners.py."""
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """One line of a job's output."""
+    """Line of a job's output."""
 
     at: datetime
     text: str
     source: str = ""
-    """Task and attempt, where there is more than one."""
+    """Task and attempt, if there are several."""
 
 
 @dataclass(frozen=True)
 class QuotaAnswer:
-    """What the account's quotas say of a job: where it cannot start, and what could not be read."""
+    """Verdict of the account's quotas on a job: the places where it cannot start, and the limits that could not be
+    read."""
 
     over: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -114,191 +115,197 @@ class QuotaAnswer:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a job waits or failed: one cause, what shows it, and what to do about it."""
+    """Reason why a job waits or failed: one cause, the evidence, and the next step."""
 
     cause: str
-    """An id of docs/explain.md; "unknown" where none fits."""
+    """Id from docs/explain.md, or "unknown" if none fits."""
     reason: str
     evidence: tuple[str, ...] = ()
     next_step: str = ""
     unread: tuple[str, ...] = ()
-    """What could not be looked at, each with the permission that it needs."""
+    """Sources that could not be read, each with the permission that it needs."""
 
 
 class Backend(Protocol):
-    """The required part. Every call may raise the errors of errors.py and no others on purpose."""
+    """Required part of a backend. Calls deliberately raise the errors of errors.py and no others."""
 
     def render(self, job: "Job", name: str, key: str) -> Request:
-        """The request for this job on the backend's target. Pure: no clock, no network, no file. Raises BadInput
-        (BadInputs for several) for each field that cannot be honoured, with the reason."""
+        """Return the request for this job on the backend's target. Use no clock, network or file. Raise BadInput
+        (BadInputs for several), with the reason, for each field that cannot be honoured."""
         ...
 
     def submit(self, request: Request) -> JobRef:
-        """Makes the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash between the
-        request and its answer, and for two clients at once. The same key with another body is BadInput."""
+        """Create the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash between the
+        request and its answer, and for two clients at once. Raise BadInput for the same key with another body."""
         ...
 
     def status(self, ref: JobRef) -> Status:
-        """Reads only. NotFound when the platform positively says so, CloudSilent when it cannot be seen."""
+        """Return the job's state. Read only. Raise NotFound if the platform positively says that there is no such job,
+        CloudSilent if the state cannot be determined."""
         ...
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Asks the job to stop. Idempotent: cancelling an ended job does nothing."""
+        """Ask the job to stop. Idempotent: no effect on an ended job."""
         ...
 
 
 @runtime_checkable
 class Logs(Protocol):
-    """A backend that keeps what jobs print."""
+    """Backend that stores job output."""
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Lines so far, or the last `tail` of them, in order, each once; follow: until the log is whole."""
+        """Yield the lines so far, or the last `tail` of them, in order, each once. With `follow`, go on until the log
+        is complete."""
         ...
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A backend that knows its jobs."""
+    """Backend that can list its jobs."""
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Newest first; then perhaps raises Damaged. `progress` is told how many the platform has named so far."""
+        """Yield jobs, newest first, then raise Damaged if records are damaged. `progress` gets the number of jobs that
+        the platform has named so far."""
         ...
 
 
 @runtime_checkable
 class Many(Protocol):
-    """A backend that sees many jobs with few calls."""
+    """Backend that reads many jobs with few calls."""
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """As status, of those that the platform knows."""
+        """Return the states of those jobs that the platform knows, like `status`."""
         ...
 
 
 @runtime_checkable
 class TendedBackend(Protocol):
-    """A backend whose jobs are moved on by whoever looks at them: no service of the cloud's requeues what was lost."""
+    """Backend whose jobs advance when a client looks at them, because no service of the cloud requeues preempted
+    ones."""
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
-        """Does what is to be done for the job now, and gives its status then. `say` is told what was done. May be
-        called by several clients at once, and again after a crash."""
+        """Take the steps that are due for the job, and return its status afterwards. `say` gets a line about each step.
+        Several clients may call it at once, and again after a crash."""
         ...
 
 
 @runtime_checkable
 class Concurrent(Protocol):
-    """A backend whose submit may be called by several threads at once."""
+    """Backend whose submit may be called by several threads at once."""
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """How many are worth it; makes what they share. `submits_per_s`: the most requests in a second, of them all;
-        None: the platform's own limit, or a little less."""
+        """Return how many threads are worthwhile, and create what they share. `submits_per_s` limits the requests of
+        all threads per second. None: the platform's own limit, or slightly less."""
         ...
 
     def stop(self) -> None:
-        """Submits that have not sent their request yet raise NotSent, until threads is called again."""
+        """Make submits that have not sent their request yet raise NotSent, until `threads` is called again."""
         ...
 
 
 @runtime_checkable
 class Resubmit(Protocol):
-    """A backend that can run a job once more."""
+    """Backend that can run a job once more."""
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """The request that runs the job of `ref` once more, under a new key."""
+        """Return a request that runs the job of `ref` once more, under a new key."""
         ...
 
 
 @dataclass(frozen=True)
 class Streams:
-    """What a command in a job reads and writes."""
+    """Input and output of a command in a job."""
 
     write: Callable[[bool, bytes], None]
-    """What it wrote; true for its error stream."""
+    """Writes output of the command. The flag is true for its error stream."""
     read: Callable[[int], bytes] | None = None
-    """At most so many bytes for it, none at the end; None: it reads nothing."""
+    """Returns at most that many bytes of input, none at the end. None: the command has no input."""
     size: tuple[int, int] | None = None
-    """Columns and rows of the terminal that it gets; None: it gets none."""
+    """Columns and rows of the command's terminal. None: it has no terminal."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where a job runs now."""
+    """Tasks or nodes on which a job runs now."""
 
     word: str | None
-    """`task` or `node` where the job has several."""
+    """`task` or `node` if the job has several."""
     running: tuple[int, ...]
-    """Their numbers; of a job of one: 0."""
+    """Their numbers. A job with a single one has number 0."""
     gpus: int = 0
-    """That each was asked for with."""
+    """GPUs requested for each."""
     chips: int = 0
-    """TPU chips, likewise."""
+    """TPU chips requested for each."""
 
 
 @runtime_checkable
 class Exec(Protocol):
-    """A backend that can run a command in a job that runs."""
+    """Backend that can run a command in a running job."""
 
     def places(self, ref: JobRef) -> Places:
-        """Reads only. Raises BadInput for a job that does not run, NotFound."""
+        """Return where the job runs. Read only. Raise BadInput for a job that does not run, NotFound."""
         ...
 
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """The command's exit code. `host`: on the machine rather than in the job's container. Raises BadInput for a job
-        that does not run, of several tasks and none named, or whose machines may not be entered. Several threads may
-        call it once `places` was."""
+        """Run the command and return its exit code. `host`: on the machine rather than in the job's container. Raise
+        BadInput for a job that does not run, for a job of several tasks without `task`, and for machines that may not
+        be entered. Several threads may call it after a call of `places`."""
         ...
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a job, a task or a node, as far as its platform tells; None: not known."""
+    """Attempt at a job, a task or a node, as far as its platform reports it. None: unknown."""
 
     number: int
-    """From 1."""
+    """Counted from 1."""
     place: int | None = None
-    """Task or node where the job has several and each has attempts of its own."""
+    """Task or node, if the job has several with attempts of their own."""
     created: datetime | None = None
-    """When a machine was asked for."""
+    """Time when a machine was requested."""
     placed: datetime | None = None
-    """When there was one: from then on it starts, and pulls its image."""
+    """Time when a machine was assigned. It then starts, and pulls its image."""
     started: datetime | None = None
     stopped: datetime | None = None
     exit_code: int | None = None
     reason: str | None = None
     lost: bool = False
-    """The platform took its machine away."""
+    """Whether the platform took its machine back."""
 
 
 @runtime_checkable
 class Attempts(Protocol):
-    """A backend that remembers how often a job was tried."""
+    """Backend that remembers the attempts of a job."""
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """By place and number; of an array, those of its first hundred tasks. Raises as status."""
+        """Return attempts by place and number, for an array those of its first hundred tasks. Raise the errors of
+        `status`."""
         ...
 
 
 @runtime_checkable
 class Quotas(Protocol):
-    """A backend that can tell whether the account's quotas let a job start."""
+    """Backend that can tell whether the account's quotas let a job start."""
 
     def quota(self, job: "Job") -> QuotaAnswer:
-        """Reads only, at most one call for each quota and hour. Raises nothing for what it cannot read."""
+        """Check the job against the quotas. Read only, at most one call per quota and hour. Unreadable limits raise
+        nothing."""
         ...
 
 
 @runtime_checkable
 class Explain(Protocol):
-    """A backend that can tell why a job waits or failed."""
+    """Backend that can tell why a job waits or failed."""
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Reads only. A job that is not there is a cause too; it is looked for in the scopes that `elsewhere` gives.
-        Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+        """Return the cause. Read only. A missing job is a cause too: the backend searches the scopes that `elsewhere`
+        returns. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
         ...
 
 
@@ -308,11 +315,11 @@ TimingT = TypeVar("TimingT")
 
 
 class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
-    """The shared part of every backend: construction from a target or from a reference's scope, and checks."""
+    """Shared part of every backend: construction from a target or from a reference's scope, and checks."""
 
     KIND: ClassVar[str]
     NO_TARGET: ClassVar[str]
-    """What a scope alone does not say, as a refusal puts it."""
+    """What a scope alone does not tell, in the words of the error message."""
 
     def __init__(self, target_name: str, target: TargetT, *, timing: TimingT | None = None) -> None:
         self._target_name: str | None = target_name
@@ -321,14 +328,14 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
 
     @classmethod
     def of_scope(cls, scope: str, *, timing: TimingT | None = None) -> Self:
-        """Return a backend for what a job reference alone is enough. Raise BadInput for text that is no scope."""
+        """Return a backend for operations that need a job reference only. Raise BadInput for text that is no scope."""
         backend = cls.__new__(cls)
         backend._target_name = backend._target = None
         backend._open(cls._parse_scope(scope), timing)
         return backend
 
     def _open(self, scope: ScopeT, timing: TimingT | None) -> None:
-        """Keep scope and timing. A backend adds its clients, which connect at their first call."""
+        """Store scope and timing. A backend adds its clients, which connect at their first call."""
         self._scope, self._timing = scope, timing
 
     @staticmethod
@@ -340,48 +347,42 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
         raise NotImplementedError
 
     def render(self, job: "Job", name: str, key: str) -> Request:
-        """See Backend."""
         raise NotImplementedError
 
     def submit(self, request: Request) -> JobRef:
-        """See Backend."""
         raise NotImplementedError
 
     def status(self, ref: JobRef) -> Status:
-        """See Backend."""
         raise NotImplementedError
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """See Backend."""
         raise NotImplementedError
 
     def _needed(self, verb: str) -> tuple[str, TargetT]:
-        """Return name and target. Raise BadInput for a backend that was made from a reference."""
+        """Return name and target. Raise BadInput for a backend that was created from a reference."""
         if self._target is None or self._target_name is None:
             raise BadInput(f"{verb}: needs a target; {self.NO_TARGET}")
         return self._target_name, self._target
 
     def _checked(self, ref: JobRef) -> JobRef:
-        """Raise BadInput for a reference of another kind or scope."""
+        """Return the reference. Raise BadInput for one of another kind or scope."""
         if (ref.kind, ref.scope) != (self.KIND, str(self._scope)):
             raise BadInput(f"{ref} is not a job of {self.KIND}:{self._scope}")
         return ref
 
 
 class RateLimitedBackend:
-    """The part of a Concurrent backend whose threads share connections and a rate of submits."""
+    """Part of a Concurrent backend whose threads share connections and a rate of submits."""
 
     THREADS: ClassVar[int]
     SUBMITS_PER_S: ClassVar[int]
     _rate: Rate | None = None
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """See Concurrent."""
         self._rate = Rate(submits_per_s or self.SUBMITS_PER_S)
         return self.THREADS
 
     def stop(self) -> None:
-        """Refuse requests that have not been sent."""
         if self._rate is not None:
             self._rate.close()
 

@@ -1,4 +1,4 @@
-"""Run a backend's tables of checks: what its platform cannot honour of a job, each check a function of its own."""
+"""Runner of a backend's check tables. Each check is a function that finds what the platform cannot honour of a job."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -16,7 +16,7 @@ def run_checks(
     choice: ChoiceT | None,
     diagnostics: Diagnostics,
 ) -> None:
-    """Run the checks of every job, then those of what was chosen for it, where something was."""
+    """Run the checks of every job, then those of the choice if there is one."""
     for check in of_job:
         check(draft, diagnostics)
     if choice is not None:

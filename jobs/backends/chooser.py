@@ -1,4 +1,4 @@
-"""The choice among offers: whatever a backend chooses among, a machine type here, a node pool there."""
+"""Choice among offers, for any backend: a machine type for one, a node pool for another."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ OfferT = TypeVar("OfferT")
 
 @dataclass(frozen=True)
 class Requirement(Generic[OfferT]):
-    """What an offer must be. `fault` says of those that were left why none of them is: in words about the job file's
-    `field`, or as findings."""
+    """Condition that an offer must meet. `fault` explains why none of the remaining offers meets it: as text about the
+    job file's `field`, or as findings."""
 
     field: str
     fits: Callable[[OfferT], bool]
@@ -23,7 +23,8 @@ class Requirement(Generic[OfferT]):
 def narrow(
     offers: Iterable[OfferT], requirements: Iterable[Requirement[OfferT]], diagnostics: Diagnostics
 ) -> list[OfferT]:
-    """Return the offers that meet every requirement; none, with its fault added, where one rules all of them out."""
+    """Return the offers that meet every requirement. Return none, and add the fault, if one requirement rules all
+    out."""
     left = list(offers)
     for each in requirements:
         fitting = [offer for offer in left if each.fits(offer)]
@@ -45,7 +46,7 @@ def choose(
     rank: Callable[[OfferT], Any],
     diagnostics: Diagnostics,
 ) -> OfferT | None:
-    """Return the first by rank of the offers that meet the requirements, and each wish that some of them meet."""
+    """Return the first offer by rank that meets the requirements, and each wish that some of them meet."""
     left = narrow(offers, requirements, diagnostics)
     for wish in wishes:
         left = [offer for offer in left if wish(offer)] or left

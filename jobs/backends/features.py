@@ -1,4 +1,4 @@
-"""What each backend can do, as plain data. tests/jobs/backends/test_features.py holds it to the classes."""
+"""Abilities of each backend, as plain data. tests/jobs/backends/test_features.py checks them against the classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Features:
-    """What one kind of target can do beside render, submit, status and cancel."""
+    """Abilities of one kind of target besides render, submit, status and cancel."""
 
     logs: bool = True
-    """Lines of a job, kept by the platform."""
+    """Output stored by the platform."""
     listing: bool = True
     many: bool = True
     """Status of many jobs with few calls."""
     concurrent: bool = False
-    """Submits by several threads at once."""
+    """Submits from several threads at once."""
     resubmit: bool = True
     resubmit_tasks: bool = False
-    """Some tasks of an array once more, and the others not."""
+    """Repetition of some tasks of an array without the others."""
     tasks: bool = False
     """State of each task of an array."""
     progress_lines: bool = False
@@ -25,15 +25,15 @@ class Features:
     attempts: bool = True
     """Attempts of a job, each with its times."""
     exec: bool = False
-    """A command in a job that runs."""
+    """A command in a running job."""
     quota: bool = False
-    """A check of the account's quotas before a submit."""
+    """A check of the account's quotas before submission."""
     free_gpus: bool = False
     explain: bool = True
     reconcile: bool = False
-    """Jobs that a client moves on, with `tend`."""
+    """Jobs that a client advances with `tend`."""
     feasibility: bool = False
-    """A check of the machine itself before a submit."""
+    """A check of the machine itself before submission."""
     arrays: bool = False
     """Several tasks in one job."""
     nodes: bool = True
@@ -61,4 +61,4 @@ FEATURES: Mapping[str, Features] = {
         many=False, resubmit_tasks=True, tasks=True, feasibility=True, arrays=True, nodes=False,
     ),
 }  # fmt: skip
-"""By the kind of target, in the order of docs/choosing.md."""
+"""Keyed by kind of target, in the order of docs/choosing.md."""

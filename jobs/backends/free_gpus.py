@@ -1,4 +1,4 @@
-"""How many GPUs of a target are free now, for each pool or queue that can tell."""
+"""Number of free GPUs of a target, for each pool or queue that reports it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class Free:
-    """Free GPUs (TPU chips of a TPU pool) of one pool, environment or queue, of `total` that it may come to.
+    """Free GPUs (TPU chips of a TPU pool) of one pool, environment or queue that can grow to `total`.
 
-    `idle` of them are on machines that run; the others are on machines that may still be started, if the cloud has
+    `idle` of them are on running machines; the others are on machines that may still be started if the cloud has
     capacity. None: the platform does not say.
     """
 
@@ -25,8 +25,9 @@ class Free:
 
 @runtime_checkable
 class FreeGpus(Protocol):
-    """A backend that can tell how many GPUs of its target are free."""
+    """Backend that can tell how many GPUs of its target are free."""
 
     def free(self) -> Sequence[Free]:
-        """Reads only. Places without GPUs are left out. Raises CloudRefused, CloudSilent and NoCredentials."""
+        """Return the free GPUs of each place that has GPUs. Read only. Raise CloudRefused, CloudSilent and
+        NoCredentials."""
         ...

@@ -1,4 +1,4 @@
-"""Whether a budget has stopped a stack of Google Cloud: an object of the stack's bucket, which the target names."""
+"""The budget gate of a stack on Google Cloud: an object in the stack's bucket, whose address is in the target."""
 
 import json
 import time
@@ -10,13 +10,15 @@ from accel.contract import stop
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound, OverLimit
 
 LOOKED_S = 5
-"""A command that submits thousands of jobs looks so often."""
+"""Seconds between two reads, for a command that submits thousands of jobs."""
 _looked: dict[str, float] = {}
 
 
 def refuse(google: Google, target: Any) -> None:
-    """Raises OverLimit where the stack of a target is stopped, CloudRefused where whoever submits may not read that;
-    None is a job whose target is not known, as one that is submitted again."""
+    """Raise OverLimit if the target's stack is stopped, CloudRefused if the caller may not read that.
+
+    The target may be None: the target of a resubmitted job can be unknown.
+    """
     where: str | None = getattr(target, "stop", None)
     if where is None or time.monotonic() - _looked.get(where, -LOOKED_S) < LOOKED_S:
         return

@@ -1,16 +1,16 @@
-"""Entries of Cloud Logging, read in pages and followed: nothing is lost and nothing comes twice.
+"""Entries of Cloud Logging, read in pages and followed, without loss or repetition.
 
-listed(google, project, query)      every entry that a query has now, the oldest first
-last(google, project, query, count) the newest of them; newest() likewise, where every one counts
-Tail(google, project, query, since) the entries of a query that were not seen before, at each `read`: for writers that
-                                    do not number their lines
-said(tail, line, stopped=None)      the lines of a Tail: those so far, or followed until `stopped` tells of an end and
-                                    the log is drained
-followed(timing, read, over)        rounds of reading, through times in which nothing answers
+list_entries(google, project, query)    every entry that a query matches now, oldest first
+last(google, project, query, count)     the newest of them; newest() likewise, exact where timestamps are equal
+Tail(google, project, query, since)     unseen entries of a query, at each `read`: for writers that do not number
+                                        their lines
+log_lines(tail, line, stopped, count)   the lines of a Tail: those so far, or followed until `stopped` reports an end
+                                        and the log is drained
+follow(timing, read, over)              rounds of reading that outlast periods without an answer
 
-Queries are of the language at https://docs.cloud.google.com/logging/docs/view/logging-query-language; a project may
-make 60 a minute (https://docs.cloud.google.com/logging/quotas#api-limits), so one query serves all tasks of a job, and
-one that is refused for that is made again.
+Queries use the language at https://docs.cloud.google.com/logging/docs/view/logging-query-language. A project may make
+60 a minute (https://docs.cloud.google.com/logging/quotas#api-limits), so one query serves all tasks of a job, and a
+query that is refused for that limit is repeated.
 """
 
 import time
@@ -28,30 +28,30 @@ from accel.diagnostics.errors import CloudSilent, Throttled
 from .base import LogLine
 
 PAGE = 1000
-"""The most that a page has."""
+"""Most entries on a page."""
 LATE = timedelta(seconds=60)
-"""How long after it was received an entry may be shown for the first time."""
+"""Longest time between the receipt of an entry and its first appearance."""
 SURELY_LATE = timedelta(seconds=10)
-"""As much of LATE is kept where so many lines come that the rest would be read again and again."""
+"""Reduced LATE, for logs with so many lines that the full span would be read again and again."""
 MANY = 20_000
-"""Lines in LATE are many from here on: a third of what a project may read in a minute."""
+"""Number of lines within LATE from which the span is reduced: a third of what a project may read in a minute."""
 
 Entry = dict[str, Any]
 
 
 def list_entries(google: Google, project: str, query: str) -> Iterator[Entry]:
-    """In the order of their timestamps; those of one timestamp in the order of their insertIds."""
+    """Yield entries in the order of their timestamps, and of their insertIds within one timestamp."""
     body = {"resourceNames": [f"projects/{project}"], "orderBy": "timestamp asc", "filter": query, "pageSize": PAGE}
     token: str | None = ""
     while token is not None:
         page = _page(google, {**body, "pageToken": token} if token else body)
-        # A page may be empty and have one after it.
+        # A page may be empty and still be followed by another one.
         yield from (mapping(each) or {} for each in entries(page.get("entries")))
         token = page.get("nextPageToken") or None
 
 
 def last(google: Google, project: str, query: str, count: int) -> list[Entry]:
-    """At most so many, the newest of them, the oldest first."""
+    """Return the newest entries, at most `count`, oldest first."""
     body = {"resourceNames": [f"projects/{project}"], "orderBy": "timestamp desc", "filter": query}
     found: list[Entry] = []
     token: str | None = ""
@@ -60,13 +60,13 @@ def last(google: Google, project: str, query: str, count: int) -> list[Entry]:
         page = _asked(google, asked)
         found += [mapping(each) or {} for each in entries(page.get("entries"))]
         token = page.get("nextPageToken") or None
-    # Those of one timestamp are in the order of their insertIds, whichever way they came.
+    # Entries of one timestamp are in the order of their insertIds, whatever order they came in.
     groups = [list(group)[::-1] for _, group in groupby(found, lambda entry: entry.get("timestamp"))]
     return [entry for group in reversed(groups) for entry in sorted(group, key=lambda each: str(each.get("insertId")))]
 
 
 def newest(google: Google, project: str, query: str, count: int) -> list[Entry]:
-    """As last, and exact where entries of one timestamp are more than there is room for: of those the last ones."""
+    """Return the same as `last`, but exactly the last entries even if not all entries of one timestamp fit."""
     found = last(google, project, query, count)
     if len(found) < count:
         return found
@@ -77,7 +77,7 @@ def newest(google: Google, project: str, query: str, count: int) -> list[Entry]:
 
 
 def _page(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
-    """A page, however many were read in this minute."""
+    """Read a page. Wait while the project's reads of this minute are used up."""
     timing = google.timing
     until = time.monotonic() + timing.silence_s
     while True:
@@ -98,56 +98,56 @@ def _asked(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Tail:
-    """What a query has, each entry once, however late Logging shows it and in whatever order its writers write.
+    """Entries of a query, each once, however late Logging shows it and in whatever order its writers write.
 
-    Each round asks for what Logging has received since a little before the newest that was seen: a line with an old
-    time of its own, of a machine whose clock is behind or that could not write for an hour, has a new receiveTimestamp.
-    What is known is told apart by timestamp and insertId, which are what Logging itself knows an entry by
+    Each round asks for what Logging has received since shortly before the newest entry so far: a line with an old time
+    of its own, from a machine whose clock is behind or that could not write for an hour, has a new receiveTimestamp.
+    Known entries are recognized by timestamp and insertId, which identify an entry in Logging itself
     (https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry). A round's entries are in the order of
-    their timestamps; one that comes in a later round comes after them.
+    their timestamps; an entry of a later round comes after them.
     """
 
     google: Google
     project: str
     query: str
-    """Without times."""
+    """Filter without times."""
     since: datetime
-    """No entry has an older timestamp."""
+    """Lower bound of the timestamps."""
     _from: datetime | None = None
-    """Whatever was received before has been read."""
+    """Receive time up to which everything has been read."""
     _seen: dict[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
-    """Timestamp and insertId of the entries received since then that have been read, and when they were received."""
+    """Receive time of each entry since then that has been read, by timestamp and insertId."""
 
     @property
     def whole(self) -> str:
-        """The query for all entries."""
+        """Query for all entries."""
         return f'{self.query} AND timestamp>="{_text(self.since)}"'
 
     def read(self) -> Iterator[Entry]:
-        """The entries that are new."""
+        """Yield the new entries."""
         query = self.whole if self._from is None else f'{self.whole} AND receiveTimestamp>="{_text(self._from)}"'
         for entry in list_entries(self.google, self.project, query):
             key = str(entry.get("timestamp")), str(entry.get("insertId"))
             if key not in self._seen:
                 self._seen[key] = parse_time(entry.get("receiveTimestamp")) or datetime.now(UTC)
                 yield entry
-        # Only now: of a round that was broken off, all is asked for again.
+        # Only now: after an aborted round, everything is requested again.
         self._forget()
 
     def newest(self, count: int) -> list[Entry]:
-        """The last entries that there are now, and from then on `read` gives what comes after them."""
+        """Return the newest entries so far. From then on, `read` yields the entries after them."""
         found = newest(self.google, self.project, self.whole, count)
         if found:
             oldest = str(found[0].get("timestamp"))
             self.since = parse_time(oldest) or self.since
-            # Of one microsecond, which is how exact `since` is, some may have been left out.
+            # `since` is exact to a microsecond, and some entries of the same one may be missing.
             for entry in [*list_entries(self.google, self.project, f'{self.whole} AND timestamp<="{oldest}"'), *found]:
                 key = str(entry.get("timestamp")), str(entry.get("insertId"))
                 self._seen[key] = parse_time(entry.get("receiveTimestamp")) or datetime.now(UTC)
         return found
 
     def _forget(self) -> None:
-        """Moves on to what may still be shown for the first time."""
+        """Advance the start to the earliest entry that may still appear for the first time."""
         if not self._seen:
             return
         newest = max(self._seen.values())
@@ -163,9 +163,12 @@ def log_lines(
     stopped: Callable[[], datetime | None] | None = None,
     count: int | None = None,
 ) -> Iterator[LogLine]:
-    """The lines that `line` makes of the entries; None leaves one out. With `stopped`, which gives when the writers
-    stopped, or None while they have not: until timing.drain_s after that. `count`: of the entries so far the last ones
-    only. Raises CloudSilent after timing.silence_s."""
+    """Yield the lines that `line` makes of the entries. It returns None to omit an entry.
+
+    `stopped` returns the time when the writers stopped, or None before that. With it, follow the log until
+    timing.drain_s after that time. `count`: only the last ones of the lines so far. Raise CloudSilent after
+    timing.silence_s.
+    """
 
     def to_lines(found: Iterator[Entry]) -> Iterator[LogLine]:
         return (each for entry in found if (each := line(entry)) is not None)
@@ -188,14 +191,14 @@ def log_lines(
 
 @dataclass
 class DrainCheck:
-    """Whether nothing more can come, asked after each round: it has begun when the last lines had had their time."""
+    """Test for the end of a log, called after each round: true if the round began when the last lines had arrived."""
 
     stopped: Callable[[], datetime | None]
     timing: Timing
     _since: float | None = None
-    """When the writers stopped: of the monotonic clock."""
+    """Time when the writers stopped, on the monotonic clock."""
     _begun: float = field(init=False)
-    """When the round before this question was begun, or earlier."""
+    """Time when the previous round began, or earlier."""
 
     def __post_init__(self) -> None:
         self._begun = time.monotonic()
@@ -211,8 +214,8 @@ class DrainCheck:
 
 
 def follow(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable[[], bool]) -> Iterator[LogLine]:
-    """What `read` gives, in rounds until `over` is true, which is asked after each. Raises CloudSilent once neither has
-    been answered for timing.silence_s."""
+    """Yield what `read` yields, in rounds until `over`, called after each, returns true. Raise CloudSilent after
+    timing.silence_s without an answer to either."""
     blind_since: float | None = None
     wait_s = timing.poll_s
     while True:
@@ -230,7 +233,7 @@ def follow(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable
 
 
 def parse_time(text: object) -> datetime | None:
-    """A time of Google's, which may have nanoseconds; None for what is none."""
+    """Parse a time of Google's, which may have nanoseconds. Return None for anything else."""
     head, dot, rest = str(text or "").partition(".")
     zone = rest.lstrip("0123456789")
     try:

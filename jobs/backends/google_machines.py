@@ -1,7 +1,6 @@
-"""Machine types of Google Cloud as offers for a job: with the GPUs built into them, or attached.
+"""Machine types of Google Cloud as offers for a job: with GPUs built in, or attached.
 
-A backend lists its offers, says what a job requires and what is worth having beside, and translates the offer that is
-chosen.
+A backend lists its offers, states the job's requirements and wishes, and translates the chosen offer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,14 +22,14 @@ from ..model import fields
 from .chooser import Requirement, narrow
 
 VCPUS_A_GPU = 4
-"""Of an N1 machine, where a job does not say: a choice of ours, a vCPU less than the smallest G2 has a GPU."""
+"""vCPUs per GPU of an N1 machine, if a job does not say: our choice, one vCPU less than the smallest G2 has."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A machine type of Google Cloud with the GPUs that are built into it or attached to it.
+    """Machine type of Google Cloud with its built-in or attached GPUs.
 
-    `gpu` is the catalogue's name of them. A size of 0 is one that no table has.
+    `gpu` is the catalog's name of them. Size 0 stands for a size that no table has.
     """
 
     name: str
@@ -42,12 +41,12 @@ class Offer:
 
     @property
     def key(self) -> str:
-        """The machine, and what is attached to it: n1-standard-8+nvidia-tesla-t4x1."""
+        """Name of the machine and its attached GPUs: n1-standard-8+nvidia-tesla-t4x1."""
         return f"{self.name}+{self.gpu}x{self.gpus}" if self.attached else self.name
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """The zones by region that are known to have it; attached GPUs go by their own."""
+        """Zones known to have it, by region. Attached GPUs have zones of their own."""
         try:
             return where("gcp", f"n1+{self.gpu}x{self.gpus}" if self.attached else self.name)
         except UnknownName:
@@ -56,7 +55,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Need:
-    """What a job says of a machine, None where it does not, and the machine types of its target (none: every one)."""
+    """Machine requirements of a job, None if it states none, and the machine types of its target (none: every type)."""
 
     machine_type: str | None
     accelerator: fields.Accelerator | None
@@ -73,7 +72,7 @@ class Need:
         return self.accelerator.count if self.accelerator else None
 
     def holds(self, offer: Offer) -> bool:
-        """Return whether the machine has the vCPUs and the memory."""
+        """Return whether the machine has enough vCPUs and memory."""
         return offer.vcpus >= (self.cpus or 0) and offer.memory_mib >= (self.memory_mib or 0)
 
 
@@ -97,8 +96,8 @@ def attach(offer: Offer, kind: Accelerator, count: int) -> Offer:
 
 
 def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None) -> list[Offer]:
-    """Return the machines with exactly so many GPUs, the smaller first. `hosts_of` gives those that take a number of
-    GPUs; without it, Compute Engine's limits do. Raise NoMachine, and what accelerator() does."""
+    """Return the machines with exactly that many GPUs, smallest first. `hosts_of` returns the machines for a number of
+    attached GPUs; without it, Compute Engine's limits apply. Raise NoMachine, and the errors of accelerator()."""
     offers: list[Offer] = []
     for each in machines_for(kind, count, "gcp"):
         if each.is_attachment:
@@ -109,18 +108,18 @@ def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Off
 
 
 def cpu_offers() -> list[Offer]:
-    """Return the x86 machines without GPUs, the smaller first."""
+    """Return the x86 machines without GPUs, smallest first."""
     return by_size(_built_in(each) for each in machines("gcp") if each.kind == "cpu" and each.cpu_arch == "x86_64")
 
 
 def by_size(offers: Iterable[Offer]) -> list[Offer]:
-    """Return offers, the smaller first."""
+    """Sort offers, smallest first."""
     return sorted(offers, key=lambda each: (each.vcpus, each.memory_mib))
 
 
 def without_gpus(offers: Sequence[Offer]) -> list[Offer]:
-    """Return the offers without GPUs. Where all have some, a job that asks for none gets what they have, as on a queue
-    of AWS Batch."""
+    """Return the offers without GPUs. If all have some, a job that asks for none gets what they have, as on a queue of
+    AWS Batch."""
     return [each for each in offers if not each.gpus] or list(offers)
 
 
@@ -130,7 +129,7 @@ def _built_in(machine: Machine) -> Offer:
 
 
 def _hosts(attachment: Machine) -> list[Offer]:
-    """Return the N1 machines that Compute Engine attaches so many GPUs to."""
+    """Return the N1 machines to which Compute Engine attaches that many GPUs."""
     limits = gpu_attachments()[attachment.accelerator][attachment.whole_accelerators]
     return [
         _built_in(host)
@@ -140,7 +139,7 @@ def _hosts(attachment: Machine) -> list[Offer]:
 
 
 def check_target_type(need: Need, diagnostics: Diagnostics) -> bool:
-    """Return whether the machine that a job names, if it does, is one of its target's. Add an error where it is not."""
+    """Return whether the machine that a job names, if any, is one of its target's. Add an error if it is not."""
     if need.machine_type is None or not need.target_types or need.machine_type in need.target_types:
         return True
     near = did_you_mean(need.machine_type, need.target_types)
@@ -149,8 +148,7 @@ def check_target_type(need: Need, diagnostics: Diagnostics) -> bool:
 
 
 def check_gpu(need: Need, others: str, diagnostics: Diagnostics) -> bool:
-    """Return whether a type of accelerator, if the job has one, is of a GPU. `others` are the kinds of target for
-    TPUs."""
+    """Return whether the job's type of accelerator, if any, is a GPU. `others` names the kinds of target for TPUs."""
     if need.gpu is None:
         return True
     if not diagnostics.add(gcp_gpus.accelerator_name(need.gpu)):
@@ -164,7 +162,7 @@ def check_gpu(need: Need, others: str, diagnostics: Diagnostics) -> bool:
 def list_gpu_offers(
     need: Need, count: int, diagnostics: Diagnostics, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None
 ) -> list[Offer]:
-    """Return the machines with `count` of the GPUs that a job names. Add an error where there is none."""
+    """Return the machines with `count` of the GPUs that a job names. Add an error if there is none."""
     try:
         return gpu_offers(need.gpu or "", count, hosts_of)
     except (NoMachine, AmbiguousName, UnavailableName, UnknownName) as error:
@@ -173,7 +171,7 @@ def list_gpu_offers(
 
 
 def unknown_type(name: str) -> str:
-    """Return what is wrong with a machine type whose size is not known."""
+    """Return the message for a machine type of unknown size."""
     names = [each.name for each in machines("gcp")]
     near = did_you_mean(name, names) if nearest(name[:SHOWN_MAX], names) else "; nothing similar is known"
     return f'unknown machine type "{name}"{near}'
@@ -185,7 +183,7 @@ def reject_count(offer: Offer, need: Need, diagnostics: Diagnostics) -> None:
 
 
 def of_target(need: Need, field: str) -> Requirement[Offer]:
-    """Require of a machine with the job's GPUs that it is one of the target's."""
+    """Require a machine type of the target, among the machines with the job's GPUs."""
 
     def fault(offers: Sequence[Offer]) -> str:
         return f"{gpus_in(need, offers)}; the target has {', '.join(need.target_types)}"
@@ -194,13 +192,13 @@ def of_target(need: Need, field: str) -> Requirement[Offer]:
 
 
 def gpus_in(need: Need, offers: Sequence[Offer]) -> str:
-    """Return which machines have the job's GPUs, in words."""
+    """Return, as text, which machines have the job's GPUs."""
     return f"{need.gpus} {need.gpu} are in {', '.join(each.name for each in offers[:6])}"
 
 
 def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagnostics: Diagnostics) -> list[Offer]:
-    """Return the target's machines, the smaller first, with as many GPUs as a job asks for without naming their type.
-    N1 has none here: a job names by their type what is attached to it. Add an error where there is no such machine."""
+    """Return the target's machines, smallest first, with as many GPUs as a job asks for without naming their type. N1
+    is absent: a job names the type of GPUs attached to it. Add an error if there is no such machine."""
     offers = by_size(offer for name in need.target_types if (offer := size_of(name)))
     if need.gpus is None:
         offers = without_gpus(offers)

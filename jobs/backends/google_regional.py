@@ -1,4 +1,4 @@
-"""How jobs of Google's services that have regions are marked and referred to: Google Batch and Vertex AI."""
+"""Labels and references of jobs on Google's regional services: Google Batch and Vertex AI."""
 
 import re
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ from ..model.keys import content_hash
 from .base import JobRef, PlatformBackend, RateLimitedBackend, TargetT
 
 NAME = "accel-name"
-"""Label: the job file's name, as far as a label can hold it."""
+"""Label for the job file's name, as far as a label can hold it."""
 KEY = "accel-key"
-"""Label: the submission key's first digits."""
+"""Label for the submission key's first digits."""
 SPEC = "accel-spec"
-"""Label: hash of what was asked for, so that one key is not taken for another job."""
+"""Label for the hash of the request, so that one key is not taken for another job."""
 
 LABEL_MAX = 63
 """Source: https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
 
 _PROJECT, _REGION = re.compile(r"[a-z0-9][a-z0-9.:-]*"), re.compile(r"[a-z0-9-]+")
-"""Of which the address of a request is made, so that a reference leads to Google alone."""
+"""Patterns for the parts of a request's address, so that a reference leads to Google alone."""
 _NO_LABEL = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class Region:
-    """Where a job is; written `<project>.<region>`."""
+    """Place of a job, written `<project>.<region>`."""
 
     KIND: ClassVar[str]
     ID: ClassVar[str] = "job id"
-    """What the service calls a job by, in words."""
+    """The service's term for the name of a job."""
 
     project: str
     region: str
@@ -43,7 +43,7 @@ class Region:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """A project may have dots of its own, a region has none. Raises BadInput."""
+        """Parse `<project>.<region>`. Raise BadInput. A project may contain dots, a region has none."""
         project, _, region = text.rpartition(".")
         if not (_PROJECT.fullmatch(project) and _REGION.fullmatch(region)):
             form = f"{cls.KIND}:<project>.<region>/<{cls.ID}>"
@@ -52,23 +52,23 @@ class Region:
 
     @classmethod
     def of_parent(cls, parent: str) -> Self:
-        """Of projects/<project>/locations/<region>."""
+        """Parse projects/<project>/locations/<region>."""
         _, project, _, region = parent.split("/")
         return cls(project, region)
 
     @property
     def parent(self) -> str:
-        """Of its jobs, as the services name it."""
+        """Parent of its jobs, in the services' notation."""
         return f"projects/{self.project}/locations/{self.region}"
 
     def ref(self, name: str) -> JobRef:
-        """The reference of a job there."""
+        """Return the reference of a job in this region."""
         return JobRef(self.KIND, str(self), name)
 
 
 def add_labels(job: dict[str, Any], name: str, key: str, target: str) -> dict[str, Any]:
-    """The job with our labels beside its own. `name`: the job file's; `target`: the target's. The hash is of all that
-    is not the key's."""
+    """Return the job with our labels added to its own. `name` is the job file's, `target` the target's. The hash covers
+    everything that does not depend on the key."""
     own = {label: text for label, text in job.get("labels", {}).items() if label not in (KEY, SPEC)}
     marked = {**own, MAKER: JOBS, NAME: label_value(name), TARGET: label_value(target)}
     spec = content_hash({**job, "labels": marked})[:LABEL_MAX]
@@ -76,7 +76,8 @@ def add_labels(job: dict[str, Any], name: str, key: str, target: str) -> dict[st
 
 
 def label_value(text: str) -> str:
-    """As Google takes it. Source: https://docs.cloud.google.com/compute/docs/labeling-resources#label_format"""
+    """Convert text to a valid label value. Source:
+    https://docs.cloud.google.com/compute/docs/labeling-resources#label_format"""
     return _NO_LABEL.sub("-", text.lower())[:LABEL_MAX]
 
 
@@ -87,13 +88,13 @@ TimingT = TypeVar("TimingT", bound=Timing)
 class GoogleRegionalBackend(
     RateLimitedBackend, PlatformBackend[TargetT, RegionT, TimingT], Generic[TargetT, RegionT, TimingT]
 ):
-    """The shared part of Google Batch and Vertex AI."""
+    """Shared part of the Google Batch and Vertex AI backends."""
 
     def _open(self, scope: RegionT, timing: TimingT | None) -> None:
         super()._open(scope, timing)
         self._google = Google(timing)
 
     def _at(self, ref: JobRef) -> tuple[Google, RegionT, JobRef]:
-        """Return where to ask for a job of this scope."""
+        """Return client, region and reference for a job of this scope."""
         ref = self._checked(ref)
         return self._google, self._scope, ref

@@ -1,4 +1,4 @@
-"""The jobs that a backend lists, whatever of its records is damaged."""
+"""Listing of a backend's jobs that tolerates damaged records."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ def list_statuses(
     ended: bool,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Status]:
-    """Newest first; each record that cannot be read is told to `warn`. Raises what else the backend raises."""
+    """Yield jobs, newest first. Report each unreadable record to `warn`. Raise whatever else the backend raises."""
     try:
         yield from backend.list(limit=limit, ended=ended, progress=progress)
     except Damaged as damaged:
@@ -24,7 +24,7 @@ def list_statuses(
 
 
 def once(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """The same, but no message twice."""
+    """Return a wrapper of `tell` that drops repeated messages."""
     told: set[str] = set()
 
     def first(message: str) -> None:

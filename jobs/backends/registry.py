@@ -1,4 +1,4 @@
-"""Which backend serves a target, and which serves a job that exists."""
+"""Lookup of the backend that serves a target or an existing job."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -20,7 +20,7 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
     "vertex": ("vertex", "VertexBackend"),
     "local": ("local", "LocalBackend"),
 }
-"""Package and class of each kind of targets; a package is loaded, with its SDK, when one of its jobs is met."""
+"""Package and class by kind of target. A package and its SDK are loaded when one of its jobs is used."""
 
 
 def of_target(name: str, target: AnyTarget) -> Backend:
@@ -39,12 +39,12 @@ def of_ref(ref: JobRef) -> Backend:
 
 
 def platform_module(kind: str, name: str) -> ModuleType:
-    """Return a module of the folder of a kind of targets, such as `labels` of `gke`, so that others load no backend."""
+    """Return one module of the package for a kind of target, such as `labels` of `gke`, without loading the backend."""
     folder = _CLASSES[kind][0].partition(".")[0]
     return import_module(f".{folder}.{name}", __package__)
 
 
 def backend_class(kind: str) -> type[PlatformBackend[Any, Any, Any]]:
-    """Return the class of a kind of targets. Raise KeyError for an unknown kind."""
+    """Return the backend class for a kind of target. Raise KeyError for an unknown kind."""
     package, name = _CLASSES[kind]
     return getattr(import_module(f".{package}", __package__), name)

@@ -1,4 +1,4 @@
-"""The tasks of an array one by one: what a backend may do besides for them."""
+"""Optional interfaces of backends for the single tasks of an array."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,21 +9,22 @@ from .base import JobRef, LogLine, Phase, Request
 
 @runtime_checkable
 class ResubmitTasks(Protocol):
-    """A backend that can run some tasks of a sweep once more, and the others not."""
+    """Backend that can repeat some tasks of a sweep without the others."""
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """As again, with these tasks of the job of `ref` alone. Raises BadInput for a job that is no sweep."""
+        """Return a request like that of `resubmit_request`, for these tasks of the job of `ref` alone. Raise BadInput
+        for a job that is no sweep."""
         ...
 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task of a job as its platform sees it now."""
+    """State of a task, as its platform reports it now."""
 
     index: int
     phase: Phase
     native: str
-    """The platform's own word for the state."""
+    """State in the platform's own words."""
     attempts: int = 0
     exit_code: int | None = None
     reason: str | None = None
@@ -31,18 +32,18 @@ class TaskStatus:
 
 @runtime_checkable
 class Tasks(Protocol):
-    """A backend that tells the state of each task of an array."""
+    """Backend that reports the state of each task of an array."""
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        """By index, each task that there is. Reads only, by the hundred or more. Raises as status."""
+        """Return the existing tasks by index. Read only, a hundred or more a call. Raise the errors of `status`."""
         ...
 
 
 @runtime_checkable
 class ProgressLines(Protocol):
-    """A backend that finds the lines by which tasks tell how they go (runtime/lines.py) without reading all others."""
+    """Backend that finds the progress lines of tasks (runtime/lines.py) without reading all other lines."""
 
     def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
-        """Of these tasks of an array, each with its own in their order. Raises CloudRefused where that is not allowed
-        though each log may be read, CloudSilent."""
+        """Yield each progress line with its task's index, in order within a task. Raise CloudRefused if that is not
+        allowed though each log may be read, CloudSilent."""
         ...

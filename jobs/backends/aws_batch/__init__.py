@@ -19,10 +19,10 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas, FreeGpus and Explain.
+    """Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas, FreeGpus and Explain.
 
-    A reference is `aws-batch:<region>/<Batch job id>`, of an array's task `aws-batch:<region>/<id>:<index>`, of a node
-    `aws-batch:<region>/<id>#<index>`.
+    References are `aws-batch:<region>/<Batch job id>`, for an array's task `aws-batch:<region>/<id>:<index>`, for a
+    node `aws-batch:<region>/<id>#<index>`.
     """
 
     KIND = KIND
@@ -41,24 +41,25 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return text
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The RegisterJobDefinition (or null) and SubmitJob inputs for a job. See request.py."""
+        """Return the inputs of RegisterJobDefinition (or null) and SubmitJob. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """The one job of request.key. See submit.py for how, and for what it does not cover."""
+        """Submit the one job of request.key. See submit.py for the method and its limits."""
         return self._submission.submit(request, self._clients, self._target)
 
     def status(self, ref: JobRef) -> Status:
-        """From DescribeJobs. Raises NotFound where Batch does not know the job."""
+        """Return what DescribeJobs reports. Raise NotFound if Batch does not know the job."""
         return self._states.status(self._clients, self._checked(ref), self._queue_name)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """From DescribeJobs, a hundred jobs a call; without those that Batch does not know."""
+        """Read the jobs from DescribeJobs, a hundred a call. Omit those that Batch does not know."""
         return self._states.statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Of one process they share clients and rate: at most 49 SubmitJob calls a second, where nothing is said."""
+        """Set up clients and a rate that all threads of one process share: by default, 49 SubmitJob calls per second at
+        most."""
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)
         for _ in (clients.batch, clients.batch_once, clients.dynamodb):
@@ -66,69 +67,70 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return CONNECTIONS
 
     def stop(self) -> None:
-        """Requests that have not been sent are not sent any more."""
+        """Stop sending requests that have not been sent yet."""
         self._clients.submits.close()
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """TerminateJob, which also cancels a job that has not started. An ended job stays as it is."""
+        """Call TerminateJob, which also cancels a job that has not started. No effect on an ended job."""
         self._submission.cancel(self._clients, self._checked(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
+        """Yield every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
         group = self._target.log_group if self._target else None
         return self._streams.logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """The queue's jobs, newest first; array tasks are part of their job."""
+        """Yield the queue's jobs, newest first. Array tasks are part of their job."""
         target_name, target = self._needed("list")
         return self._states.list_jobs(
             self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress
         )
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """The same definition, size, command and environment as the job of `ref` had."""
+        """Return a request with the same definition, size, command and environment as the job of `ref`."""
         return self._submission.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """As again, an array of these tasks; a plain job of one."""
+        """Return the same for an array of these tasks, or for a plain job if there is one."""
         return self._submission.resubmit_request(
             self._clients, self._checked(ref), key, self._queue_name, self._target, tasks
         )
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        """From ListJobs and DescribeJobs of the array's children."""
+        """Read the array's children from ListJobs and DescribeJobs."""
         return self._states.tasks(self._clients, self._checked(ref))
 
     def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
-        """From FilterLogEvents, a hundred attempts a call."""
+        """Read the lines from FilterLogEvents, a hundred attempts a call."""
         group = self._target.log_group if self._target else None
         return self._streams.progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """From DescribeJobs: its attempts that have ended, and the present one."""
+        """Return the ended attempts and the present one, from DescribeJobs."""
         return self._states.attempts(self._clients, self._checked(ref))
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed; `elsewhere` gives regions to look in for a job that is not there."""
+        """Return why the job waits or failed. `elsewhere` returns the regions in which to look for a missing job."""
         from ..diagnosis.aws_batch import explain  # a dozen modules that nothing else needs
 
         return explain(self._clients, self._checked(ref), elsewhere)
 
     def free(self) -> Sequence[Free]:
-        """From DescribeComputeEnvironments. See quota.py."""
+        """Read the free GPUs from DescribeComputeEnvironments. See quota.py."""
         return self._quotas.free(self._clients, self._needed("free")[1])
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the EC2 quotas of the target's region let an instance start that holds the job. See quota.py."""
+        """Check whether the EC2 quotas of the target's region let an instance start that holds the job. See
+        quota.py."""
         _, target = self._needed("quota")
         choice = choose(job, target, Diagnostics())
         return self._quotas.check(choice.size, target, job.nodes) if choice else QuotaAnswer()
 
-    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
+    # Modules that rendering does not need: `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit
@@ -154,5 +156,5 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return quota
 
     def _queue_name(self, queue_arn: str) -> str | None:
-        """The target's name, where the queue is the target's."""
+        """Return the target's name if the queue is the target's."""
         return self._target_name if self._target and self._target.queue_arn == queue_arn else None

@@ -1,4 +1,4 @@
-"""What the instances behind a queue can hold: a job that none of them can would wait for ever."""
+"""Capacity of the instances behind a queue: a job that fits none of them would wait forever."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,10 +17,10 @@ FIELDS = {
     "array_size": "tasks",
     "depends_on": "aws_batch.depends_on",
 }
-"""What a job file calls the fields of the rules."""
+"""The job file's names for the rules' fields."""
 
 SHOWN = 6
-"""Instance types named in one message."""
+"""Number of instance types named in one message."""
 
 
 def field_name(field: str) -> str:
@@ -30,7 +30,7 @@ def field_name(field: str) -> str:
 
 
 def check(job: Job, size: Size, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
-    """Whether the target's queue can run the job as it asks: size, accelerator, Spot and disk."""
+    """Check whether the target's queue can run the job as requested: size, accelerator, Spot and disk."""
     _spot(job, target, diagnostics)
     _disk(job, target, diagnostics)
     machines, unknown = aws_types.resolve_machines(_types(target.environments))
@@ -109,7 +109,7 @@ def _accelerator(
 
 
 def _one_type(wanted: str, target: AwsBatchTarget) -> str:
-    """What to write into the stack for a queue whose environments have this accelerator alone."""
+    """Return the hint for a queue of one accelerator only: the lines to write into the stack."""
     short = wanted.removeprefix("nvidia-")
     environments: list[str] = []
     for each in target.environments:
@@ -127,7 +127,7 @@ def _one_type(wanted: str, target: AwsBatchTarget) -> str:
 
 
 def _has_only(wanted: str, name: str) -> bool:
-    """Whether an instance type or family has this accelerator and no other."""
+    """Return whether an instance type or family has this accelerator and no other."""
     return {machine.accelerator for machine in aws_types.resolve_machines((name,))[0]} == {wanted}
 
 

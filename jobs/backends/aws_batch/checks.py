@@ -1,7 +1,7 @@
-"""What AWS Batch cannot honour of a job, or not as the job says.
+"""Checks of a job against AWS Batch: what it cannot do, and what it does in another way than the job says.
 
-Each check reads the job and its target, the later ones also the definition that was chosen, and adds to the
-diagnostics; their order is the order of the messages.
+Each check reads the job and its target, the later ones also the chosen definition, and adds to the diagnostics. The
+order of the checks is the order of the messages.
 """
 
 import re
@@ -33,7 +33,7 @@ ONE_MACHINE_ONLY = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request, with the parts of the request that checks look at."""
+    """Job during rendering, with the parts of the request that checks look at."""
 
     job: Job
     name: str
@@ -70,7 +70,7 @@ def _unused(draft: Draft, diagnostics: Diagnostics) -> None:
 def _secrets(draft: Draft, diagnostics: Diagnostics) -> None:
     for name, reference in sorted(draft.job.secrets.items()):
         if not _SECRET.fullmatch(reference):
-            # The text is not shown: it may be the secret itself.
+            # The text is not shown, because it may be the secret itself.
             diagnostics.error(
                 f"secrets.{name}: must be the ARN of a Secrets Manager secret or of an SSM parameter, or the "
                 "parameter's name with a leading /"
@@ -155,4 +155,4 @@ JOB = (
 """Checks of every job."""
 
 PLACED = (_definition, _queue, _environment, _image)
-"""Checks of a job whose definition is chosen, and so its size."""
+"""Checks of a job whose definition, and so its size, is chosen."""

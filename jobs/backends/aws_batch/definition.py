@@ -1,4 +1,4 @@
-"""Which job definition a job runs with: one of the stack's, or one of the job's own."""
+"""Choice of a job's definition: one of the stack's, or one of the job's own."""
 
 import re
 from dataclasses import dataclass
@@ -18,32 +18,33 @@ from . import nodes
 from .retries import DEFAULT_ATTEMPTS, infrastructure_only
 
 OWNER_TAG = {"accel:owner": "jobs"}
-"""Tells the stack's definitions from those that jobs registered."""
+"""Tag that distinguishes definitions registered by jobs from the stack's."""
 
 EFS = re.compile(r"efs://(?P<id>fs-[0-9a-f]{8}(?:[0-9a-f]{9})?)(?P<root>/\S*)?")
 
 
 @dataclass(frozen=True)
 class DefinitionChoice:
-    """A definition, what a task asks for, and the RegisterJobDefinition input if it is the job's own."""
+    """Job definition, the size of a task, and the RegisterJobDefinition input if it is the job's own."""
 
     job_definition: str
     size: Size
     shm_mib: int | None
     attempts: int | None = None
-    """Of the definition; None: the target does not tell."""
+    """Attempts of the definition. None: the target does not tell."""
     timeout_s: int | None = None
     register: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     image: str | None = None
-    """Of the stack's definition, where the job runs that one."""
+    """Image of the stack's definition, if the job runs with that one."""
 
 
 def choose(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> DefinitionChoice | None:
-    """The definition for a job, or None with the reasons added to `diagnostics`.
+    """Return the definition for a job, or None with the reasons added to `diagnostics`.
 
-    The base is the one that the job names, else the stack's only one with the same image, else (for a job
-    without image) the stack's only one. It is used as it is if all that SubmitJob cannot override agrees.
+    The base is the definition that the job names, else the stack's only one with the same image, else (for a job
+    without image) the stack's only one. It is used unchanged if it agrees with the job in everything that SubmitJob
+    cannot override.
     """
     found = len(diagnostics.errors)
     base = _base(job, target, diagnostics)
@@ -94,7 +95,7 @@ def _size(job: Job, base: tuple[str, AwsBatchDefinition] | None, diagnostics: Di
 
 
 def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
-    """The fields on which job and definition disagree and which SubmitJob cannot override."""
+    """Return the fields on which job and definition disagree and which SubmitJob cannot override."""
     disagrees = {
         "image": job.image not in (None, base.image),
         "shm_mib": job.shm_mib not in (None, base.shm_mib),
@@ -140,7 +141,7 @@ def _own(
 def _container(
     job: Job, target: AwsBatchTarget, image: str, size: Size, shm_mib: int | None, secrets: dict[str, str]
 ) -> dict[str, Any]:
-    # An init process hands SIGTERM on: as process 1, a shell or Python that sets no handler ignores it.
+    # An init process forwards SIGTERM: as process 1, a shell or Python without a handler ignores it.
     linux: dict[str, Any] = {"initProcessEnabled": True}
     if shm_mib is not None:
         linux["sharedMemorySize"] = shm_mib
@@ -185,6 +186,6 @@ def _volume(name: str, mount: Mount) -> dict[str, Any]:
 
 
 def requirements(size: Size) -> list[dict[str, str]]:
-    """The resourceRequirements of a size, in the order of their type."""
+    """Return the resourceRequirements for a size, ordered by type."""
     amounts = {"GPU": size.gpus, "MEMORY": size.memory_mib, "VCPU": size.vcpus}
     return [{"type": kind, "value": str(amount)} for kind, amount in amounts.items() if amount]

@@ -1,4 +1,4 @@
-"""Labels and the marks by which a job is found again, as AWS tags."""
+"""AWS tags of a job: its labels, and the tags by which it is found again."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ KEY = submissions.KEY_TAG
 JOB = "accel:job"
 STACK = submissions.STACK_TAG
 SPEC = "accel:spec"
-"""Hash of the request, so that one key is not taken for another job."""
+"""Tag for the hash of the request, so that one key is not taken for another job."""
 
 # https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
 KEY_MAX, VALUE_MAX = 128, 256
@@ -20,7 +20,7 @@ RESERVED = ("aws:", "accel:")
 
 
 def faults(labels: Mapping[str, str], key: str) -> list[str]:
-    """What AWS does not take of a job's labels and submission key."""
+    """Return which of a job's labels and submission key AWS does not accept."""
     found: list[str] = []
     signs = "letters, digits, spaces and _.:/=+-@"
     for name, value in sorted(labels.items()):

@@ -1,12 +1,11 @@
-"""A job's lines from CloudWatch Logs: each once, in order, until the job has ended and its log is drained.
+"""Log lines of a job from CloudWatch Logs: each once, in order, until the job has ended and its log is drained.
 
 GetLogEvents with its tokens loses nothing; Live Tail samples above 500 events a second
 (https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartLiveTail.html).
 
-GetLogEvents reads the log of one attempt and every line in it. The lines by which the tasks of an array tell how they
-go come from FilterLogEvents, of a hundred attempts a call. It gives those with the mark alone; it may be called five
-times a second (https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fails where one of the attempts
-never wrote anything.
+GetLogEvents reads every line of one attempt's log. Progress lines of an array's tasks come from FilterLogEvents, for a
+hundred attempts a call. It returns only the lines with the progress mark. It may be called five times a second
+(https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fails if one of the attempts never wrote anything.
 """
 
 import time
@@ -28,28 +27,28 @@ from ..base import JobRef, LogLine
 from .status import PHASES, detail, node_count, streams
 
 BATCH_GROUP = "/aws/batch/job"
-"""Where Batch logs without a log configuration."""
+"""Log group that Batch uses without a log configuration."""
 PAGE = 10_000
-"""Events that one call gives at most. Source:
+"""Most events that one call returns. Source:
 https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
 LOOKED_AT_ONCE = 500
-"""Tasks of an array whose state is asked for in one round: five calls."""
+"""Tasks of an array whose state is read in one round: five calls."""
 
 
 @dataclass
 class _Stream:
-    """The log of one attempt, read up to a token."""
+    """Log of one attempt, read up to a token."""
 
     group: str
     name: str | None
     token: str | None = None
     empty_since: float | None = None
-    """Since when, after the attempt's end, nothing came."""
+    """Time since which, after the attempt's end, no event came."""
 
 
 @dataclass
 class _Tail:
-    """The log of one job, task or node: its attempts one after the other."""
+    """Log of one job, task or node: its attempts one after the other."""
 
     id: str
     label: str
@@ -58,10 +57,10 @@ class _Tail:
     ended: bool = False
     looked: float = 0
     begun: bool = True
-    """Not as long as its last lines are still to be looked for."""
+    """False as long as its last lines are still to be found."""
 
     def update(self, job: dict[str, Any], group: str | None) -> None:
-        """Takes in what DescribeJobs says now."""
+        """Apply the state that DescribeJobs reports now."""
         options = structure(structure(structure(job, "container"), "logConfiguration"), "options")
         in_group = options.get("awslogs-group") or group or BATCH_GROUP
         for i, name in enumerate(streams(job)):
@@ -72,7 +71,7 @@ class _Tail:
 
     @property
     def source(self) -> str:
-        """Task and attempt, where there is more than one."""
+        """Task and attempt, if there are several."""
         attempt = f"attempt {self.present + 1}" if len(self.streams) > 1 else ""
         return f"{self.label} {attempt}".strip()
 
@@ -85,10 +84,10 @@ class _Tail:
 def logs(
     clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """The lines of a job, of one task of an array or node of a multi-node job, or of all of them side by side.
+    """Yield the lines of a job, of one task of an array or node of a multi-node job, or of all of them side by side.
 
-    `group`: where to look if the job does not say. `tail`: of the lines so far the last ones only. Raises NotFound,
-    BadInput for a task or node that there is not.
+    `group`: log group if the job does not name one. `tail`: only the last ones of the lines so far. Raise NotFound,
+    BadInput for a missing task or node.
     """
     job = detail(clients, ref)
     nodes = node_count(job)
@@ -103,7 +102,7 @@ def logs(
 
 
 class _Reader:
-    """Reads the tails in rounds, a page of each."""
+    """Reader of the tails, in rounds of a page each."""
 
     def __init__(
         self, clients: Clients, job_id: str, tails: list[_Tail], group: str | None, follow: bool, newest: int | None
@@ -116,7 +115,7 @@ class _Reader:
         self._follow = follow
         self._buffer: list[LogLine] = []
         self._newest = newest
-        """How many of the lines so far are wanted; None once they have been handed on, or where all are."""
+        """Number of latest lines still to be returned. None once they have been, or if all lines are wanted."""
         for tail in tails:
             tail.begun = newest is None
 
@@ -130,12 +129,12 @@ class _Reader:
             try:
                 if self._follow:
                     self._update(sorted(self._open, key=lambda tail: tail.looked)[:LOOKED_AT_ONCE])
-                # Each tail is read, whatever the first ones gave.
+                # Each tail is read, whatever the first ones returned.
                 busy = sum(self._read(tail) for tail in self._open) > 0
                 blind_since, wait_s = None, self._timing.poll_s
             except CloudSilent as error:
                 silent = error
-            # Also after an error: these lines are behind the tokens already.
+            # Also after an error: the tokens have already passed these lines.
             if len(self._open) > 1:
                 self._buffer.sort(key=lambda line: line.at)
             yield from self._ready()
@@ -151,7 +150,7 @@ class _Reader:
                 pause(wait_s)
 
     def _ready(self) -> list[LogLine]:
-        """The lines to hand on: the last ones of all tails only once each tail's are known."""
+        """Return the lines that are due. The last lines of all tails are due once those of each tail are known."""
         if not all(tail.begun for tail in self._open):
             return []
         count, self._newest = self._newest, None
@@ -172,10 +171,10 @@ class _Reader:
                 tail.ended = True  # a task that was never made
 
     def _read(self, tail: _Tail) -> bool:
-        """Reads a page of the tail's present attempt. Whether there may be more at once."""
+        """Read a page of the tail's present attempt. Return whether more may follow at once."""
         if not tail.begun:
             self._begin(tail, self._newest or 1)
-            # Only what comes now is left to be read.
+            # Only new lines are left to be read.
             return self._follow
         if tail.present >= len(tail.streams):
             return False
@@ -198,7 +197,7 @@ class _Reader:
         return not tail.whole
 
     def _begin(self, tail: _Tail, count: int) -> None:
-        """Take the last lines of a log, from the last attempt back, and read on from there."""
+        """Take the last lines of a log, from the last attempt backwards, and read on from there."""
         lines: list[LogLine] = []
         for place in reversed(range(len(tail.streams))):
             if len(lines) >= count:
@@ -212,7 +211,7 @@ class _Reader:
         self._buffer += lines
 
     def _newest_of(self, stream: _Stream, count: int) -> list[dict[str, Any]]:
-        """The last events of a stream, at most so many, by the API's own order from the newest back."""
+        """Return the last events of a stream, at most `count`. The API reads from the newest backwards."""
         found: list[dict[str, Any]] = []
         token: str | None = None
         while len(found) < count:
@@ -220,20 +219,20 @@ class _Reader:
             if token is None:
                 stream.token = answer.get("nextForwardToken")
             found = answer.get("events", []) + found
-            # A page may be empty although there is more; at the end the token stays the same.
+            # A page may be empty although there is more. At the end, the token stays the same.
             if answer.get("nextBackwardToken") in (None, token):
                 break
             token = answer["nextBackwardToken"]
         return found
 
     def _page(self, stream: _Stream) -> list[dict[str, Any]]:
-        """The next events, at most a page (10,000 or 1 MiB). At the end the token stays the same."""
+        """Return the next events, at most a page (10,000 or 1 MiB). At the end, the token stays the same."""
         answer = self._ask(stream, True, stream.token)
         stream.token = answer.get("nextForwardToken", stream.token)
         return answer.get("events", [])
 
     def _ask(self, stream: _Stream, head: bool, token: str | None, limit: int = PAGE) -> dict[str, Any]:
-        """A page of a stream; nothing of one that is not there yet."""
+        """Return a page of a stream, empty if the stream does not exist yet."""
         if stream.name is None:
             return {}
         more: dict[str, Any] = {"nextToken": token} if token else {}
@@ -266,8 +265,8 @@ PATTERN = f'"{MARK.strip()}"'
 def progress_lines(
     clients: Clients, ref: JobRef, group: str | None, tasks: Sequence[int]
 ) -> Iterator[tuple[int, LogLine]]:
-    """Of these tasks, each with its own in their order, and lines that only look like them. `group`: where to look if
-    the job does not say."""
+    """Yield the progress lines of these tasks, in order within each, and lines that only look like them. `group`: log
+    group if the job does not name one."""
     rate = Rate(CALLS_PER_S)
     groups: dict[str, dict[str, int]] = {}
     for job in describe(clients.batch, [f"{ref.id}:{task}" for task in tasks]):
@@ -275,7 +274,7 @@ def progress_lines(
         of_task = groups.setdefault(options.get("awslogs-group") or group or BATCH_GROUP, {})
         of_task.update({name: int(str(job["jobId"]).rpartition(":")[2]) for name in streams(job) if name})
     for name, task_of in groups.items():
-        # Attempts of a task follow one another, so that those of an earlier call are the earlier ones.
+        # Attempts of a task are adjacent, so that those of an earlier call are the earlier ones.
         wanted = list(task_of)
         for start in range(0, len(wanted), STREAMS_AT_ONCE):
             yield from _lines(clients, rate, name, wanted[start : start + STREAMS_AT_ONCE], task_of)

@@ -1,4 +1,4 @@
-"""A job of several nodes, as Batch's multi-node parallel job: a container a node, on an instance of its own.
+"""Jobs of several nodes as Batch's multi-node parallel jobs: one container per node, on an instance of its own.
 
 Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
 """
@@ -19,7 +19,7 @@ MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the co
 
 
 def check(job: Job, size: Size, target: AwsBatchTarget) -> list[Finding]:
-    """Whether the target's queue can run all nodes of the job at once."""
+    """Check whether the target's queue can run all nodes of the job at once."""
     return aws_nodes.job(job.nodes, [_place(each, size) for each in target.environments])
 
 
@@ -30,7 +30,8 @@ def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnviro
 
 
 def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
-    """vCPUs of the smallest instance that holds a node; None where a name is not in the catalogue, or none holds it."""
+    """Return the vCPUs of the smallest instance that holds a node; None if a name is not in the catalog, or none holds
+    it."""
     try:
         held = holding(expand("aws", environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
     except UnknownName:
@@ -39,13 +40,14 @@ def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
 
 
 def efa_interfaces(target: AwsBatchTarget) -> int | None:
-    """Of an instance, wherever Batch places it; None where the environments differ."""
+    """Return the number of an instance's EFA interfaces, wherever Batch places the job; None if the environments
+    differ."""
     counts = {each.efa_interfaces for each in target.environments}
     return counts.pop() if len(counts) == 1 else None
 
 
 def with_efa(container: Mapping[str, Any], interfaces: int) -> dict[str, Any]:
-    """The container with each EFA device handed to it, and without a limit on the memory that RDMA pins.
+    """Return the container with each EFA device, and without a limit on the memory that RDMA pins.
 
     Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html
     """
@@ -59,22 +61,22 @@ def with_efa(container: Mapping[str, Any], interfaces: int) -> dict[str, Any]:
 
 
 def every(nodes: int) -> str:
-    """The range of all nodes; definition and overrides must name it alike."""
+    """Return the range of all nodes. Definition and overrides must spell it alike."""
     return f"0:{nodes - 1}"
 
 
 def properties(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
-    """`nodeProperties` of a definition: every node runs the same container, and 0 is the main one."""
+    """Return `nodeProperties` for a definition: every node runs the same container, and 0 is the main one."""
     ranges = [{"targetNodes": every(nodes), "container": dict(container)}]
     return {"numNodes": nodes, "mainNode": 0, "nodeRangeProperties": ranges}
 
 
 def overrides(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
-    """`nodeOverrides` of a submit. The size is the definition's, which is the job's own."""
+    """Return `nodeOverrides` for a submit. The size is that of the definition, which is the job's own."""
     kept = {name: value for name, value in container.items() if name != "resourceRequirements"}
     return {"nodePropertyOverrides": [{"targetNodes": every(nodes), "containerOverrides": kept}]}
 
 
 def environment(nodes: int, kind: str) -> dict[str, str]:
-    """The variables of a node besides Batch's own."""
+    """Return the variables of a node besides Batch's own."""
     return {variables.NODE_COUNT: str(nodes), **variables.NODE_VARIABLES[kind]} if nodes > 1 else {}

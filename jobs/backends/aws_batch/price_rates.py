@@ -1,4 +1,4 @@
-"""Where on a queue a job could run, and for how many attempts: what an estimate of its cost needs."""
+"""Places on a queue where a job could run, and its number of attempts: the input of a cost estimate."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ from .retries import DEFAULT_ATTEMPTS
 
 @dataclass(frozen=True)
 class EnvironmentPlace:
-    """A compute environment, in the order in which Batch tries them, and the instance types that hold one task."""
+    """Compute environment, in Batch's order of preference, and its instance types that hold one task."""
 
     environment: str
     capacity: str
     machines: tuple[Machine, ...]
     unknown: tuple[str, ...] = ()
-    """Names of the environment that the catalogue does not have."""
+    """Names in the environment that are not in the catalog."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Size, attempts and timeout (seconds of one attempt, None: none) of a task. `assumed`: a definition of the stack
-    says how many attempts, and the target, of an older stack, does not tell."""
+    """Size, attempts and timeout (seconds of one attempt, None: none) of a task. `assumed`: the attempts come from a
+    definition of the stack, and the target, from an older stack, does not tell how many."""
 
     size: Size
     attempts: int
@@ -37,7 +37,7 @@ class Demand:
 
 
 def demand(job: Job, target: AwsBatchTarget) -> Demand:
-    """Raises BadInputs where the job fits no definition."""
+    """Return what the job needs and where it fits. Raise BadInputs if the job fits no definition."""
     diagnostics = Diagnostics()
     choice = definition.choose(job, target, diagnostics)
     if choice is None:

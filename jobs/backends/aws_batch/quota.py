@@ -1,9 +1,9 @@
-"""Whether the account's EC2 quotas let any instance start that holds a job: a limit of 0 is the usual one, and a job
-above it waits in RUNNABLE without a word. And GPUs that a queue's environments may still start: what max_vcpus leaves
-above the vCPUs that Batch wants now.
+"""EC2 quotas that may keep every instance for a job from starting, and free GPUs of a queue.
 
-`desiredvCpus` is what Batch has scaled an environment to, and a GPU that idles on an instance that runs counts as
-taken: no page says of ECS's `remainingResources` what it lists of GPUs. Source:
+A quota of 0 is the usual limit, and a job above it waits in RUNNABLE without a word. Free are the GPUs that a queue's
+environments may still start: what max_vcpus leaves above the vCPUs that Batch wants now. `desiredvCpus` is the size to
+which Batch has scaled an environment, and a GPU that idles on a running instance counts as taken: no page says what
+ECS's `remainingResources` lists for GPUs. Source:
 https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
 """
 
@@ -29,7 +29,7 @@ from ..free_gpus import Free
 
 @dataclass(frozen=True)
 class _Option:
-    """The smallest type of an environment that holds the job under one quota."""
+    """Smallest type of an environment that holds the job under one quota."""
 
     quota: Quota | None
     machine: Machine
@@ -41,15 +41,15 @@ class _Option:
 
 
 def check(size: Size, target: AwsBatchTarget, nodes: int = 1) -> QuotaAnswer:
-    """What the quotas say of a task of that size, or of all nodes at once, on each environment of the target. A limit
-    that cannot be read is reported and is no error: submitting does not depend on it."""
+    """Check the quotas for a task of that size, or for all nodes at once, in each environment of the target. An
+    unreadable limit is reported and is no error: submission does not depend on it."""
     return of_environments(size, target.environments, target.region, nodes)
 
 
 def of_environments(
     size: Size, environments: Iterable[AwsBatchEnvironment], region: str, nodes: int = 1
 ) -> QuotaAnswer:
-    """The same of any environments."""
+    """Check the quotas for any environments, like `check`."""
     places = {each.name: _options(size, each, nodes) for each in environments if each.max_vcpus >= size.vcpus}
     codes = [option.quota.code for options, _ in places.values() for option in options if option.quota]
     answer = QuotaAnswer()
@@ -81,8 +81,8 @@ def _judged(
 
 
 def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], list[str]]:
-    """The smallest type that holds the task under each quota of an environment, and the names that the catalogue does
-    not have: whether those hold it is not known."""
+    """Return the smallest type that holds the task under each quota of an environment, and the names that are not in
+    the catalog: whether those hold it is unknown."""
     machines: dict[str, Machine] = {}
     unsized: list[str] = []
     for name in environment.instance_types:
@@ -113,7 +113,7 @@ def _over(option: _Option, limit: float, region: str) -> str:
 
 
 def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
-    """One for each environment with GPUs, in the order in which Batch tries them."""
+    """Return the free GPUs of each environment with GPUs, in the order in which Batch tries them."""
     arns = [each.arn for each in target.environments]
     with asking("DescribeComputeEnvironments"):
         answer = clients.batch.describe_compute_environments(computeEnvironments=arns)
@@ -126,12 +126,12 @@ def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
             continue
         resources = structure(row, "computeResources")
         most = int(resources.get("maxvCpus") or each.max_vcpus)
-        # A disabled environment runs what it has and starts nothing.
+        # A disabled environment runs its present jobs and starts nothing.
         left = most - int(resources.get("desiredvCpus") or 0) if row.get("state") == "ENABLED" else 0
         found.append(Free(each.name, _gpus(left, machines), _gpus(most, machines)))
     return found
 
 
 def _gpus(vcpus: int, machines: Sequence[Machine]) -> int:
-    """The most GPUs that instances of so many vCPUs have."""
+    """Return the most GPUs that instances with that many vCPUs have."""
     return max(max(0, vcpus) // machine.vcpus * ecs_gpus(machine) for machine in machines)

@@ -1,4 +1,4 @@
-"""A job as the requests that AWS Batch will get. Pure; nothing here knows boto3."""
+"""A job as requests to AWS Batch. Pure, and independent of boto3."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
-    """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
+    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(name_of=capacity.field_name)
     draft = Draft(job, name, key, target, _dependencies(job, target.region, diagnostics), _tags(job, key, target))
     choice = definition.choose(job, target, diagnostics)
@@ -42,15 +42,14 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
 
 
 def spec_hash(body: Mapping[str, Any]) -> str:
-    """SHA-256 of what will be sent, without its own place in the tags and the stack's mark: what a version sent that
-    did not mark its jobs is the same job."""
+    """Return the SHA-256 of the request without its own place in the tags and the stack's tag: the request of a version
+    that did not tag its jobs is the same job."""
     submit = dict(body["submit"])
     submit["tags"] = {name: value for name, value in submit["tags"].items() if name not in (labels.SPEC, labels.STACK)}
     return content_hash({**body, "submit": submit})
 
 
 def _tags(job: Job, key: str, target: AwsBatchTarget) -> dict[str, str]:
-    """Return the job's tags, with room for the hash of the request."""
     own = {labels.JOB: job.name, labels.KEY: key, labels.STACK: target.definition_prefix}
     # As long as the hash that takes its place, so that the request's size is known.
     return dict(sorted({**job.labels, **own, labels.SPEC: "0" * 64}.items()))
@@ -82,7 +81,6 @@ def _dependencies(job: Job, region: str, diagnostics: Diagnostics) -> list[dict[
 
 
 def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
-    """Return the input of SubmitJob."""
     job, overrides = draft.job, _overrides(draft.job, choice)
     submit: dict[str, Any] = {
         "jobDefinition": choice.job_definition,
@@ -109,7 +107,8 @@ def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
 
 
 def _overrides(job: Job, choice: DefinitionChoice) -> dict[str, Any]:
-    """Return command, environment and size; the size also where it is the definition's, so that a request has it."""
+    """Return command, environment and size. The size is included even if the definition has the same, so that a request
+    is complete."""
     # Batch sets the index variable in the tasks of an array only.
     index_from = variables.INDEX_VARIABLE[KIND] if job.tasks > 1 else variables.TASK_INDEX
     ours = {

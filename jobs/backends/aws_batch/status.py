@@ -1,8 +1,8 @@
-"""Status and listing of jobs, the tasks of an array, and the attempts that DescribeJobs has.
+"""Status and listing of jobs, the tasks of an array, and the attempts in DescribeJobs.
 
-Batch tells when an attempt's command began and ended, not when its instance was found: the time before an attempt is
-that of the queue, the instance's start and the image's pull together.
-Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_AttemptDetail.html
+Batch reports when an attempt's command began and ended, not when its instance was found. The time before an attempt
+therefore covers the queue, the instance's start and the image's pull together. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_AttemptDetail.html
 """
 
 import threading
@@ -36,24 +36,24 @@ LIVE = [native for native, phase in PHASES.items() if not phase.ended]
 
 HOST_LOST = "Host EC2"
 EXITED = "Essential container in task exited"
-"""Not that of a job that was terminated, or ran out of its time."""
+"""Status reason of a command that ended by itself, not of a job that was terminated or timed out."""
 NO_CAPACITY = "Canceled by JobStateTimeLimit action due to reason: CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
 """Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_capacity.html"""
 FILTERED_PAGE = 100
-"""Jobs a page of ListJobs with a filter; by status it is 1,000.
-Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
+"""Jobs per page of ListJobs with a filter; with a status it is 1,000. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
 FEW = 10 * FILTERED_PAGE
-"""So many of a list are described, a hundred a call."""
+"""Number of listed jobs that are described, a hundred a call."""
 
 
 def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]) -> Status:
-    """The job as DescribeJobs has it. Raises NotFound."""
+    """Return what DescribeJobs reports. Raise NotFound."""
     job = detail(clients, ref)
     return status_of(ref, job, target_of(str(job.get("jobQueue", ""))))
 
 
 def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str], str | None]) -> dict[JobRef, Status]:
-    """The jobs as DescribeJobs has them, a hundred a call; without those that Batch does not know."""
+    """Read the jobs from DescribeJobs, a hundred a call. Omit those that Batch does not know."""
     found = {job["jobId"]: job for job in describe(clients.batch, dict.fromkeys(ref.id for ref in refs))}
     return {
         ref: status_of(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
@@ -63,7 +63,7 @@ def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str]
 
 
 def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
-    """The JobDetail. Raises NotFound."""
+    """Return the JobDetail. Raise NotFound."""
     found = describe(clients.batch, [ref.id])
     if not found:
         raise NotFound(
@@ -75,11 +75,11 @@ def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
 def list_jobs(
     clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """The jobs of a queue, newest first, at most `limit`."""
+    """Yield the jobs of a queue, newest first, at most `limit`."""
     batch = clients.batch  # made here: making a client is not thread-safe
     jobs: list[dict[str, Any]] = []
     if ended and limit <= FEW:
-        # With this filter Batch sorts by creation itself, newest first, so the first pages are enough.
+        # With this filter Batch itself sorts by creation, newest first, so the first pages are enough.
         every = [{"name": "AFTER_CREATED_AT", "values": ["0"]}]
         for page in pages(batch, jobQueue=queue, filters=every, maxResults=FILTERED_PAGE):
             jobs += page
@@ -89,7 +89,7 @@ def list_jobs(
     else:
         with ThreadPoolExecutor(len(PHASES)) as pool:
             found = pool.map(partial(_of_status, batch, queue, _Count(progress)), PHASES if ended else LIVE)
-            # A job that moves on between two of these calls is listed twice.
+            # A job that changes its state between two of these calls is listed twice.
             jobs = list({job["jobId"]: job for each in found for job in each}.values())
     jobs = sorted(jobs, key=lambda job: -int(job.get("createdAt", 0)))[:limit]
     for start in range(0, len(jobs), DESCRIBED_AT_ONCE):
@@ -102,14 +102,14 @@ def list_jobs(
 
 
 def _hidden(summary: Mapping[str, Any]) -> bool:
-    """Whether a JobSummary does not tell how the job goes: an array's parent is PENDING while its tasks run."""
+    """Return whether a JobSummary hides the job's progress: an array's parent is PENDING while its tasks run."""
     return (
         summary["status"] == "PENDING" and "size" in structure(summary, "arrayProperties") and not task_counts(summary)
     )
 
 
 def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """JobDetails by id; none where they may not be read."""
+    """Return JobDetails by id; none if they may not be read."""
     try:
         return {job["jobId"]: job for job in describe(batch, ids)}
     except CloudRefused:
@@ -117,7 +117,7 @@ def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 class _Count:
-    """How many jobs the threads have been named so far."""
+    """Number of jobs that the threads have listed so far."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress = progress
@@ -139,7 +139,7 @@ def _of_status(batch: Client, queue: str, seen: _Count, native: str) -> list[dic
 
 
 def phase(job: Mapping[str, Any]) -> Phase:
-    """The phase of a JobDetail or JobSummary. An array's parent stays PENDING while its tasks run."""
+    """Return the phase of a JobDetail or JobSummary. An array's parent stays PENDING while its tasks run."""
     tasks = task_counts(job)
     own = PHASES[job["status"]]
     if own is not Phase.QUEUED or not tasks:
@@ -151,19 +151,19 @@ def phase(job: Mapping[str, Any]) -> Phase:
 
 
 def task_counts(job: Mapping[str, Any]) -> dict[str, int]:
-    """Of an array's parent: how many tasks are in which state."""
+    """Return the number of tasks in each state, for an array's parent."""
     counts = structure(structure(job, "arrayProperties"), "statusSummary")
     return {native: counts[native] for native in PHASES if counts.get(native)}
 
 
 def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status:
-    """What a JobDetail or JobSummary says."""
+    """Convert a JobDetail or JobSummary."""
     container, attempts = structure(job, "container"), structures(job, "attempts")
     last = structure(attempts[-1], "container") if attempts else {}
     exit_code = container.get("exitCode", last.get("exitCode"))
     lost = [attempt for attempt in attempts if is_lost(attempt)]
     whole = "jobQueue" in job
-    """A JobSummary has none, and nothing of attempts; an array's are those of its tasks."""
+    """False for a JobSummary, which has no queue and no attempts. Attempts of an array are those of its tasks."""
     single = whole and "size" not in structure(job, "arrayProperties")
     return Status(
         ref=ref,
@@ -187,7 +187,7 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
 
 
 def is_lost(ended: Mapping[str, Any]) -> bool:
-    """Of an attempt or a job: its host was taken away, as Spot instances are, or it stopped by itself before that.
+    """Return whether an attempt or a job lost its host, like Spot instances do, or stopped by itself just before.
     Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
     told = str(ended.get("statusReason") or "")
     stopped = told.startswith(EXITED) and structure(ended, "container").get("exitCode") == exit_codes.STOPPED
@@ -205,7 +205,7 @@ def _gpus(container: Mapping[str, Any]) -> int:
 
 
 def _node(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The container of a job, or of the first of its nodes."""
+    """Return the container of a job, or of the first of its nodes."""
     ranges = structures(structure(job, "nodeProperties"), "nodeRangeProperties")
     return structure(ranges[0], "container") if ranges else structure(job, "container")
 
@@ -221,15 +221,15 @@ def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str
 
 
 def node_count(job: Mapping[str, Any]) -> int:
-    """Of a multi-node job as a whole; 0 of any other, and of a single node."""
+    """Return the number of nodes of a multi-node job as a whole; 0 for any other job, and for a single node."""
     return 0 if "#" in job["jobId"] else int(structure(job, "nodeProperties").get("numNodes", 0))
 
 
 def streams(job: Mapping[str, Any]) -> list[str | None]:
-    """The log stream of each attempt of a JobDetail, the present one last; None for one that never started, and for
-    the present one of a multi-node job, whose nodes have the streams.
+    """Return the log stream of each attempt of a JobDetail, the present one last; None for an attempt that never
+    started, and for the present one of a multi-node job, whose nodes have the streams.
 
-    Batch adds an attempt to `attempts` when it ends; until then `container` speaks of it.
+    Batch adds an attempt to `attempts` when it ends; until then `container` describes it.
     """
     found = [structure(attempt, "container").get("logStreamName") for attempt in structures(job, "attempts")]
     present = structure(job, "container").get("logStreamName")
@@ -245,20 +245,20 @@ def _reason(batch: str | None, container: str | None) -> str | None:
 
 
 def batch_time(milliseconds: Any) -> datetime | None:
-    """A time of Batch's; None where there is none."""
+    """Convert a time of Batch's; None if there is none."""
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None
 
 
 def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
-    """By index; of a job that is no array, itself. Those of an array that Batch has not made yet are left out.
+    """Return the tasks by index, without those that Batch has not created yet. A job that is no array is its only task.
 
-    A hundred tasks a call. Raises NotFound.
+    Cost: a call for a hundred tasks. Raise NotFound.
     """
     job = detail(clients, ref)
     size = structure(job, "arrayProperties").get("size")
     if not size:
         return [_state(ref, job, 0)]
-    # The id of a child is its parent's with its index: https://docs.aws.amazon.com/batch/latest/userguide/array_jobs.html
+    # A child's id is its parent's with its index: https://docs.aws.amazon.com/batch/latest/userguide/array_jobs.html
     children = describe(clients.batch, [f"{ref.id}:{index}" for index in range(size)])
     return [_state(ref, child, int(child["jobId"].rpartition(":")[2])) for child in children]
 
@@ -270,11 +270,12 @@ def _state(ref: JobRef, job: "dict[str, object]", index: int) -> TaskStatus:
 
 
 TASKS_MAX = 100
-"""Of an array: one call. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""
+"""Tasks of an array whose attempts are read: one call. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""
 
 
 def attempts(clients: Clients, ref: JobRef) -> list[Attempt]:
-    """Of the job, or of the first tasks of an array. Raises NotFound."""
+    """Return the attempts of the job, or of the first tasks of an array. Raise NotFound."""
     job = detail(clients, ref)
     size = structure(job, "arrayProperties").get("size")
     if not size:
@@ -288,7 +289,7 @@ def _first(size: int) -> int:
 
 
 def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
-    """Those that have ended, and the one that runs: `attempts` has it only when it is over."""
+    """Return the ended attempts and the running one, which is not in `attempts` before its end."""
     found: list[Attempt] = []
     made = batch_time(job.get("createdAt"))
     for number, each in enumerate(structures(job, "attempts"), 1):
@@ -299,7 +300,8 @@ def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
             Attempt(
                 number,
                 place,
-                # When a later one was asked for is not told; it is when the one before it ended.
+                # Batch does not report when a later attempt was requested; the end of the one before it stands for
+                # that.
                 created=made if number == 1 else found[-1].stopped,
                 started=batch_time(each.get("startedAt")),
                 stopped=batch_time(each.get("stoppedAt")),

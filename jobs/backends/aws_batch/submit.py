@@ -1,4 +1,4 @@
-"""What changes jobs: SubmitJob with the definition before it, the same job once more, TerminateJob.
+"""Calls that change jobs: SubmitJob after registering the definition, resubmission, and TerminateJob.
 
 See jobs.backends.claims.submit for how one key makes one job.
 """
@@ -32,8 +32,8 @@ from .request import spec_hash
 from .status import PHASES, detail, node_count
 
 FORGOTTEN_S = 6 * 86_400
-"""Batch lists an ended job for seven days at least; past six, that none is listed proves nothing.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/job_states.html"""
+"""Batch lists an ended job for seven days at least; after six, an empty listing proves nothing. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/job_states.html"""
 FORGOTTEN = (
     "more than six days ago and no job is recorded; AWS Batch may have forgotten the job, "
     "so whether it ran is not known"
@@ -49,10 +49,10 @@ log = logging.getLogger("accel.jobs.aws_batch")
 
 
 def submit(request: Request, clients: Clients, target: AwsBatchTarget | None) -> JobRef:
-    """The job of request.key, made now or before: claimed in the stack's table, where it has one.
+    """Return the job of request.key, created now or before. The key is claimed in the stack's table, if it has one.
 
-    Raises OverLimit where a budget has stopped the stack, BadInput where the key is another job's, NoCredentials and
-    CloudRefused where nothing was made, CloudSilent where that is not known: submit the same key again.
+    Raise OverLimit if a budget has stopped the stack, BadInput if the key belongs to another job, NoCredentials and
+    CloudRefused if nothing was created, CloudSilent if that is unknown: submit the same key again.
     """
     table = target.claim_table if target else None
     if target and table and target.budget_stops:
@@ -79,8 +79,8 @@ class _Batch:
         self._clients.submits.turn()
 
     def prepare(self, lease: Lease) -> None:
-        """Makes sure of the job's own definition, once for the jobs of a minute. Two clients may register it at
-        once: that makes two revisions of one content, either of which will do."""
+        """Register the job's own definition unless it exists, once for the jobs of a minute. Two clients may register
+        it at once: that makes two revisions with the same content, either of which will do."""
         if self._register is None:
             return
         name, known = self._register["jobDefinitionName"], self._clients.registered
@@ -90,7 +90,7 @@ class _Batch:
                 known[name] = now()
 
     def send(self) -> str:
-        """boto3 sends once; see clients.batch_once."""
+        """Call SubmitJob. boto3 sends it once; see clients.batch_once."""
         with asking(f"SubmitJob {self.name}"):
             answer = self._clients.batch_once.submit_job(**self._submit)
         job_id = answer.get("jobId")
@@ -143,11 +143,12 @@ def find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob
 
 
 LOOKED_S = 5
-"""A command that submits thousands of jobs looks so often; the queues themselves are disabled a moment later."""
+"""Seconds between two reads, for a command that submits thousands of jobs. The queues themselves are disabled shortly
+after the stack is stopped."""
 
 
 def refuse(clients: Clients, table: str) -> None:
-    """Raises OverLimit where the stack is stopped. One GetItem every few seconds."""
+    """Raise OverLimit if the stack is stopped. Cost: one GetItem every few seconds."""
     if now() - clients.looked.get(table, -LOOKED_S) < LOOKED_S:
         return
     with asking(f"claim table {table}: GetItem"):
@@ -162,7 +163,7 @@ def refuse(clients: Clients, table: str) -> None:
 
 
 COPIED = ("arrayProperties", "parameters", "propagateTags", "retryStrategy", "shareIdentifier", "timeout")
-"""What DescribeJobs says in the words of SubmitJob."""
+"""Fields that DescribeJobs and SubmitJob have in common."""
 
 
 def resubmit_request(
@@ -173,9 +174,9 @@ def resubmit_request(
     target: AwsBatchTarget | None,
     tasks: Sequence[int] | None = None,
 ) -> Request:
-    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
+    """Return a request for the same job under a new key, or for some `tasks` of a sweep.
 
-    Raises NotFound where Batch has forgotten the job or its definition, BadInput for a task of an array.
+    Raise NotFound if Batch has forgotten the job or its definition, BadInput for a task of an array.
     """
     for mark, whole in ((":", "a task of an array; give the array"), ("#", "a node of a job; give the job")):
         if mark in ref.id:
@@ -212,7 +213,7 @@ def resubmit_request(
 
 
 def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
-    """Of one task Batch makes no array, and then tells it no index."""
+    """Limit a submit to these tasks. For a single task Batch makes no array, and sets no index."""
     overrides = structure(submit, "containerOverrides")
     env = sweep_tasks.narrow_environment(
         {each["name"]: each["value"] for each in structures(overrides, "environment")}, tasks, ref
@@ -227,7 +228,7 @@ def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
 
 
 def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
-    """The same revision while it is active, else the latest of its name."""
+    """Return the same revision while it is active, else the latest with its name."""
     family = arn.rpartition(":")[0]
     name = family.rpartition("/")[2]
     with asking(f"DescribeJobDefinitions {name}"):
@@ -242,7 +243,7 @@ def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
 
 
 def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
-    """The overrides that make the containers of the definition those of the job."""
+    """Return the overrides that turn the definition's containers into those of the job."""
     count = node_count(job)
     if not count:
         return {"containerOverrides": _overrides(structure(job, "container"))}
@@ -272,14 +273,14 @@ def _overrides(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
-    """Terminates the job unless it has ended. Raises NotFound."""
+    """Terminate the job unless it has ended. Raise NotFound."""
     if not PHASES[detail(clients, ref)["status"]].ended:
         _terminate(clients.batch, ref.id, reason or "cancelled")
 
 
 def _terminate(batch: Client, job_id: str, reason: str) -> None:
-    """Stops a job in any state: TerminateJob cancels those that have not started.
-    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html"""
+    """Stop a job in any state: TerminateJob also cancels jobs that have not started. Source:
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html"""
     try:
         with asking(f"TerminateJob {job_id}"):
             batch.terminate_job(jobId=job_id, reason=reason[:1024])

@@ -1,7 +1,7 @@
 """The claim on a submission key: who may submit it, and which job came of it.
 
-A write happens only while its condition holds, and says nothing of whether it did: a client may send it twice, and a
-proxy may answer for the service. Whoever writes reads again; what is read is the truth.
+A write happens only if its condition holds, and does not report whether it did: a client may send it twice, and a proxy
+may answer for the service. Writers read again after each write. Only what they read counts.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ BY_HAND = "`accel-jobs ls -a` shows whether the job was made; then remove the cl
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of the claim table. With a job id it is final; without one it is free after its lease."""
+    """Row of the claim table. It is final with a job id. Without one, it is free after its lease."""
 
     key: str
     spec_hash: str
@@ -28,9 +28,10 @@ class Claim:
 
 
 def claim_of(fields: Mapping[str, Any], where: str) -> Claim:
-    """The claim of a row's values by the names of Claim; `where`: of the row, in words.
+    """Build a claim from a row's values by field name. `where` names the row in messages.
 
-    Raises CloudSilent for a row that is damaged: whether its job was made is not known."""
+    Raise CloudSilent for a damaged row: whether its job was created is unknown.
+    """
     wrong = [name for name in ("key", "spec_hash", "owner", "job_name") if not isinstance(fields.get(name), str)]
     wrong += [] if isinstance(fields.get("lease_until"), int | float) else ["lease_until"]
     wrong += [] if isinstance(fields.get("job_id"), str | None) else ["job_id"]
@@ -40,39 +41,39 @@ def claim_of(fields: Mapping[str, Any], where: str) -> Claim:
 
 
 class Claims(Protocol):
-    """Where claims are kept."""
+    """Store of claims."""
 
     shared: bool
-    """Whether all who submit here see the same claims."""
+    """Whether all clients of this target see the same claims."""
 
     def alone(self, key: str) -> AbstractContextManager[None]:
-        """Held while a key is worked on."""
+        """Keep out other users of the key on this machine, if the store does so."""
         ...
 
     def read(self, key: str) -> Claim | None:
-        """The row as it is now, never an older one."""
+        """Read the row as it is now, never an older version."""
         ...
 
     def now(self) -> float:
-        """Unix seconds, at the last read, of the clock that leases are written in."""
+        """Return the time of the clock that leases are written in, in Unix seconds at the last read."""
         ...
 
     def put(self, claim: Claim) -> None:
-        """Makes the row if there is none."""
+        """Create the row if there is none."""
         ...
 
     def take_over(self, seen: Claim, claim: Claim) -> None:
-        """Replaces the row if it still is the one that was seen, without a job."""
+        """Replace the row if it is still `seen` and has no job."""
         ...
 
     def finish(self, claim: Claim, job_id: str) -> None:
-        """Writes the job's id if the row is the claim's owner's and has none."""
+        """Write the job's id if the row belongs to the claim's owner and has none."""
         ...
 
     def forget(self, claim: Claim) -> None:
-        """Removes the row if it is the claim's owner's and has no job."""
+        """Remove the row if it belongs to the claim's owner and has no job."""
         ...
 
     def end_lease(self, claim: Claim) -> None:
-        """Lets the next client take the row over at once, if it is the claim's owner's and has no job."""
+        """Let the next client take over the row at once, if it belongs to the claim's owner and has no job."""
         ...

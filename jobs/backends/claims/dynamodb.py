@@ -8,7 +8,7 @@ from .store import StoreClaims
 
 
 class TableClaims(StoreClaims):
-    """Of one table."""
+    """Claims in one table."""
 
     def __init__(self, clients: Clients, table: str) -> None:
         store = Table(clients, table, f"claim table {table}", columns.KEY)

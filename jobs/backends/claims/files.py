@@ -1,4 +1,4 @@
-"""Claims of one machine."""
+"""Claims in files on one machine."""
 
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
@@ -12,10 +12,10 @@ from .store import StoreClaims
 
 
 class FileClaims(StoreClaims):
-    """For targets without a table, under $XDG_STATE_HOME/accel/claims.
+    """Claims for targets without a table, under $XDG_STATE_HOME/accel/claims.
 
-    Whoever holds the file's lock is alone; the kernel frees it when a process dies. So a claim without a job that
-    another process left is always free.
+    The holder of the file's lock has the key to itself; the kernel releases the lock when a process dies. A claim
+    without a job that another process left is therefore always free.
     """
 
     shared = False
@@ -30,24 +30,22 @@ class FileClaims(StoreClaims):
         return self._files.lock(key)
 
     def read(self, key: str) -> Claim | None:
-        """Read the claim; without its owner's process its lease counts for nothing."""
+        """Read the claim. Treat the lease of another owner as over, because its process no longer runs."""
         claim = super().read(key)
         if claim is None or claim.owner == self._owner:
             return claim
         return replace(claim, lease_until=min(claim.lease_until, self.now() - 1))
 
     def put(self, claim: Claim) -> None:
-        """Create the file."""
         self._owner = claim.owner
         super().put(claim)
 
     def take_over(self, seen: Claim, claim: Claim) -> None:
-        """Replace the file."""
         self._owner = claim.owner
         super().take_over(seen, claim)
 
     def end_lease(self, claim: Claim) -> None:
-        """Do nothing: see read."""
+        """Do nothing, because `read` ignores the lease anyway."""
 
     def _claim_of(self, key: str, fields: Fields) -> Claim:
         return claim_of(fields, str(self._files.path(key)))

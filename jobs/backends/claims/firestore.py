@@ -8,7 +8,7 @@ from .store import StoreClaims
 
 
 class FirestoreClaims(StoreClaims):
-    """`database`: projects/<p>/databases/<d>."""
+    """Claims in one database, given as projects/<p>/databases/<d>."""
 
     def __init__(self, google: Google, database: str) -> None:
         store = Documents(google, f"{database}/documents/{columns.COLLECTION}", "claim")

@@ -1,4 +1,4 @@
-"""What the submission asks of a service."""
+"""The interface of a service, as submission needs it."""
 
 from typing import NamedTuple, Protocol
 
@@ -6,7 +6,7 @@ from accel.clouds.backoff import Lease
 
 
 class ClaimedJob(NamedTuple):
-    """A job of a key. The older comes first."""
+    """Job of a key. The older sorts first."""
 
     created_ms: int
     id: str
@@ -14,47 +14,47 @@ class ClaimedJob(NamedTuple):
 
 
 class Pace(Protocol):
-    """Seconds. A claim's lease has to outlive a call, the quiet period and another call."""
+    """Times in seconds. A claim's lease must outlive a call, the quiet period and another call."""
 
     @property
     def lease_s(self) -> float:
-        """How long a claim without a job is its owner's."""
+        """How long a claim without a job belongs to its owner."""
         ...
 
     @property
     def quiet_s(self) -> float:
-        """A job that is not listed for so long after it was sent was not made."""
+        """Time after which a request whose job is still not listed created no job."""
         ...
 
     @property
     def poll_s(self) -> float:
-        """Between two looks at another client's claim."""
+        """Interval between two reads of another client's claim."""
         ...
 
     @property
     def call_s(self) -> float:
-        """The longest that one call without retries can take."""
+        """Longest duration of one call without retries."""
         ...
 
 
 class Forgetting(NamedTuple):
-    """Of a service that forgets ended jobs."""
+    """Time after which a service forgets ended jobs."""
 
     after_s: float
-    """Past it, that none is listed proves nothing."""
+    """Age after which an empty listing proves nothing."""
     words: str
-    """What is said then: `<name> <words>`."""
+    """Message for that case: `<name> <words>`."""
 
 
 class Platform(Protocol):
-    """A service without idempotency, for one request.
+    """Service without idempotency, for one request.
 
-    Calls raise CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled or Unreached where nothing was
-    made, and CloudSilent where that is not known.
+    Calls raise CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled or Unreached if nothing was
+    created, and CloudSilent if that is unknown.
     """
 
     name: str
-    """Of the job."""
+    """Name of the job."""
     key: str
     spec: str
     """Hash of the request, so that one key is not taken for another job."""
@@ -62,21 +62,21 @@ class Platform(Protocol):
     forgetting: Forgetting | None
 
     def turn(self) -> None:
-        """Waits until the request may be sent."""
+        """Wait until the request may be sent."""
         ...
 
     def prepare(self, lease: Lease) -> None:
-        """Makes what the job needs; it may be there already."""
+        """Create what the job needs, unless it exists."""
         ...
 
     def send(self) -> str:
-        """Sends the request, once; the job's id."""
+        """Send the request once, and return the job's id."""
         ...
 
     def listed(self) -> list[ClaimedJob]:
-        """The jobs of the key that the service lists."""
+        """Return the jobs of the key that the service lists."""
         ...
 
     def stop(self, job_id: str, reason: str) -> None:
-        """Ends a job in any state."""
+        """Stop a job in any state."""
         ...

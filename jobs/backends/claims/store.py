@@ -1,4 +1,4 @@
-"""Claims in a store of records."""
+"""Claims in a conditional store."""
 
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -11,29 +11,27 @@ from .claim import Claim, claim_of
 REMEMBERED_S = columns.REMEMBERED_DAYS * 86_400
 _FREE = (columns.OWNER, columns.LEASE_UNTIL, columns.JOB_ID)
 _OWNED = (columns.OWNER, columns.JOB_ID)
-"""What must be as it was read: an owner, and no job."""
+"""Fields that must be unchanged since they were read: an owner, and no job."""
 
 
 class StoreClaims:
-    """One record a key, for one submit. A condition that does not hold is no error here: the next read tells."""
+    """Claims of one submission, one record a key. A failed condition is no error here: the next read tells."""
 
     shared = True
 
     def __init__(self, store: FieldStore, place: str = "") -> None:
         self._store, self._place = store, place
         self._last: dict[str, Record[Fields]] = {}
-        """What was read last of each key."""
+        """Last version read of each key."""
 
     def alone(self, key: str) -> AbstractContextManager[None]:
         """Do nothing: the record itself keeps others out."""
         return nullcontext()
 
     def now(self) -> float:
-        """Return the time of the store's clock at the last read."""
         return self._store.now()
 
     def read(self, key: str) -> Claim | None:
-        """Read the record."""
         record = self._store.read(key)
         if record is None:
             self._last.pop(key, None)
@@ -42,7 +40,6 @@ class StoreClaims:
         return self._claim_of(key, record.value)
 
     def put(self, claim: Claim) -> None:
-        """Create the record."""
         with suppress(WriteConflict):
             self._store.create(claim.key, self._fields(claim))
 
@@ -52,15 +49,13 @@ class StoreClaims:
             self._store.replace(claim.key, self._seen(seen), self._fields(claim), same=_FREE)
 
     def finish(self, claim: Claim, job_id: str) -> None:
-        """Add the job's id."""
         self._update(claim, {columns.JOB_ID: job_id})
 
     def end_lease(self, claim: Claim) -> None:
-        """Put the lease's end into the past."""
+        """Move the lease's end into the past."""
         self._update(claim, {columns.LEASE_UNTIL: self.now() - 1})
 
     def forget(self, claim: Claim) -> None:
-        """Delete the record."""
         with suppress(WriteConflict):
             self._store.delete(claim.key, self._seen(claim), same=_OWNED)
 
@@ -69,7 +64,7 @@ class StoreClaims:
             self._store.update(claim.key, self._seen(claim), fields, same=_OWNED)
 
     def _seen(self, claim: Claim) -> Record[Fields]:
-        """Return the record as it must be: with the claim's owner and lease, and without a job, whatever was read."""
+        """Return the expected record: with the claim's owner and lease and without a job, whatever was read."""
         last = self._last[claim.key]
         fields = {name: value for name, value in last.value.items() if name != columns.JOB_ID}
         return Record({**fields, columns.OWNER: claim.owner, columns.LEASE_UNTIL: claim.lease_until}, last.version)

@@ -1,18 +1,18 @@
-"""A submit to a service without idempotency, so that one key makes one job.
+"""Submission to a service without idempotency, so that one key makes one job.
 
-Such a service takes no token, so a lost answer cannot be asked for again. What is done instead, in this order:
+Such a service accepts no token, so the answer to a request cannot be recovered once it is lost. The steps are:
 
-1. claim   the key's row is put on the condition that there is none. Who loses waits for the winner's job id,
-           or for the end of the winner's lease, and then takes the row over.
-2. look    a claim that was taken over may have a job: it is looked for by the key.
-3. send    the request is sent once. A throttled call was not accepted and is made again; any other 4xx is final.
-4. doubt   after a timeout, a reset, a 5xx or an answer without a job id, nobody knows. The job is looked for
-           until it shows or a quiet period has passed; then the call is made once more.
+1. claim   the key's row is created on the condition that there is none. The loser waits for the winner's job id,
+           or for the end of the winner's lease, and then takes over the row.
+2. look    a claim that was taken over may have a job: it is searched for by the key.
+3. send    the request is sent once. A throttled call was not accepted and is repeated; any other 4xx is final.
+4. doubt   after a timeout, a reset, a 5xx or an answer without a job id, the outcome is unknown. The job is searched
+           for until it shows or a quiet period has passed; then the call is repeated once.
 5. record  the job's id goes into the row, which is final from then on.
 
-No call starts unless it ends, at its longest, before the lease does. What is left open: a process that is
-suspended between that look at the clock and the send, for longer than the rest of its lease, may make a
-second job when it wakes. It then finds another job in the row, and stops its own.
+No call starts unless it ends, at its longest, before the lease does. One gap remains: a process that is suspended
+between that check of the clock and the send, for longer than the rest of its lease, may create a second job when it
+wakes. It then finds another job in the row, and stops its own.
 """
 
 import logging
@@ -38,21 +38,21 @@ from .claim import Claim, Claims
 from .platform import ClaimedJob, Platform
 
 WRITES = 3
-"""Changes of a row that may stay unanswered."""
+"""Writes of a row that may stay unanswered."""
 WAIT_LEASES = 3
-"""For how many leases of others a client waits."""
+"""Number of other clients' leases that a client waits for."""
 NOT_MADE = (CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled, Unreached)
-"""Of a request that was sent."""
+"""Errors of a request that was sent and created no job."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
 log = logging.getLogger("accel.jobs.claims")
 
 
 def submit(platform: Platform, claims: Claims) -> tuple[str, bool]:
-    """The id of the job of the platform's key, and whether it was there before.
+    """Submit the request; return the id of its key's job, and whether the job existed before.
 
-    Raises BadInput where the key is another job's, NoCredentials, CloudRefused, NotFound and OverLimit where nothing
-    was made, CloudSilent where that is not known: submit the same key again.
+    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused, NotFound and OverLimit if nothing was
+    created, CloudSilent if that is unknown: submit the same key again.
     """
     with claims.alone(platform.key):
         submission = _Submission(platform, claims)
@@ -60,7 +60,7 @@ def submit(platform: Platform, claims: Claims) -> tuple[str, bool]:
 
 
 class _Submission:
-    """One key, being submitted."""
+    """Submission of one key."""
 
     def __init__(self, platform: Platform, claims: Claims) -> None:
         self._platform = platform
@@ -69,16 +69,15 @@ class _Submission:
         self._claims = claims
         self._owner = uuid.uuid4().hex
         self.sent = False
-        """Whether a request was sent here that may have made the job."""
+        """Whether this process sent a request that may have created the job."""
         self._in_doubt = False
-        """Whether a job of this key may exist that nobody has seen."""
+        """Whether an unseen job of this key may exist."""
         self._seen: set[str] = set()
-        """Jobs of this key that were made or found here: one, but for what is left open above."""
+        """Jobs of this key that were created or found here: one, apart from the gap described above."""
         self._unwritten = 0
-        """Changes of the row that were not answered."""
+        """Number of unanswered writes of the row."""
 
     def run(self) -> str:
-        """The job's id."""
         deadline = now() + WAIT_LEASES * self._pace.lease_s
         taken: Claim | None = None
         job_id: str | None = None
@@ -119,8 +118,8 @@ class _Submission:
         self._write("claimed", partial(put, mine))
 
     def _write(self, done: str, change: Callable[[], None]) -> None:
-        """A change of the row; the next read tells whether it was made. Raises after a few that were not
-        answered, unless there is a job, which counts for more than its row."""
+        """Write the row; the next read tells whether the write took effect. Raise after several unanswered writes,
+        unless there is a job, which counts for more than its row."""
         try:
             change()
         except JobsError as error:
@@ -132,7 +131,7 @@ class _Submission:
         log.debug(done)
 
     def _make(self, claim: Claim, taken: Claim | None, lease: Lease) -> str:
-        """The id of a job that was found or made. After an error the claim is let go."""
+        """Return the id of a job that was found or created. Release the claim after an error."""
         self._in_doubt = taken is not None
         try:
             job_id = self._made_before(taken, lease)
@@ -149,7 +148,7 @@ class _Submission:
         return job_id
 
     def _made_before(self, taken: Claim | None, lease: Lease) -> str | None:
-        """A job of an earlier claim; without a shared table, of another machine too."""
+        """Return the job of an earlier claim; without a shared table, also one from another machine."""
         if taken is None:
             return None if self._claims.shared else self._look(lease, 0)
         age_s = self._claims.now() - taken.lease_until
@@ -192,7 +191,7 @@ class _Submission:
         return job_id
 
     def _look(self, lease: Lease, quiet_s: float) -> str | None:
-        """The oldest job of this key, once one is listed; None if none was by the end of the quiet period."""
+        """Return the oldest job of this key once one is listed, or None if none was by the end of the quiet period."""
         until = now() + quiet_s
         wait_s = 0.2
         while True:
@@ -208,7 +207,7 @@ class _Submission:
             wait_s = min(2 * wait_s, 3)
 
     def _listed(self) -> list[ClaimedJob] | None:
-        """The jobs of this key; None where that cannot be seen just now."""
+        """Return the jobs of this key, or None if they cannot be listed just now."""
         try:
             found = self._platform.listed()
         except CloudSilent as error:

@@ -1,1 +1,2 @@
-"""Why a job waits or failed: one engine, one table of causes, and the words that several platforms write."""
+"""Diagnosis of jobs that wait or failed: one engine, one table of causes, and the words that several platforms
+write."""

@@ -1,4 +1,4 @@
-"""Print docs/explain.md."""
+"""The program that prints docs/explain.md."""
 
 import sys
 

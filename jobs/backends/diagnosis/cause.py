@@ -1,4 +1,4 @@
-"""What a cause is, and what several of them say."""
+"""The type of a cause, and the texts that several causes share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ PLATFORMS = {
     "vm": "TPU and GPU VMs",
     "local": "local",
 }
-"""By the folders of the backends."""
+"""Names by the folders of the backends."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One cause, what it means, and the pages that tell of it."""
+    """Cause, its meaning, and the pages that describe it."""
 
     id: str
     title: str
     sources: Mapping[str, str]
-    """By platform, for those that can name it."""
+    """Sources by platform, for those that can name the cause."""
     reason: str = ""
-    """What a row of words says that gives no reason of its own; so it is with the next."""
+    """Reason for rows of words that give none of their own. The same holds for `next_step`."""
     next_step: str = ""
 
 
 def define(cause: str, title: str, reason: str = "", next_step: str = "", everywhere: str = "", **on: str) -> Cause:
-    """`everywhere`: the source on each platform; `on`: the sources of single platforms."""
+    """Return a cause. `everywhere`: the source on each platform; `on`: the sources of single platforms."""
     sources = dict.fromkeys(PLATFORMS, everywhere) if everywhere else dict[str, str]()
     return Cause(cause, title, {**sources, **on}, reason, next_step)
 

@@ -1,4 +1,5 @@
-"""Every cause that `accel-jobs explain` can name, once for all platforms. docs/explain.md is made of this table."""
+"""All causes that `accel-jobs explain` can name, once for all platforms. docs/explain.md is generated from this
+table."""
 
 from accel.diagnostics.findings import API, GKE, GUIDE
 

@@ -1,4 +1,5 @@
-"""Judge the facts of a job: the first rule that holds names the cause. Pure but for what the facts read."""
+"""The engine that judges the facts of a job: the first rule that holds names the cause. Pure but for what the facts
+read."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,34 +20,36 @@ Rule = Callable[[FactsT], Explanation | None]
 
 
 class Facts:
-    """What is known of one job. A platform's own reads each fact once, when a rule first needs it."""
+    """Facts about one job. A platform's subclass reads each fact once, when a rule first needs it."""
 
     PLATFORM: ClassVar[str]
     NEXT_STEPS: ClassVar[Mapping[str, str]] = {}
-    """What to do on this platform, by cause, where the table of causes says it for others."""
+    """Next steps of this platform by cause, in place of those in the table of causes."""
 
     @property
     def unread(self) -> Iterable[str]:
-        """What could not be read, each with the permission that it needs. It makes no cause true."""
+        """Sources that could not be read, each with the permission that it needs. An unread source makes no cause
+        true."""
         return ()
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return what the platform says in one place, the newest first."""
+        """Return what the platform says in one place, newest first."""
         raise KeyError(kind)
 
     def context(self, kind: str) -> Sequence[str]:
-        """Return evidence that belongs to texts of a kind, such as which task or attempt they are of."""
+        """Return evidence that belongs to texts of a kind, such as their task or attempt."""
         return ()
 
     def unknown(self) -> Explanation:
-        """Return the explanation where no cause fits, with what was looked at."""
+        """Return the explanation if no cause fits, with the evidence that was read."""
         return self.explanation("unknown")
 
     @classmethod
     def explanation(
         cls, cause: str, reason: str = "", evidence: Iterable[str] = (), next_step: str = ""
     ) -> Explanation:
-        """Return a cause of the table, with its own words where the rule has none, and evidence of readable width."""
+        """Return a cause of the table, with the table's words where the rule has none, and evidence of readable
+        width."""
         row = CAUSES[cause]
         assert cls.PLATFORM in row.sources, f"{cause} is no cause of {cls.PLATFORM}"
         step = next_step or cls.NEXT_STEPS.get(cause) or row.next_step
@@ -54,10 +57,10 @@ class Facts:
 
 
 class LazyFacts(Facts):
-    """Facts that API calls read, and an account of those that were refused."""
+    """Facts from API calls, with a record of the calls that were refused."""
 
     MISSING_IS_UNREAD: ClassVar[bool] = True
-    """Whether what is not there counts as not read."""
+    """Whether a missing source counts as unread."""
 
     def __init__(self) -> None:
         self._unread: dict[str, None] = {}
@@ -65,15 +68,14 @@ class LazyFacts(Facts):
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """See Facts."""
         return tuple(self._unread)
 
     def miss(self, what: str) -> None:
-        """Note what could not be read."""
+        """Record that a source could not be read."""
         self._unread[what] = None
 
     def read(self, what: str, call: Callable[[], T]) -> T | None:
-        """Return a call's answer; None for one that is refused or missing."""
+        """Return a call's answer; None if it is refused or its subject is missing."""
         try:
             return call()
         except NotFound as error:
@@ -90,7 +92,8 @@ class LazyFacts(Facts):
 
 @dataclass(frozen=True)
 class Row:
-    """Words that name a cause, the kind of text in which they stand, and what to say where the table does not."""
+    """Words that name a cause, the kind of text in which they stand, and the reason and next step if not the
+    table's."""
 
     cause: str
     pattern: re.Pattern[str]
@@ -98,18 +101,18 @@ class Row:
     reason: str = ""
     next_step: str = ""
     within: re.Pattern[str] | None = None
-    """What a text must have besides."""
+    """Additional pattern that a text must have."""
 
     def fits(self, text: str) -> bool:
-        """Return whether a text has the words."""
+        """Return whether a text contains the words."""
         return bool(self.pattern.search(text)) and (self.within is None or bool(self.within.search(text)))
 
     def explanation(self, facts: Facts, text: str, more: Iterable[str] = ()) -> Explanation:
-        """Return the row's cause, shown by a text."""
+        """Return the row's cause, with a text as evidence."""
         return facts.explanation(self.cause, self.reason, (text, *more), self.next_step)
 
     def __call__(self, facts: Facts) -> Explanation | None:
-        """Judge the texts of the row's kind: a row is a rule."""
+        """Judge the texts of the row's kind, so that a row is a rule."""
         text = next((text for text in facts.texts(self.kind) if self.fits(text)), None)
         return None if text is None else self.explanation(facts, text, facts.context(self.kind))
 
@@ -120,7 +123,7 @@ def row(cause: str, pattern: str, reason: str = "", next_step: str = "", kind: s
 
 
 def within(pattern: str, rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return rows that hold only in texts that have a pattern, too."""
+    """Return rows that hold only in texts which also have another pattern."""
     return tuple(replace(each, within=re.compile(pattern, re.IGNORECASE)) for each in rows)
 
 
@@ -130,7 +133,7 @@ def of_kind(kind: str, *rows: Row) -> tuple[Row, ...]:
 
 
 def newest(kind: str, rows: Sequence[Row]) -> Rule[Any]:
-    """Return a rule: the newest text of a kind that any row fits decides; the first row of those."""
+    """Return a rule: the newest text of a kind that any row fits decides, by the first such row."""
 
     def rule(facts: Facts) -> Explanation | None:
         return match(facts, rows, facts.texts(kind), facts.context(kind))
@@ -139,7 +142,7 @@ def newest(kind: str, rows: Sequence[Row]) -> Rule[Any]:
 
 
 def match(facts: Facts, rows: Iterable[Row], texts: Iterable[str], more: Iterable[str] = ()) -> Explanation | None:
-    """Return the cause of the first text that any row fits."""
+    """Return the cause for the first text that any row fits."""
     rows = tuple(rows)
     found = ((each, text) for text in texts for each in rows if each.fits(text))
     first = next(found, None)
@@ -147,24 +150,24 @@ def match(facts: Facts, rows: Iterable[Row], texts: Iterable[str], more: Iterabl
 
 
 def judge(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation | None:
-    """Return what the first rule that holds says."""
+    """Return the explanation of the first rule that holds."""
     return next((found for rule in rules if (found := rule(facts))), None)
 
 
 def diagnose(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation:
-    """Return why a job waits or failed: by the first rule that holds, or "unknown" with what was looked at."""
+    """Return why a job waits or failed: by the first rule that holds, or "unknown" with the evidence that was read."""
     found = judge(facts, rules) or facts.unknown()
     return replace(found, unread=tuple(facts.unread))
 
 
 def cut(text: str) -> str:
-    """Return a text on one line, not too long."""
+    """Return a text on one line, shortened to a readable length."""
     text = " ".join(text.split())
     return text if len(text) <= EVIDENCE_WIDTH else text[: EVIDENCE_WIDTH - 3] + "..."
 
 
 def span(seconds: float) -> str:
-    """Return a time in words: `45 s`, `12 min`, `3 h 20 min`, `2 days`."""
+    """Return a duration in words: `45 s`, `12 min`, `3 h 20 min`, `2 days`."""
     if seconds < 120:
         return f"{max(0, int(seconds))} s"
     minutes = int(seconds // 60)

@@ -1,4 +1,5 @@
-"""Why a job on GKE waits or failed, from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads only."""
+"""Diagnosis of GKE jobs that wait or failed, from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads
+only."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,9 +20,9 @@ from . import outcome, words
 from .engine import Rule, diagnose, judge, of_kind, row, within
 
 NEW_S = 60
-"""Until then silence is no sign."""
+"""Age until which silence is no sign."""
 DRIVER_S = 600
-"""A driver is there within a few minutes of a node's start. P12: one that is not, will not come."""
+"""Time after which a missing driver will not come (P12). A driver is there within a few minutes of a node's start."""
 
 _TARGET = "`accel-jobs offers` shows which targets can run it"
 _LATER = "wait for the autoscaler, which looks every few seconds; `accel-jobs offers` shows other targets"
@@ -31,7 +32,7 @@ _START_ERROR = r"^(StartError|ContainerCannotRun): "
 
 
 def explain(api: Api, scope: Scope, ref: JobRef) -> Explanation:
-    """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         job = lookup.look(api, scope, ref)
     except NotFound as missing:
@@ -56,7 +57,7 @@ def _in_queue(facts: GkeFacts) -> Explanation | None:
 
 
 def _scaling(facts: GkeFacts) -> Explanation | None:
-    """The newest word of the autoscaler counts: it may have given up since."""
+    """Judge by the newest word of the autoscaler: it may have given up since an earlier one."""
     newest = next((each for each in facts.events if each.get("reason") in _SCALING), dict[str, Any]())
     if newest.get("reason") != "TriggeredScaleUp":
         return None
@@ -120,7 +121,7 @@ def _well(facts: GkeFacts) -> Explanation:
 
 
 def _some_wait(facts: GkeFacts) -> Explanation | None:
-    """Of an array that runs: what holds the tasks that do not, or that it is not their turn."""
+    """Explain a running array whose other tasks wait: for what, or that it is not their turn."""
     waiting, running = facts.status.tasks.get("Pending", 0), facts.status.tasks.get("Running", 0)
     if not waiting:
         return None
@@ -138,7 +139,7 @@ def _verb(count: int, verb: str) -> str:
 
 
 def _without_driver(facts: GkeFacts) -> Explanation | None:
-    """Nodes with the pod's kind of GPU are Ready for long, and offer none."""
+    """Check for nodes with the pod's kind of GPU that have long been Ready and offer none."""
     selector = object_at(facts.job.pod_spec, "nodeSelector")
     if not facts.gpus or not facts.texts("scheduler") or facts.nodes is None:
         return None
@@ -159,7 +160,7 @@ def _without_driver(facts: GkeFacts) -> Explanation | None:
 
 
 def _mislabelled(facts: GkeFacts) -> Explanation | None:
-    """No node, and no pool that the autoscaler knows, has a label that the pod asks for."""
+    """Check for a label that the pod asks for and no node has, nor any pool that the autoscaler knows."""
     texts = [*facts.texts("scheduler"), *facts.texts("no-scale")]
     if not texts or not all("didn't match Pod's node affinity/selector" in text for text in texts):
         return None
@@ -179,7 +180,7 @@ def _mislabelled(facts: GkeFacts) -> Explanation | None:
 
 
 def _wanted(facts: GkeFacts) -> dict[str, list[str]]:
-    """Return the labels that the pod asks for: of its selector, and of the first term of its affinity."""
+    """Return the labels that the pod asks for, in its selector and in the first term of its affinity."""
     wanted = {name: [str(value)] for name, value in object_at(facts.job.pod_spec, "nodeSelector").items()}
     required = object_at(
         facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
@@ -200,7 +201,7 @@ def _offers(node: dict[str, Any]) -> bool:
 
 
 def _ready_s(facts: GkeFacts, node: dict[str, Any]) -> float:
-    """Return for how long a node is Ready; 0 for one that is not."""
+    """Return how long a node has been Ready; 0 if it is not."""
     return facts.age_s(lookup.at((lookup.condition(node, "Ready") or {}).get("lastTransitionTime")))
 
 
@@ -276,7 +277,7 @@ QUEUE = (
         "check",
     ),
 )
-"""Of a job that has no pods yet, in Kueue's words."""
+"""Kueue's words about a job that has no pods yet."""
 
 START = (
     row(
@@ -307,7 +308,7 @@ START = (
     ),
     row("not-started", r"CreateContainer(Config)?Error|RunContainerError|StartError", kind="waiting"),
 )
-"""Of a pod that is refused, or whose container does not start."""
+"""Words about a pod that is refused, or whose container does not start."""
 
 NODES = (
     row("quota", r"quota", kind="failed-scale"),
@@ -340,7 +341,7 @@ NODES = (
         "scheduler",
     ),
 )
-"""Of the autoscaler and the scheduler."""
+"""Words of the autoscaler and the scheduler."""
 
 FAILED = (
     # Reason and words: https://github.com/vdesabou/kafka-docker-playground/issues/8515; the exit code, 128, is the
@@ -375,7 +376,7 @@ FAILED = (
     ),
     row("out-of-memory", r"^OOMKilled", kind="container"),
 )
-"""Of a pod and its container that have ended."""
+"""Words about an ended pod and its container."""
 
 RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
     Phase.QUEUED: (*QUEUE, _in_queue),
@@ -394,4 +395,4 @@ RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_stopped, _preempted, *FAILED, _program),
 }
-"""By phases, the first that holds."""
+"""Rules by phase. The first that holds counts."""

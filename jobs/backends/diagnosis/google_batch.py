@@ -1,4 +1,4 @@
-"""Why a job on Google Batch waits or failed, from its events, its tasks and its logs. Reads only.
+"""Diagnosis of Google Batch jobs that wait or failed, from their events, tasks and logs. Reads only.
 
 What Batch and Cloud Logging know of a job is read when a rule first needs it.
 """
@@ -24,7 +24,7 @@ _LOGS = "logging.logEntries.list"
 
 
 class BatchFacts(LazyFacts):
-    """One job, now."""
+    """Facts about one job, as of now."""
 
     PLATFORM = "google_batch"
     MISSING_IS_UNREAD = False
@@ -43,7 +43,7 @@ class BatchFacts(LazyFacts):
         self.google, self.scope, self.ref, self.job = google, scope, ref, job
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return the job's events, those since it began to run, or lines of Batch's agent, newest first."""
+        """Return the job's events, all or those since it began to run, or lines of Batch's agent, newest first."""
         match kind:
             case "event":
                 return [event.text for event in reversed(self.job.events)]
@@ -57,7 +57,6 @@ class BatchFacts(LazyFacts):
                 return super().texts(kind)
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         status = self.status
         state = f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}"
         step = f"`gcloud batch jobs describe {self.ref.id} --location {self.scope.region}` shows all that Batch knows"
@@ -65,22 +64,22 @@ class BatchFacts(LazyFacts):
 
     @cached_property
     def tasks(self) -> list[Task]:
-        """Those that tell how the job goes."""
+        """Tasks that show how the job is doing."""
         return self.read("batch.tasks.list", lambda: representative_tasks(self.google, self.scope, self.job)) or []
 
     @cached_property
     def status(self) -> Status:
-        """With what the tasks say."""
+        """Status, including what the tasks say."""
         return status_of(self.ref, self.job, self.tasks)
 
     @cached_property
     def task(self) -> Task | None:
-        """The one that decided how the job ended."""
+        """Task that decided how the job ended."""
         return deciding_task(self.job, self.tasks)
 
     @cached_property
     def agent(self) -> list[str]:
-        """The end of the agent's log, the newest first; empty where logs go to a mount."""
+        """End of the agent's log, newest first. Empty if logs go to a mount."""
         if self.job.logs_path:
             return []
         lines = self.read(_LOGS, lambda: logs.agent(self.google, self.scope, self.job, outcome.TAIL))
@@ -88,7 +87,7 @@ class BatchFacts(LazyFacts):
 
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
-        """The end of the decisive task's log; None: it could not be read, or is in a mount."""
+        """End of the decisive task's log. None if it could not be read, or is in a mount."""
         if self.job.logs_path:
             return None
         index = self.task.index if self.task is not None and self.job.several else None
@@ -97,7 +96,7 @@ class BatchFacts(LazyFacts):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Which task, and which attempt, is explained."""
+        """Task and attempt that are explained."""
         if self.task is None:
             return ()
         place = f"{self.job.several} {self.task.index} of {self.job.count}" if self.job.several else ""
@@ -107,20 +106,20 @@ class BatchFacts(LazyFacts):
 
     @property
     def gpus(self) -> int:
-        """Of a task."""
+        """GPUs of a task."""
         return round(gpus(self.job))
 
 
 NEW_S = 60
-"""Until then silence is no sign."""
+"""Age until which silence is no sign."""
 SLOW_S = 20 * 60
-"""A VM that boots takes less; Batch gives it 18 minutes to report. Source: the event of agent-silent."""
+"""Longest time to boot a VM. Batch gives it 18 minutes to report. Source: the event of agent-silent."""
 GIVEN_UP_S = 2 * 24 * 3600 - 600
 PULL_FAILED, DOCKER_FAILED, OWN = 1, 125, 50000
-"""Exit codes; from the last on they are Batch's own. Source of the second:
+"""Exit codes; from the last one on they are Batch's own. Source of the second:
 https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
 
-# Where nothing else is said: https://docs.cloud.google.com/batch/docs/troubleshooting
+# Unless another source is given: https://docs.cloud.google.com/batch/docs/troubleshooting
 EVENTS = (
     row(
         "waits-for-quota",
@@ -158,7 +157,7 @@ EVENTS = (
     ),
     row("refused", r"Batch Error: code|creation failed", "its VMs cannot be made", "the evidence has Google's words"),
 )
-"""Of a job's events."""
+"""Words of a job's events."""
 
 AGENT = (
     # https://github.com/nextflow-io/nextflow/issues/3273
@@ -175,12 +174,12 @@ AGENT = (
         "leave boot_image out, or make yours anew from a recent image of Batch's",
     ),
 )
-"""Of the agent's log while a job does not begin."""
+"""Words of the agent's log while a job does not begin."""
 
 NOT_STARTED = (
     # https://github.com/nextflow-io/nextflow/issues/3273
     words.CONTAINER_GPU,
-    # The first are Cloud Life Sciences' (https://github.com/DataBiosphere/dsub/issues/229) and the installer's
+    # The first are from Cloud Life Sciences (https://github.com/DataBiosphere/dsub/issues/229) and the installer
     # (https://github.com/GoogleCloudPlatform/cos-gpu-installer/issues/80); Batch's own words for it were not found.
     row(
         "driver-not-ready",
@@ -201,10 +200,10 @@ NOT_STARTED = (
         "NFS: server, path, and a firewall that lets the VMs to it",
     ),
 )
-"""Of the end of a log and of the agent's, where the command was not started."""
+"""Words at the end of a log and of the agent's, if the command was not started."""
 
 DOCKER_WORDS = re.compile(r"\bdocker\b|error response from daemon", re.IGNORECASE)
-"""What docker says, or the agent for it."""
+"""Words of docker, written by itself or by the agent."""
 
 OWN_CODES = {
     50001: (
@@ -230,11 +229,11 @@ OWN_CODES = {
     ),
     50006: ("vm-recreated", "its VM was made anew while it ran", "retry, with lost_retries"),
 }
-"""By exit codes of Batch's own: cause, reason and next step."""
+"""Cause, reason and next step by exit codes of Batch's own."""
 
 
 def explain(google: Google, scope: Scope, ref: JobRef) -> Explanation:
-    """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         job = look(google, scope, ref.id)
     except NotFound as missing:
@@ -271,7 +270,7 @@ def _hindrance(facts: BatchFacts, more: Iterable[str] = ()) -> Explanation | Non
 
 
 def _starts_again(facts: BatchFacts) -> Explanation | None:
-    """A task of one whose VM went waits for the next."""
+    """Check for a task that lost its VM, or failed, and waits for the next one."""
     counts = facts.job.counts
     if counts.get("RUNNING") or counts.get("ASSIGNED") or not counts.get("PENDING"):
         return None
@@ -313,7 +312,7 @@ def _ended_by_someone(facts: BatchFacts) -> Explanation | None:
 
 
 def _own_code(facts: BatchFacts) -> Explanation | None:
-    """A code of Batch's own that the decisive attempt ended with; those of attempts before do not count."""
+    """Explain a code of Batch's own in the decisive attempt. Codes of earlier attempts do not count."""
     code = facts.status.exit_code
     if code not in OWN_CODES:
         return None
@@ -339,8 +338,8 @@ def _never_began(facts: BatchFacts) -> Explanation | None:
 
 
 def _not_started(facts: BatchFacts) -> Explanation | None:
-    """The container, or what it needs, was not made. Batch gives 1 for an image that it cannot pull, which programs
-    give too: there only docker's words in the agent's log tell."""
+    """Explain a container that was not created, or lacks what it needs. Batch gives 1 for an image that it cannot pull,
+    and so do programs: in that case only docker's words in the agent's log tell."""
     code = facts.status.exit_code
     if code == PULL_FAILED:
         return match(facts, NOT_STARTED, filter(DOCKER_WORDS.search, facts.agent), facts.place)
@@ -370,4 +369,4 @@ RULES: dict[Phase, tuple[Rule[BatchFacts], ...]] = {
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_ended_by_someone, _own_code, _never_began, _not_started, _program),
 }
-"""By phases, the first that holds."""
+"""Rules by phase. The first that holds counts."""

@@ -1,4 +1,4 @@
-"""Why a job of this machine failed: what ended it, or what it printed last."""
+"""Diagnosis of failed jobs on this machine: what ended them, or what they printed last."""
 
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ ENDINGS = (
     row("command-not-executable", "not-started", "its command cannot be run", kind="reason"),
     row("host-lost", "runner", "its runner was killed, or the machine restarted", RETRY, "reason"),
 )
-"""Of the reason that the job's runner leaves."""
+"""Words of the reason that the job's runner leaves."""
 
 
 class LocalFacts(Facts):
-    """One job, as its folder has it. One task is explained where several failed: the first."""
+    """Facts about one job, from its folder. If several tasks failed, the first one is explained."""
 
     PLATFORM = "local"
 
@@ -36,7 +36,7 @@ class LocalFacts(Facts):
         self._folder = folder
 
     def texts(self, kind: str) -> list[str]:
-        """Return the reason of its runner."""
+        """Return the reason that the runner left."""
         return [self.status.reason or ""]
 
     def output(self) -> tuple[str, ...]:
@@ -45,13 +45,12 @@ class LocalFacts(Facts):
         return tuple(line.text for line in lines(self._folder, self.body["tasks"], task, lambda: True))[-outcome.TAIL :]
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         evidence = (self.status.reason or "", *outcome.last(self.output()))
         return self.explanation("unknown", "unknown: nothing that it left says why", evidence)
 
 
 def explain(folder: Path, status: Status, body: dict[str, Any]) -> Explanation:
-    """`body`: of its request."""
+    """Return the cause. `body` is that of the job's request."""
     facts = LocalFacts(folder, status, body)
     if status.phase is Phase.QUEUED:
         return facts.explanation("not-started", status.reason or "", (), "submit the same file with the same --key")

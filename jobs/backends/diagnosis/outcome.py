@@ -1,4 +1,4 @@
-"""What an exit code and the last lines of a job say about its failure, whatever ran it."""
+"""Diagnosis of a failure by exit code and last lines, whatever platform ran the job."""
 
 import re
 import signal
@@ -10,15 +10,15 @@ from ..base import Explanation
 from .engine import Facts
 
 TAIL = 100
-"""Lines looked at, from the end."""
+"""Number of lines read, from the end."""
 ENOUGH = 20
 SHOWN = 5
 WIDTH = 300
 
-RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's mark
+RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's prefix
 TRACEBACK = "Traceback (most recent call last)"
 CHAINED = re.compile(r"During handling of the above exception|was the direct cause of the following exception")
-# What the launcher or the other ranks print once one rank has failed: the failure is above it.
+# Lines of the launcher or the other ranks after one rank has failed: the failure is above them.
 SECONDARY = re.compile(
     r"ChildFailedError|ProcessRaisedException|ProcessExitedException|CalledProcessError|DistBackendError|NCCL"
     r"|Connection closed by peer|Connection reset by peer|Broken pipe"
@@ -27,7 +27,7 @@ SECONDARY = re.compile(
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """A failed attempt: its exit code, the end of its log (None: not read), and what it had asked for."""
+    """Failed attempt: its exit code, the end of its log (None: not read), and what it had requested."""
 
     exit_code: int | None
     lines: tuple[str, ...] | None = ()
@@ -85,8 +85,8 @@ WORDS = (
 
 
 def program_failure(facts: Facts, ended: FailedAttempt, more: Iterable[str] = ()) -> Explanation | None:
-    """Return why the command failed, as far as it says so itself; None where there is no exit code. `more`: evidence
-    that belongs to its last lines."""
+    """Return why the command failed, as far as its own output tells; None without an exit code. `more`: evidence that
+    belongs to its last lines."""
     code = ended.exit_code
     lines = region(ended.lines or ())
     if code == 0:
@@ -117,8 +117,8 @@ SHELL = {127: "command-not-found", 126: "command-not-executable"}
 
 
 def region(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines that tell of the failure: from the last traceback on that is not an echo of an earlier one;
-    without any, or after one that the program outlived, the last ENOUGH."""
+    """Return the lines about the failure, from the last traceback that is not an echo of an earlier one. Without a
+    traceback, or after one that the program outlived, return the last ENOUGH."""
     tail = [RANK.sub("", line) for line in lines[-TAIL:]]
     starts = [at for at, line in enumerate(tail) if TRACEBACK in line]
     if not starts or _went_on(tail[starts[-1] + 1 :]):
@@ -133,13 +133,13 @@ def region(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _went_on(after: Sequence[str]) -> bool:
-    """Return whether so much was printed after a traceback that the program did not end with it."""
+    """Return whether the output after a traceback is so long that the program did not end with it."""
     end = next((at for at, line in enumerate(after) if line and not line[0].isspace()), len(after))
     return len(after) - end > ENOUGH
 
 
 def last(lines: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the last lines with something on them."""
+    """Return the last lines that are not blank."""
     return tuple(_cut(line) for line in [line for line in lines or () if line.strip()][-SHOWN:])
 
 
@@ -153,7 +153,7 @@ def _code_text(code: int | None) -> tuple[str, ...]:
 
 
 def _signal(code: int) -> str:
-    """128 and a signal's number is how shells and container engines tell of a signal."""
+    """Describe an exit code of 128 plus a signal's number, by which shells and container engines report a signal."""
     try:
         return f" ({signal.Signals(code - 128).name})" if code > 128 else ""
     except ValueError:

@@ -1,4 +1,5 @@
-"""Why a custom job of Vertex AI waits or failed, from its state, its error and the end of its log. Reads only.
+"""Diagnosis of Vertex AI's custom jobs that wait or failed, from their state, error and the end of their log. Reads
+only.
 
 What Vertex AI and Cloud Logging know of a job is read when a rule first needs it.
 """
@@ -24,13 +25,13 @@ from .engine import LazyFacts, Rule, diagnose, newest, row, span
 
 TAIL_LINES = 100
 SHOWN = 3
-"""Lines of Vertex's own that are evidence."""
+"""Number of Vertex's own lines given as evidence."""
 HOLDING = ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING")
-"""Jobs in these states have machines."""
+"""States in which jobs have machines."""
 
 
 class VertexFacts(LazyFacts):
-    """One custom job, now."""
+    """Facts about one custom job, as of now."""
 
     PLATFORM = "vertex"
     NEXT_STEPS: ClassVar = {
@@ -46,7 +47,7 @@ class VertexFacts(LazyFacts):
         self.job = job
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return the job's error: the only place where Vertex gives reasons."""
+        """Return the job's error, the only place where Vertex gives reasons."""
         return [self.job.error] if kind == "error" else super().texts(kind)
 
     def context(self, kind: str) -> Sequence[str]:
@@ -54,29 +55,27 @@ class VertexFacts(LazyFacts):
         return outcome.last(self.lines) if self.job.failed else ()
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         evidence = (f"the job is {self.job.state}", self.job.error, *self.service_log[-SHOWN:])
         return self.explanation("unknown", evidence=evidence)
 
     @property
     def ran_s(self) -> float:
-        """How long it ran, or has been running."""
+        """Duration of its run until its end, or until now."""
         start, end = self.job.at("startTime"), self.job.at("endTime") or self.now
         return (end - start).total_seconds() if start else 0.0
 
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
-        """The end of the log of the replica that failed, or of the first; None: it could not be read."""
+        """End of the log of the replica that failed, or of the first. None if it could not be read."""
         return self._tail(self.replica)
 
     @property
     def replica(self) -> str:
-        """The replica whose log is read."""
         return self.job.failed or next(iter(self.job.replicas), "workerpool0-0")
 
     @cached_property
     def service_log(self) -> tuple[str, ...]:
-        """The last that Vertex itself wrote of the job."""
+        """Last lines that Vertex itself wrote about the job."""
         return self._tail(SERVICE) or ()
 
     def _tail(self, task: str) -> tuple[str, ...] | None:
@@ -88,12 +87,12 @@ class VertexFacts(LazyFacts):
 
     @cached_property
     def needs(self) -> Mapping[str, float]:
-        """How much of which quota of Vertex the job takes."""
+        """Amount of each Vertex quota that the job takes."""
         return quota.usage([self.job.spec], self._scope.region)
 
     @cached_property
     def usage(self) -> Mapping[str, float] | None:
-        """How much the region's other jobs take; None: it could not be read."""
+        """Amounts that the region's other jobs take. None if they could not be read."""
         states = " OR ".join(f'state="{state}"' for state in HOLDING)
 
         def read() -> Mapping[str, float]:
@@ -104,7 +103,7 @@ class VertexFacts(LazyFacts):
 
     @cached_property
     def limits(self) -> Mapping[str, Limit]:
-        """Of the quotas that the job takes."""
+        """Limits of the quotas that the job takes."""
         limits = quota.limits(self._google, self._scope.project, self.job.spec, self._scope.region)
         for name, limit in limits.items():
             if limit.value is None:
@@ -113,20 +112,21 @@ class VertexFacts(LazyFacts):
 
     @property
     def machines(self) -> str:
-        """The first pool's, in a word or two."""
+        """Machine type and accelerators of the first pool."""
         machine: dict[str, Any] = self.job.machine
         count, kind = machine.get("acceleratorCount"), machine.get("acceleratorType")
         return f"{machine.get('machineType')}{f' with {count} x {kind}' if kind else ''}"
 
 
 FLEX_WAIT_S = 24 * 3600
-"""Of flex-start, where the job does not say: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"""
+"""Wait of flex-start, if the job does not set one:
+https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"""
 TRANSIENT = {6, 134, 11, 139}
-"""Exit codes after which Vertex tries again up to three times. Source: the page of the training service."""
+"""Exit codes after which Vertex retries up to three times. Source: the page of the training service."""
 
 
 def explain(google: Google, scope: Scope, ref: JobRef) -> Explanation:
-    """Raises NoCredentials, and CloudRefused or CloudSilent where the job itself cannot be read."""
+    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         facts = VertexFacts(google, scope, look(google, scope, ref.id))
     except NotFound as missing:
@@ -187,7 +187,7 @@ def _succeeded(facts: VertexFacts) -> Explanation:
 
 
 def _timeout(facts: VertexFacts) -> Explanation | None:
-    """Vertex cancels a job whose time is over: https://github.com/tensorflow/tfx/issues/6223"""
+    """Check for a timeout. Vertex cancels a job whose time is over: https://github.com/tensorflow/tfx/issues/6223"""
     limit = str(facts.job.scheduling.get("timeout", "")).removesuffix("s")
     if not limit.replace(".", "", 1).isdigit() or facts.ran_s < float(limit):
         return None
@@ -307,7 +307,7 @@ ERRORS = (
     words.NETWORK_MISSING,
     words.PERMISSION,
 )
-"""Of a job's error; the first that fits counts."""
+"""Words of a job's error. The first row that fits counts."""
 
 RULES: dict[str, tuple[Rule[VertexFacts], ...]] = {
     "JOB_STATE_QUEUED": (_queued,),
@@ -320,4 +320,4 @@ RULES: dict[str, tuple[Rule[VertexFacts], ...]] = {
     "JOB_STATE_EXPIRED": (_expired,),
     "JOB_STATE_FAILED": (_no_machines, newest("error", ERRORS), _program),
 }
-"""By Vertex's own states, the first that holds."""
+"""Rules by Vertex's own states. The first that holds counts."""

@@ -6,7 +6,7 @@ IMAGE_PLATFORM = row(
     "image-platform", r"no matching manifest|no match for platform|descriptor matching platform|exec format error"
 )
 PULL_DENIED = row("image-forbidden", r"pull access denied", "the image may not be read, or there is none")
-"""Docker Hub answers the same for both."""
+"""Docker Hub gives the same answer in both cases."""
 
 # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html
 PULL = (
@@ -34,7 +34,7 @@ PULL = (
         r"|repository .*not ?found|ImageNotFound|no such (image|manifest)|name unknown|invalid reference format",
     ),
 )
-"""Of an image that could not be pulled."""
+"""Words about an image that could not be pulled."""
 
 CONTAINER_GPU = row(
     "container-gpu",
@@ -85,4 +85,4 @@ GOOGLE = (
     RESERVATION,
     PERMISSION,
 )
-"""Of what Compute Engine and its like refuse; the first that fits counts."""
+"""Refusals of Compute Engine and other Google services. The first row that fits counts."""

@@ -1,6 +1,6 @@
-"""Why a job on AWS Batch waits or failed: what AWS says is read as it is needed, cheapest first. Reads only.
+"""Diagnosis of AWS Batch jobs that wait or failed. It reads AWS as needed, cheapest calls first, and changes nothing.
 
-Rules of a failed job are here, those of one that waits in waiting.py.
+Rules for failed jobs are here, those for waiting jobs in waiting.py.
 """
 
 import re
@@ -27,7 +27,7 @@ from .gather import Gather
 
 __all__ = ["decide", "explain"]
 
-# Which task of an array stands for all: while some run the array runs.
+# Tasks of which state represent an array: while some run, the array runs.
 STANDS_FOR = ("RUNNING", "STARTING", "RUNNABLE", "PENDING", "SUBMITTED")
 _ATTEMPTS_SHOWN = 3
 
@@ -38,10 +38,10 @@ def explain(
     elsewhere: Callable[[], Sequence[str]] = tuple,
     now: float | None = None,
 ) -> Explanation:
-    """Return the one cause that fits. `elsewhere` gives regions in which to look for a job that is not in its
+    """Return the one cause that fits. `elsewhere` returns regions in which to look for a job that is not in its
     reference's.
 
-    Raises NoCredentials, CloudRefused or CloudSilent where DescribeJobs itself does not answer.
+    Raise NoCredentials, CloudRefused or CloudSilent if DescribeJobs itself does not answer.
     """
     now = time.time() if now is None else now
     rows = describe(clients.batch, [ref.id])
@@ -68,7 +68,7 @@ def _well(facts: AwsFacts) -> Explanation:
 
 
 def _representative(reader: Reader, job: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the job itself, or the task of an array or the main node that stands for it; and which one that is."""
+    """Return the job, or the task of an array or the main node that represents it, and a line that says which."""
     counts = task_counts(job)
     size = structure(job, "arrayProperties").get("size")
     if size and counts and job["status"] in ("PENDING", "FAILED"):
@@ -79,7 +79,7 @@ def _representative(reader: Reader, job: Mapping[str, Any]) -> tuple[Mapping[str
                 "batch:ListJobs",
                 lambda batch: batch.list_jobs(arrayJobId=job["jobId"], jobStatus=status)["jobSummaryList"],
             )
-            # The array itself is PENDING for as long as its tasks wait and run.
+            # The array itself is PENDING while its tasks wait and run.
             task = _one(reader, min((row["jobId"] for row in rows), key=_index)) if rows else None
             if task:
                 place = f"{counts[status]} of {size} tasks are {status}; this is task {_index(task['jobId'])}"
@@ -103,7 +103,7 @@ def _one(reader: Reader, job_id: str) -> Mapping[str, Any] | None:
 
 
 def _earlier(facts: AwsFacts) -> tuple[str, ...]:
-    """Return the attempts before the one that is explained."""
+    """Return a line about the attempts before the explained one."""
     before = facts.attempts[:-1] if facts.status in ("FAILED", "SUCCEEDED") else facts.attempts
     if not before:
         return ()
@@ -186,7 +186,7 @@ STARTS = (
     ),
     row("not-started", r"", kind="start"),
 )
-"""Of a container that was not made or not started."""
+"""Words about a container that was not created or not started."""
 
 _SECRETS = re.compile(
     r"pull secrets or registry auth|[Ff]etching secret data|retrieve secrets? from|must also specify a value for "
@@ -195,7 +195,7 @@ _SECRETS = re.compile(
 
 
 def _time_limit(facts: AwsFacts) -> Explanation | None:
-    """The queue cancelled the job by its own rule."""
+    """Check whether the queue cancelled the job by a rule of its own."""
     limited = TIME_LIMIT.search(facts.reason)
     if not limited:
         return None
@@ -212,7 +212,6 @@ def _time_limit(facts: AwsFacts) -> Explanation | None:
 
 
 def _stopped(facts: AwsFacts) -> Explanation | None:
-    """A person or a program cancelled or terminated the job."""
     word = "terminated" if facts.job.get("isTerminated") else "cancelled" if facts.job.get("isCancelled") else ""
     if not word:
         return None
@@ -220,7 +219,7 @@ def _stopped(facts: AwsFacts) -> Explanation | None:
 
 
 def _dependency_failed(facts: AwsFacts) -> Explanation | None:
-    """A job that it depends on failed first."""
+    """Check whether a job that it depends on failed first."""
     if not facts.reason.startswith("Dependent Job failed"):
         return None
     failed = [one for one in facts.depends_on() or () if one.status == "FAILED"]
@@ -235,7 +234,7 @@ def _dependency_failed(facts: AwsFacts) -> Explanation | None:
 
 
 def _refused(facts: AwsFacts) -> Explanation | None:
-    """No attempt was made."""
+    """Check for a job that failed without any attempt."""
     if facts.attempts or not facts.reason or structure(facts.job, "arrayProperties").get("size"):
         return None
     if _SECRETS.search(facts.reason):
@@ -245,7 +244,6 @@ def _refused(facts: AwsFacts) -> Explanation | None:
 
 
 def _timeout(facts: AwsFacts) -> Explanation | None:
-    """An attempt took too long."""
     if TIMED_OUT not in facts.reason and (facts.last is None or TIMED_OUT not in facts.last.status_reason):
         return None
     limit = structure(facts.job, "timeout").get("attemptDurationSeconds")
@@ -254,7 +252,7 @@ def _timeout(facts: AwsFacts) -> Explanation | None:
 
 
 def _host(facts: AwsFacts) -> Explanation | None:
-    """The instance went away under the job."""
+    """Check whether the instance went away during the job."""
     last = facts.last
     if last is None or not last.status_reason.startswith(HOST):
         return None
@@ -270,7 +268,7 @@ def _host(facts: AwsFacts) -> Explanation | None:
 
 
 def _image(facts: AwsFacts) -> Explanation | None:
-    """The image could not be pulled."""
+    """Check whether the image could not be pulled."""
     for reason in facts.texts("pull"):
         evidence = (f"image {facts.container.get('image')}", reason)
         for each in words.PULL:
@@ -303,7 +301,7 @@ def _secret(facts: AwsFacts, reason: str) -> Explanation:
 
 
 def _out_of_memory(facts: AwsFacts) -> Explanation | None:
-    """The kernel ended the container for its memory, as ECS tells."""
+    """Check whether the kernel killed the container for its memory, as ECS reports."""
     last = facts.last
     if last is None or "OutOfMemory" not in last.reason:
         return None
@@ -317,7 +315,7 @@ def _out_of_memory(facts: AwsFacts) -> Explanation | None:
 
 
 def _program(facts: AwsFacts) -> Explanation | None:
-    """The command ended by itself."""
+    """Check whether the command ended by itself."""
     last = facts.last
     if last is None or last.exit_code is None:
         return None
@@ -335,7 +333,7 @@ FAILED: tuple[Rule[AwsFacts], ...] = (
     _time_limit, _dependency_failed, _stopped, _refused, _timeout, _host, _image, _secret_of_attempt, *STARTS,
     _out_of_memory, _program,
 )  # fmt: skip
-"""Of a failed job, the first that holds."""
+"""Rules for a failed job. The first that holds counts."""
 
 RULES: dict[str, Sequence[Rule[AwsFacts]]] = {
     **dict.fromkeys(WAITING, waiting.RULES),
@@ -343,4 +341,4 @@ RULES: dict[str, Sequence[Rule[AwsFacts]]] = {
     "SUCCEEDED": (_well,),
     "FAILED": FAILED,
 }
-"""By Batch's own states."""
+"""Rules by Batch's own states."""

@@ -1,4 +1,4 @@
-"""Whether an environment of the queue can hold the job at all, and what keeps one from having an instance for it."""
+"""Causes in the queue's environments: none can hold the job, or something keeps one from having an instance for it."""
 
 import re
 
@@ -16,7 +16,7 @@ OVER_MAX = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
 
 
 def too_large(facts: AwsFacts) -> Explanation | None:
-    """No instance type of the environments that Batch may use holds the job."""
+    """Check whether no instance type of the environments that Batch may use holds the job."""
     usable, size = facts.usable, facts.size
     verdict = facts.reason.startswith(TOO_BIG)
     if not usable or (any(each.unknown for each in usable) and not verdict):
@@ -48,8 +48,8 @@ def too_large(facts: AwsFacts) -> Explanation | None:
 
 
 def max_vcpus(facts: AwsFacts) -> Explanation | None:
-    """Some type would hold the job, and max_vcpus of every environment is surely too small: for the job itself, or
-    AWS says so."""
+    """Check whether some type would hold the job, and max_vcpus of every environment is surely too small: smaller than
+    the job itself, or by AWS's own verdict."""
     usable, size = facts.usable, facts.size
     if not usable:
         return None
@@ -59,8 +59,8 @@ def max_vcpus(facts: AwsFacts) -> Explanation | None:
 
 
 def max_vcpus_likely(facts: AwsFacts) -> Explanation | None:
-    """The smallest type that holds the job has more vCPUs than max_vcpus. Batch may go above it by one instance, so
-    that this is named only where nothing else is."""
+    """Check whether the smallest type that holds the job has more vCPUs than max_vcpus. Batch may exceed it by one
+    instance, so this cause is named only if no other is."""
     usable = facts.usable
     if not usable or facts.candidates or not any(each.smallest(facts.size) for each in usable):
         return None
@@ -83,7 +83,7 @@ def _over_max(facts: AwsFacts) -> Explanation:
 
 
 def _idle(facts: AwsFacts) -> tuple[str, ...]:
-    """Environments that would hold the job and that Batch may not use."""
+    """Return the environments that would hold the job and that Batch may not use."""
     return tuple(
         f"{each.name} has {held.name}, which holds it, and is {_state(each)}"
         for each in facts.environments() or ()
@@ -100,7 +100,8 @@ def _named(field: str) -> str:
 
 
 def registers_less(facts: AwsFacts) -> Explanation | None:
-    """What ECS registers depends on the AMI, and instances of the only types that might do have registered less."""
+    """Check for too little memory registered with ECS, which depends on the AMI, on instances of the only types that
+    might do."""
     size, rows = facts.size, list[str]()
     for each in facts.candidates:
         held = holding(each.machines, size.vcpus, size.memory_mib, size.gpus)
@@ -122,9 +123,10 @@ def registers_less(facts: AwsFacts) -> Explanation | None:
 
 
 JOINS_WITHIN_S = 600
-"""An instance boots and its agent registers in a few minutes; after this it is taken for one that does not."""
+"""Time within which an instance boots and its agent registers; after this it is assumed not to register."""
 LAUNCHES_KEPT_S = 3600
-"""Auto Scaling tries again at growing intervals: a failure from this long before the job still says how things are."""
+"""Age until which a failed launch still counts. Auto Scaling retries at growing intervals: a failure this long before
+the job still describes the situation."""
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, as Auto Scaling's messages quote them
 OVER_QUOTA = re.compile(r"VcpuLimitExceeded|MaxSpotInstanceCountExceeded|Max spot instance count exceeded")
@@ -138,7 +140,7 @@ ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry")
 
 
 def image_without_driver(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Instances of such an image register no GPU with ECS, so that a job that wants one is never placed."""
+    """Check for images whose instances register no GPU with ECS, so that a job that wants one is never placed."""
     if not facts.size.gpus or not place.images or any(own for _, own in place.images):
         return None
     gpu = [machine.name for machine in place.machines if ecs_gpus(machine)]
@@ -158,7 +160,7 @@ def image_without_driver(facts: AwsFacts, place: Environment) -> Explanation | N
 
 
 def failed_launch(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """The last thing that Auto Scaling tried for the environment failed."""
+    """Check whether Auto Scaling's last activity for the environment failed."""
     activities = place.activities()
     if not activities or not activities[0].failed or activities[0].at < facts.since - LAUNCHES_KEPT_S:
         return None
@@ -189,7 +191,7 @@ def _no_capacity(facts: AwsFacts, name: str, spot: bool, evidence: tuple[str, ..
 
 
 def no_capacity(facts: AwsFacts) -> Explanation | None:
-    """AWS's own verdict, where no activity was seen."""
+    """Return AWS's own verdict, if no activity was seen."""
     if not facts.reason.startswith("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"):
         return None
     names = ", ".join(each.name for each in facts.usable) or "the queue's environments"
@@ -198,7 +200,7 @@ def no_capacity(facts: AwsFacts) -> Explanation | None:
 
 
 def instance_role(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """An instance runs, has not joined, and its role cannot let it."""
+    """Check whether an instance runs without having joined, and its role keeps it from joining."""
     waiting, role = _not_joined(place), place.role() if _not_joined(place) else None
     if not waiting or role is None:
         return None
@@ -224,7 +226,7 @@ def instance_role(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def no_egress(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """An instance runs, has not joined, and nothing leads from its subnet to ECS."""
+    """Check whether an instance runs without having joined, and its subnet has no route to ECS."""
     waiting, network = _not_joined(place), place.network() if _not_joined(place) else None
     if not waiting or network is None:
         return None
@@ -252,7 +254,7 @@ def no_egress(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def machine_starting(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """An instance has been launched a moment ago."""
+    """Check whether an instance was launched a moment ago."""
     young = [one for one in _not_joined(place) if facts.now - one.launched < JOINS_WITHIN_S]
     if not young:
         return None
@@ -265,7 +267,7 @@ def machine_starting(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def agent_silent(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """An instance has been running for long and has not joined."""
+    """Check whether an instance has been running for long and has not joined."""
     waiting = _not_joined(place)
     if not waiting:
         return None
@@ -279,7 +281,7 @@ def agent_silent(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def full(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """max_vcpus has room for no more instance, and those that run have work."""
+    """Check whether max_vcpus has no room for another instance, and the running ones have work."""
     smallest, running = place.smallest(facts.size), place.instances()
     if smallest is None or not running or place.desired_vcpus + smallest.vcpus <= place.max_vcpus:
         return None
@@ -295,7 +297,7 @@ def full(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def quota_too_small(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """The quotas let no instance start that holds the job, whatever else runs."""
+    """Check whether the quotas keep every instance that holds the job from starting, whatever else runs."""
     over = place.over_quota()
     if not over:
         return None
@@ -321,12 +323,13 @@ _PLACE_CAUSES = (
     image_without_driver, failed_launch, instance_role, no_egress, machine_starting, agent_silent, full,
     quota_too_small,
 )  # fmt: skip
-"""In the order in which they are looked for: what costs fewer calls and what is surer first."""
+"""Checks in their order: those with fewer calls and surer results first."""
 
 
 def blocked_environments(facts: AwsFacts) -> Explanation | None:
-    """What keeps the environments that could hold the job from running it. What goes on comes first, then what AWS
-    itself names, then the first environment's; the others' are evidence."""
+    """Return what keeps the environments that could hold the job from running it. A launch in progress comes first,
+    then the cause that AWS itself names, then that of the first environment. Causes in other environments become
+    evidence."""
     found: list[tuple[Environment, Explanation]] = []
     free: list[str] = []
     for place in facts.candidates:

@@ -1,4 +1,4 @@
-"""What AWS knows of a job and of where it would run: plain values, each read when a rule first needs it.
+"""Facts that AWS knows about a job and its environments: plain values, each read when a rule first needs it.
 
 None stands for "could not be read", and makes no cause true.
 """
@@ -26,7 +26,7 @@ Lazy = Callable[[], T]
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt that is over. `cluster`: of ECS, by which its environment is known."""
+    """Attempt that is over. `cluster` is that of ECS, which identifies the environment."""
 
     status_reason: str
     reason: str
@@ -36,13 +36,13 @@ class Attempt:
 
     @property
     def code_text(self) -> str:
-        """The exit code as the end of a line."""
+        """Exit code as the end of a line."""
         return "" if self.exit_code is None else f", exit code {self.exit_code}"
 
 
 @dataclass(frozen=True)
 class Queue:
-    """`shares`: the fair-share policy where there is one. `limits`: seconds by reason, until a job is cancelled."""
+    """Job queue. `shares`: the fair-share policy, if any. `limits`: seconds until a job is cancelled, by reason."""
 
     name: str
     state: str
@@ -54,7 +54,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A job at the front of the queue."""
+    """Job at the front of the queue."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Other:
-    """A job that this one depends on; status None: Batch knows it no more."""
+    """Job that this one depends on. Status None: Batch no longer knows it."""
 
     id: str
     name: str
@@ -74,7 +74,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Activity:
-    """What Auto Scaling did or tried for an environment; `at` in seconds."""
+    """Activity of Auto Scaling for an environment, tried or done; `at` in seconds."""
 
     at: float
     failed: bool
@@ -83,7 +83,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class Instance:
-    """A pending or running EC2 instance. `joined`: its ECS agent is there and connected; None: not known."""
+    """Pending or running EC2 instance. `joined`: its ECS agent is registered and connected; None: unknown."""
 
     id: str
     kind: str
@@ -92,12 +92,12 @@ class Instance:
     public_ip: bool
     joined: bool | None
     registered_mib: int = 0
-    """The memory that ECS has for jobs on it; 0: not known."""
+    """Memory registered with ECS for jobs. 0: unknown."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A compute environment of the queue, in the order in which Batch tries them."""
+    """Compute environment of the queue, in the order in which Batch tries them."""
 
     name: str
     state: str
@@ -109,16 +109,16 @@ class Environment:
     desired_vcpus: int
     cluster: str
     images: tuple[tuple[str, str], ...]
-    """Image type, and the image that takes its place or ""."""
+    """Pairs of image type and the image that overrides it, or ""."""
     activities: Lazy[tuple[Activity, ...] | None] = lambda: None
     """Newest first."""
     instances: Lazy[tuple[Instance, ...] | None] = lambda: None
     role: Lazy[Role | None] = lambda: None
     network: Lazy[Network | None] = lambda: None
     own_image: Lazy[str | None] = lambda: None
-    """Of the launch template; "" for none."""
+    """Image of the launch template; "" for none."""
     over_quota: Lazy[str | None] = lambda: None
-    """Why EC2's quotas let no instance start that holds the job; "" where they do."""
+    """Reason why EC2's quotas keep every instance that holds the job from starting; "" if they do not."""
 
     @property
     def usable(self) -> bool:
@@ -126,7 +126,7 @@ class Environment:
 
     @cached_property
     def machines(self) -> tuple[Machine, ...]:
-        """The types that the catalogue knows."""
+        """Types that are in the catalog."""
         found: dict[str, Machine] = {}
         for name in self.instance_types:
             try:
@@ -137,7 +137,7 @@ class Environment:
 
     @cached_property
     def unknown(self) -> bool:
-        """Whether it has types that the catalogue does not know."""
+        """Whether it has types that are not in the catalog."""
         for name in self.instance_types:
             try:
                 expand("aws", [name])
@@ -146,7 +146,7 @@ class Environment:
         return False
 
     def smallest(self, size: Size) -> Machine | None:
-        """The smallest type that holds a task, or may hold it."""
+        """Return the smallest type that holds a task, or may hold it."""
         held = holding(self.machines, size.vcpus, size.memory_mib, size.gpus)
         return min(held.fits or held.tight, key=lambda machine: machine.vcpus, default=None)
 
@@ -158,7 +158,8 @@ _STUCK = "https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnab
 
 @dataclass(frozen=True)
 class AwsFacts(engine.Facts):
-    """A job that is no array's parent, and what surrounds it. `now` and other times in seconds since the epoch."""
+    """Facts about a job that is no array's parent, and its surroundings. `now` and other times in seconds since the
+    epoch."""
 
     PLATFORM = "aws_batch"
     NEXT_STEPS: ClassVar = {
@@ -186,20 +187,19 @@ class AwsFacts(engine.Facts):
     active_shares: Lazy[int | None] = lambda: None
     depends_on: Lazy[tuple[Other, ...] | None] = lambda: None
     lines: Lazy[tuple[str, ...] | None] = lambda: None
-    """The end of the last attempt's log."""
+    """End of the last attempt's log."""
     pull_began: Lazy[float | None] = lambda: None
-    """Of a job that is STARTING, while its image is being pulled."""
+    """Start of the image's pull, for a job in STARTING."""
     image_exists: Lazy[bool | None] = lambda: None
     reader: Reader | None = None
-    """Keeps account of what was read, and of what was not."""
+    """Reader that records what was read, and what was not."""
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """See Facts."""
         return self.reader.unread_lines() if self.reader else ()
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return why the last attempt's image was not pulled, or its container not started, as ECS says."""
+        """Return ECS's reason why the last attempt's image was not pulled, or its container not started."""
         last = self.last
         if last is None:
             return ()
@@ -213,7 +213,6 @@ class AwsFacts(engine.Facts):
                 return super().texts(kind)
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         state = f"the job is {self.status}, {self.reason or 'without a reason'}"
         last = self.last
         attempt = f"last attempt: {last.status_reason}, {last.reason}{last.code_text}" if last else ""
@@ -233,13 +232,13 @@ class AwsFacts(engine.Facts):
 
     @property
     def container(self) -> Document:
-        """Of a multi-node job the first range's."""
+        """Container of the job; for a multi-node job that of the first range."""
         nodes = structures(structure(self.job, "nodeProperties"), "nodeRangeProperties")
         return structure(self.job, "container") or (structure(nodes[0], "container") if nodes else {})
 
     @cached_property
     def size(self) -> Size:
-        """What the job asks for."""
+        """Resources that the job requests."""
         asked = {row["type"]: row["value"] for row in structures(self.container, "resourceRequirements")}
         vcpus, memory = (
             asked.get("VCPU", self.container.get("vcpus")),
@@ -249,28 +248,28 @@ class AwsFacts(engine.Facts):
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Those that are over."""
+        """Attempts that are over."""
         return tuple(_attempt(each) for each in structures(self.job, "attempts"))
 
     @property
     def last(self) -> Attempt | None:
-        """The last attempt that is over."""
+        """Last attempt that is over."""
         return self.attempts[-1] if self.attempts else None
 
     @property
     def since(self) -> float:
-        """When it was made, or when its last attempt ended."""
+        """Time of its creation, or of the end of its last attempt."""
         stops = [each.stopped for each in self.attempts if each.stopped]
         return stops[-1] if stops else int(self.job.get("createdAt") or 0) / 1000
 
     @property
     def candidates(self) -> tuple[Environment, ...]:
-        """The environments that Batch may use now and that hold the job, as far as the catalogue knows."""
+        """Environments that Batch may use now and that hold the job, as far as the catalog knows."""
         return tuple(each for each in self.usable if each.unknown or self._holds(each))
 
     @property
     def usable(self) -> tuple[Environment, ...]:
-        """The environments that Batch may use now."""
+        """Environments that Batch may use now."""
         return tuple(each for each in self.environments() or () if each.usable)
 
     def _holds(self, environment: Environment) -> bool:
@@ -282,7 +281,7 @@ class AwsFacts(engine.Facts):
         return f"{engine.span(self.now - moment)} ago"
 
     def reference(self, job_id: str, name: str = "") -> str:
-        """Return a job's reference, with its name where that is given."""
+        """Return a job's reference, with its name if given."""
         return f"aws-batch:{self.region}/{job_id} {name}".rstrip()
 
 

@@ -1,6 +1,6 @@
-"""Reads what Batch, the job's log and its registry say, and what its compute environments stand on.
+"""Readers of what Batch, the job's log and its registry say, and of what its compute environments depend on.
 
-Each is read when it is first asked for.
+Each fact is read when it is first requested.
 """
 
 import re
@@ -28,7 +28,7 @@ ASKED_AT_ONCE = 100
 
 
 class Gather:
-    """AwsFacts of one job. `job`: its JobDetail."""
+    """Source of one job's AwsFacts. `job` is its JobDetail."""
 
     def __init__(self, reader: Reader, job: Document, now: float) -> None:
         self._reader = reader
@@ -38,7 +38,7 @@ class Gather:
         self._snapshot = cache(self._read_snapshot)
 
     def facts(self) -> AwsFacts:
-        """Nothing is read yet."""
+        """Return the facts, without reading any yet."""
         facts: list[AwsFacts] = []
 
         def environments() -> tuple[Environment, ...] | None:
@@ -126,7 +126,7 @@ class Gather:
         )
 
     def _active_shares(self) -> int | None:
-        """As the snapshot counts them, else those of the jobs that have not ended: a share with such jobs is active."""
+        """Count the active shares, as the snapshot does; without it, count shares with jobs that have not ended."""
         usage = structure(structure(self._snapshot() or {}, "queueUtilization"), "fairshareUtilization")
         if usage.get("activeShareCount"):
             return int(usage["activeShareCount"])
@@ -156,7 +156,7 @@ class Gather:
         )
 
     def _described(self, ids: list[str]) -> dict[str, Document] | None:
-        """JobDetails by id."""
+        """Return JobDetails by id."""
         if not ids:
             return {}
         asked = ids[:ASKED_AT_ONCE]
@@ -164,7 +164,7 @@ class Gather:
         return None if found is None else {str(row["jobId"]): row for row in structures(found, "jobs")}
 
     def _lines(self) -> tuple[str, ...] | None:
-        """The end of the last attempt's log; none where it has no stream."""
+        """Return the end of the last attempt's log; nothing without a stream."""
         attempts = structures(self._job, "attempts")
         container = structure(self._job, "container")
         stream = (
@@ -197,7 +197,7 @@ class Gather:
         return float(rows[0]["pullStartedAt"].timestamp())
 
     def _image_exists(self) -> bool | None:
-        """Whether ECR has the image; None for one of another registry or region."""
+        """Return whether ECR has the image; None for an image of another registry or region."""
         found = ECR.fullmatch(str(structure(self._job, "container").get("image") or ""))
         if not found or found[2] != self._reader.region:
             return None
@@ -214,13 +214,13 @@ class Gather:
         return None if answer is None else True
 
 
-# Batch calls an environment's group AWSBatch-<environment>-asg-<uuid>; the uuid is in no answer of Batch for certain.
+# Batch names an environment's group AWSBatch-<environment>-asg-<uuid>; no answer of Batch surely gives the uuid.
 GROUP = "AWSBatch-{}-asg-"
 ACTIVITIES = 20
 
 
 def environment(reader: Reader, row: Document, size: Size) -> Environment:
-    """An environment of DescribeComputeEnvironments; what else there is to know of it is read when asked for."""
+    """Convert an environment of DescribeComputeEnvironments. Its other facts are read on request."""
     resources = structure(row, "computeResources")
     images = tuple(
         (str(each.get("imageType") or ""), str(resources.get("imageId") or each.get("imageIdOverride") or ""))
@@ -248,7 +248,8 @@ def environment(reader: Reader, row: Document, size: Size) -> Environment:
 
 
 def _activities(reader: Reader, name: str) -> tuple[Activity, ...] | None:
-    """Of the environment's Auto Scaling group. A Spot environment with BEST_FIT has a Spot fleet instead, and none."""
+    """Return the activities of the environment's Auto Scaling group. A Spot environment with BEST_FIT has a Spot fleet
+    instead, and no activities."""
     groups = reader.pages("autoscaling:DescribeAutoScalingGroups", "describe_auto_scaling_groups", "AutoScalingGroups")
     found = [each["AutoScalingGroupName"] for each in groups or ()]
     group = next((each for each in found if each.startswith(GROUP.format(name))), None)
@@ -291,7 +292,7 @@ def _instances(reader: Reader, name: str, cluster: str) -> tuple[Instance, ...] 
 
 
 def _members(reader: Reader, cluster: str) -> dict[str, tuple[bool, int]] | None:
-    """By EC2 instance: whether its agent is connected, and the memory that it registered."""
+    """Return, by EC2 instance, whether its agent is connected, and the memory that it registered."""
     arns = reader.ask(
         "ecs:ListContainerInstances",
         lambda ecs: [
@@ -320,7 +321,8 @@ def _members(reader: Reader, cluster: str) -> dict[str, tuple[bool, int]] | None
 
 
 def _own_image(reader: Reader, template: Document) -> str | None:
-    """The launch template's image, "" for none. https://docs.aws.amazon.com/batch/latest/userguide/ami-selection-order.html"""
+    """Return the launch template's image, "" for none. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/ami-selection-order.html"""
     if not template:
         return ""
     if structures(template, "overrides"):

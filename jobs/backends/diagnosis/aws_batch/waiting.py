@@ -1,6 +1,6 @@
-"""Why a job has not started: it waits for others, for its turn, or for an environment.
+"""Causes of a job that has not started: it waits for others, for its turn, or for an environment.
 
-What keeps an environment from having an instance counts for the job at the front of the queue.
+Causes that keep an environment from having an instance apply to the job at the front of the queue.
 """
 
 from ...base import Explanation
@@ -10,18 +10,19 @@ from .facts import Ahead, AwsFacts, Queue
 
 SHOWN = 5
 NEW_S = 300
-"""A launch begins within a few minutes; until then silence is no sign."""
+"""Age until which silence is no sign: a launch begins within a few minutes."""
 FRONT = 100
-"""Jobs in a snapshot. https://docs.aws.amazon.com/batch/latest/APIReference/API_FrontOfQueueDetail.html"""
+"""Jobs in a snapshot. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_FrontOfQueueDetail.html"""
 # https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html
 ROLE = "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS"
-# What Batch says of an environment: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
+# Batch's words about an environment:
+# https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
 PROFILE_WORDS = ("IamInstanceProfile", "instance profile", "Instance Profile", "iamInstanceProfile")
 SERVICE_ROLE_WORDS = ("sts:AssumeRole", "service role", "is not authorized to perform")
 
 
 def queued_job(facts: AwsFacts) -> Explanation | None:
-    """SUBMITTED: for seconds."""
+    """Check for SUBMITTED, a state of a few seconds."""
     if facts.status != "SUBMITTED" or facts.now - facts.since >= NEW_S:
         return None
     age = f"made {facts.ago(facts.since)}"
@@ -29,7 +30,7 @@ def queued_job(facts: AwsFacts) -> Explanation | None:
 
 
 def dependencies(facts: AwsFacts) -> Explanation | None:
-    """PENDING: jobs that it depends on have not ended."""
+    """Check for PENDING, while jobs that it depends on have not ended."""
     others = facts.depends_on()
     if facts.status != "PENDING" or not others:
         return None
@@ -47,7 +48,7 @@ def dependencies(facts: AwsFacts) -> Explanation | None:
 
 
 def queue_invalid(facts: AwsFacts) -> Explanation | None:
-    """The queue itself does not work."""
+    """Check whether the queue itself is unusable."""
     queue = facts.queue()
     if queue is None or queue.status not in ("INVALID", "DELETING", "DELETED"):
         return None
@@ -58,7 +59,7 @@ def queue_invalid(facts: AwsFacts) -> Explanation | None:
 
 
 def no_environment(facts: AwsFacts) -> Explanation | None:
-    """Batch may use none of the queue's environments."""
+    """Check whether Batch may use none of the queue's environments."""
     every = facts.environments()
     if not every or facts.usable:
         return None
@@ -90,7 +91,7 @@ def no_environment(facts: AwsFacts) -> Explanation | None:
 
 
 def service_role(facts: AwsFacts) -> Explanation | None:
-    """AWS's own verdict."""
+    """Check for AWS's own verdict on the service role."""
     if not facts.reason.startswith(ROLE):
         return None
     return facts.explanation(
@@ -102,7 +103,7 @@ def service_role(facts: AwsFacts) -> Explanation | None:
 
 
 def behind(facts: AwsFacts) -> Explanation | None:
-    """The job is not the first of the queue."""
+    """Check whether the job is not the first of the queue."""
     front, queue = facts.front(), facts.queue()
     if not front or queue is None:
         return None
@@ -147,7 +148,8 @@ def _shared(facts: AwsFacts, queue: Queue, ahead: tuple[Ahead, ...], share: str,
 
 
 def share_reserve(facts: AwsFacts) -> Explanation | None:
-    """The policy keeps a part of max_vcpus for shares that have no jobs: (computeReservation / 100) ^ active shares."""
+    """Check whether the policy reserves too much of max_vcpus for shares that have no jobs:
+    (computeReservation / 100) ^ active shares."""
     queue = facts.queue()
     percent = int((queue.shares or {}).get("computeReservation") or 0) if queue else 0
     active = facts.active_shares() if percent else None
@@ -161,7 +163,7 @@ def share_reserve(facts: AwsFacts) -> Explanation | None:
         if smallest is None or wanted <= each.max_vcpus * left:
             return None
         if wanted > each.max_vcpus:
-            continue  # it is full without any reserve
+            continue  # it is full even without a reserve
         usable = int(each.max_vcpus * left)
         rows.append(
             f"{each.name}: {each.desired_vcpus} of {usable} vCPUs in use, {smallest.name} needs {smallest.vcpus}"
@@ -177,7 +179,7 @@ def share_reserve(facts: AwsFacts) -> Explanation | None:
 
 
 def new(facts: AwsFacts) -> Explanation | None:
-    """RUNNABLE for a moment only."""
+    """Check for a job that became RUNNABLE a moment ago."""
     if facts.status != "RUNNABLE" or facts.now - facts.since >= NEW_S:
         return None
     age = f"made, or tried last, {facts.ago(facts.since)}"
@@ -187,7 +189,7 @@ def new(facts: AwsFacts) -> Explanation | None:
 
 
 def starting(facts: AwsFacts) -> Explanation | None:
-    """STARTING: an instance is there, the container is not."""
+    """Check for STARTING: the job has an instance, and no container yet."""
     if facts.status != "STARTING":
         return None
     began = facts.pull_began()
@@ -205,4 +207,4 @@ RULES: tuple[Rule[AwsFacts], ...] = (
     queued_job, dependencies, starting, queue_invalid, no_environment, too_large, max_vcpus, behind, service_role,
     registers_less, share_reserve, blocked_environments, no_capacity, max_vcpus_likely, new,
 )  # fmt: skip
-"""The first that holds."""
+"""Rules in their order. The first that holds counts."""

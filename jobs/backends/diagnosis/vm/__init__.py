@@ -1,4 +1,4 @@
-"""Why a job on machines of its own waits or failed, from its record, its hosts and Google. Reads only."""
+"""Diagnosis of VM jobs that wait or failed, from their records, their hosts and Google. Reads only."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ __all__ = ["explain"]
 
 
 def explain(google: Google, records: Records, machines: ReportingMachines, ref: JobRef) -> Explanation:
-    """Raises NoCredentials, and CloudRefused or CloudSilent where the record itself cannot be read."""
+    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the record itself cannot be read."""
     where = f"gs://{records.bucket}/{buckets.JOBS}"
     try:
         record, _ = records.read(ref.id)
@@ -47,4 +47,4 @@ RULES: dict[Phase, tuple[Rule[VmFacts], ...]] = {
     Phase.SUCCEEDED: (end.unreleased_machines, waiting.well),
     Phase.FAILED: end.RULES,
 }  # fmt: skip
-"""By phases, the first that holds."""
+"""Rules by phase. The first that holds counts."""

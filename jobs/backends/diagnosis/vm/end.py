@@ -1,4 +1,4 @@
-"""Causes of a job that has ended, or will have once somebody moves it on."""
+"""Causes of a job that has ended, or will have once a client advances it."""
 
 import re
 
@@ -13,9 +13,9 @@ from .facts import SHOWN, VmFacts
 from .waiting import NO_WAY_OUT, RELEASE_S
 
 _VANISHED = re.compile(r"no longer there|it was deleted")
-"""Google leaves what it takes away where it was, in another state, or says so."""
+"""Words about machines that are missing. Google leaves preempted ones in place, in another state, or says so."""
 _RAN_OUT = re.compile(r"allocation interval|valid.until|its time ran out", re.IGNORECASE)
-"""Of a queued resource that failed: see STOCKOUT of tpu/queued.py."""
+"""Words of a queued resource that failed: see STOCKOUT of tpu/queued_resources.py."""
 _NOT_RELEASED = re.compile(r"the machines are not released")
 _RELEASE = (
     "`accel-jobs tend REF` removes them; the account that jobs run as must be able to delete its own machines, so that "
@@ -23,7 +23,7 @@ _RELEASE = (
 )
 
 REFUSALS = (words.QUOTA, *words.GOOGLE)
-"""Of a request that Google refused; the first that fits counts."""
+"""Words of a request that Google refused. The first row that fits counts."""
 
 NOT_STARTED = (
     row(
@@ -72,7 +72,7 @@ NOT_STARTED = (
         "the evidence says why; `accel-jobs logs REF` shows what the machine did before",
     ),
 )
-"""Of a host's result, where its command was not run."""
+"""Words of a host's result whose command was not run."""
 
 TPU = (
     row(
@@ -95,11 +95,11 @@ TPU = (
         "image (pip install 'jax[tpu]'), and all hosts of a slice must run the program",
     ),
 )
-"""Of the end of a log, where the job is on TPUs."""
+"""Words at the end of a TPU job's log."""
 
 
 def unreleased_machines(facts: VmFacts) -> Explanation | None:
-    """The command has ended, and its machines have not gone."""
+    """Check for machines that remain after the command has ended."""
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
     there = facts.machine_state.state not in (ABSENT, LEAVING)
     if not there or len(stopped) < facts.record.hosts or facts.since(max(stopped)) < RELEASE_S:
@@ -110,7 +110,7 @@ def unreleased_machines(facts: VmFacts) -> Explanation | None:
 
 
 def stopped_job(facts: VmFacts) -> Explanation | None:
-    """Someone wanted no more of it."""
+    """Check whether the job was cancelled."""
     if facts.record.cancelled is None:
         return None
     states = facts.messages.states if facts.machine_state.state != ABSENT else ()
@@ -118,7 +118,7 @@ def stopped_job(facts: VmFacts) -> Explanation | None:
 
 
 def refused_request(facts: VmFacts) -> Explanation | None:
-    """Google said no, for another reason than that it has none."""
+    """Check whether Google refused the request for a reason other than capacity."""
     last = facts.last
     if last.outcome != REFUSED:
         return None
@@ -130,7 +130,7 @@ def refused_request(facts: VmFacts) -> Explanation | None:
 
 
 def no_capacity(facts: VmFacts) -> Explanation | None:
-    """Every zone was asked."""
+    """Check whether every zone was tried in vain."""
     if facts.last.outcome not in (NO_CAPACITY, EXPIRED):
         return None
     tried = [each for each in facts.foreseen.attempts if each.outcome in (NO_CAPACITY, EXPIRED)]
@@ -152,7 +152,7 @@ def no_capacity(facts: VmFacts) -> Explanation | None:
 
 
 def preempted_machines(facts: VmFacts) -> Explanation | None:
-    """Machines that went too often; those whose agent deleted them without a word are another matter."""
+    """Check for too many preemptions. Machines that vanished before their agent spoke have another cause."""
     last = facts.last
     if last.outcome != LOST:
         return None
@@ -166,11 +166,11 @@ def preempted_machines(facts: VmFacts) -> Explanation | None:
 
 
 def unstarted_command(facts: VmFacts) -> Explanation | None:
-    """A host told that its command was not started, or why it was stopped."""
+    """Check whether a host reported why its command was not started, or was stopped."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None or result.reason in (None, "exited"):
         return None
-    if result.exit_code in outcome.SHELL:  # by the agent, which plays the shell's part
+    if result.exit_code in outcome.SHELL:  # by the agent, which acts as the shell
         return None
     text = str(result.reason)
     if text == "timeout":
@@ -186,7 +186,7 @@ def unstarted_command(facts: VmFacts) -> Explanation | None:
 
 
 def vm_silent(facts: VmFacts) -> Explanation | None:
-    """The time is over, and no host has told."""
+    """Check whether the time is over without a host's report."""
     if facts.last.outcome != FAILED or facts.results:
         return None
     lines = facts.printed[-SHOWN:]
@@ -195,7 +195,7 @@ def vm_silent(facts: VmFacts) -> Explanation | None:
 
 
 def program(facts: VmFacts) -> Explanation | None:
-    """What the exit code and the end of the log say."""
+    """Explain the exit code and the end of the log."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None:
         return None
@@ -214,7 +214,7 @@ def program(facts: VmFacts) -> Explanation | None:
 
 
 def _kept(facts: VmFacts) -> tuple[str, ...]:
-    """Where the log is, if Cloud Logging did not take it."""
+    """Return where the log is, if Cloud Logging did not take it."""
     if facts.kept_name is None:
         return ()
     return (f"lines that Cloud Logging did not take are in {facts.kept_name} of the attempt's folder in the bucket",)
@@ -223,4 +223,4 @@ def _kept(facts: VmFacts) -> tuple[str, ...]:
 RULES: tuple[Rule[VmFacts], ...] = (
     stopped_job, refused_request, no_capacity, preempted_machines, unstarted_command, vm_silent, program,
 )  # fmt: skip
-"""Of a job that has failed, the first that holds."""
+"""Rules for a failed job. The first that holds counts."""

@@ -1,4 +1,4 @@
-"""What Google, the job's record and its hosts know of it, read when it is first needed."""
+"""Facts that Google, the job's record and its hosts know, each read when it is first needed."""
 
 import re
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ from ..engine import LazyFacts
 
 TAIL_LINES = 100
 KEPT_BYTES = 1024 * 1024
-"""Of a log that is in the bucket: a larger one is not read."""
+"""Largest log in the bucket that is read."""
 SHOWN = 5
-"""Lines and attempts that are evidence."""
+"""Number of lines and attempts given as evidence."""
 AGENT = "accel: "
-"""A line that the agent wrote begins so."""
+"""Prefix of a line that the agent wrote."""
 
 
 class VmFacts(LazyFacts):
-    """One job, now."""
+    """Facts about one job, as of now."""
 
     PLATFORM = "vm"
     NEXT_STEPS: ClassVar = {
@@ -65,12 +65,12 @@ class VmFacts(LazyFacts):
 
     @property
     def machine_state(self) -> MachineState:
-        """The last attempt's machines."""
+        """State of the last attempt's machines."""
         return self._looked[0] if self._looked else MachineState(ABSENT, "")
 
     @property
     def results(self) -> Mapping[int, Result]:
-        """What the last attempt's hosts told. Those of an attempt that is over are read here."""
+        """Results of the last attempt's hosts. Those of an ended attempt are read here."""
         if self._looked and self._looked[1]:
             return self._looked[1]
         return self._over
@@ -82,7 +82,7 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def foreseen(self) -> Record:
-        """The record with what became of its last attempt, as it will be once somebody moves the job on."""
+        """Record with the result of its last attempt, as it will be once a client advances the job."""
         if self.record.ended or self.record.last.state != MADE or self._looked is None:
             return self.record
         step = decide(self.record, *self._looked, self.now)
@@ -90,22 +90,22 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def status(self) -> Status:
-        """The job's status, as `get` shows it."""
+        """Status of the job, as `get` shows it."""
         seen, results = self._looked or (MachineState(ABSENT, ""), {})
         return status_of(self.record, seen, results, self.now)
 
     @property
     def last(self) -> Attempt:
-        """The attempt that is explained."""
+        """Attempt that is explained."""
         return self.foreseen.last
 
     def since(self, moment: str | None) -> float:
-        """Seconds since then; 0 for a moment that there is not."""
+        """Return the seconds since a moment; 0 for none."""
         return (self.now - datetime.fromisoformat(moment)).total_seconds() if moment else 0.0
 
     @cached_property
     def messages(self) -> MachineMessages:
-        """What the cloud says of the last attempt's machines."""
+        """Messages of the cloud about the last attempt's machines."""
         return (
             self.read("the machines' health", lambda: self._machines.messages(self.record, self.last))
             or MachineMessages()
@@ -113,19 +113,19 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def printed(self) -> tuple[str, ...]:
-        """The end of the first machine's serial port."""
+        """End of the first machine's serial port output."""
         what = "the serial port (compute.instances.getSerialPortOutput)"
         return self.read(what, lambda: self._machines.printed(self.record, self.last)) or ()
 
     @cached_property
     def history(self) -> tuple[str, ...]:
-        """What was done to the first machine."""
+        """Operations on the first machine."""
         what = "operations of the zone (compute.zoneOperations.list)"
         return self.read(what, lambda: self._machines.history(self.record, self.last)) or ()
 
     @cached_property
     def _left(self) -> dict[str, int] | None:
-        """Objects in the attempt's folder, by name, with their sizes; None: they may not be listed."""
+        """Sizes of the objects in the attempt's folder, by name. None if they may not be listed."""
         prefix = f"{folder(self.record.name, self.last.number)}/"
 
         def read() -> dict[str, int]:
@@ -142,7 +142,7 @@ class VmFacts(LazyFacts):
 
     @property
     def arrived(self) -> tuple[int, ...] | None:
-        """The hosts whose agent has spoken; None: it is not known."""
+        """Hosts whose agent has spoken. None if unknown."""
         if self._left is None:
             return None
         found = [re.fullmatch(r"(?:host|result)-(\d+)\.json", name) for name in self._left]
@@ -150,7 +150,7 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def failed(self) -> Result | None:
-        """The first host that failed by itself, of those whose word decided the attempt: others were stopped then."""
+        """First host that failed by itself, of those whose result decided the attempt. Others were stopped then."""
         bad = [each for each in self.results.values() if (each.exit_code, each.reason) != (0, "exited")]
         own = [each for each in bad if not (each.reason or "").startswith("stopped: ")]
         decided = [each for each in own if str(each.host) in self.last.exit_codes]
@@ -158,12 +158,12 @@ class VmFacts(LazyFacts):
 
     @property
     def host(self) -> int:
-        """Whose log is looked at."""
+        """Host whose log is read."""
         return self.failed.host if self.failed else 0
 
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
-        """The end of the log of a host of the attempt, the agent's lines among them; None: it could not be read."""
+        """End of the log of one host of the attempt, including the agent's lines. None if it could not be read."""
         project = str(self.record.body["project"])
         query = [
             f'logName="projects/{project}/logs/{labels.LOG}"',
@@ -179,7 +179,7 @@ class VmFacts(LazyFacts):
 
     @property
     def kept_name(self) -> str | None:
-        """The object that has the lines which Cloud Logging did not take."""
+        """Object that has the lines which Cloud Logging did not take."""
         name = f"log-{self.host}.txt"
         return name if self._left and name in self._left else None
 
@@ -196,22 +196,22 @@ class VmFacts(LazyFacts):
 
     @property
     def output(self) -> tuple[str, ...] | None:
-        """What the command itself printed last; None: it could not be read."""
+        """Last output of the command itself. None if it could not be read."""
         return None if self.lines is None else tuple(each for each in self.lines if not each.startswith(AGENT))
 
     @property
     def agent(self) -> tuple[str, ...]:
-        """What the agent said last."""
+        """Last lines of the agent."""
         return tuple(each for each in self.lines or () if each.startswith(AGENT))
 
     @property
     def machine(self) -> dict[str, Any]:
-        """Of the request's body."""
+        """Machine in the request's body."""
         return dict(self.record.body.get("machine") or {})
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Which host, and which attempt, is explained."""
+        """Host and attempt that are explained."""
         hosts = f"host {self.host} of {self.record.hosts}" if self.record.hosts > 1 else ""
         attempt = f"attempt {self.last.number}" if len(self.record.attempts) > 1 else ""
         both = ", ".join(each for each in (hosts, attempt) if each)
@@ -219,13 +219,12 @@ class VmFacts(LazyFacts):
 
     @property
     def past_attempts(self) -> tuple[str, ...]:
-        """The last attempts that are over, a line each."""
+        """Last ended attempts, a line each."""
         over = [each for each in self.foreseen.attempts if each.outcome]
         lines = [f"attempt {each.number} in {each.zone}: {each.outcome}: {each.reason}" for each in over[-SHOWN:]]
         return (*([f"{len(over)} attempts are over"] if len(over) > SHOWN else []), *lines)
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         last, status = self.record.last, self.status
         state = f"attempt {last.number} in {last.zone} is {last.state} {last.outcome}".rstrip()
         now = "" if self.blind else f"the job is {status.phase} ({status.native}), {status.reason}"

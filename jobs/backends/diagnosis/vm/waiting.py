@@ -8,15 +8,15 @@ from . import zones
 from .facts import AGENT, SHOWN, VmFacts
 
 NEW_S = 60
-"""Until then silence is no sign."""
+"""Age until which silence is no sign."""
 TENDED_S = 300
-"""Whoever tends a job looks more often."""
+"""Longest interval between two looks of a client that tends a job."""
 AGENT_S = 600
-"""A machine that runs for longer has booted, and its agent has spoken."""
+"""Time within which a running machine boots and its agent speaks."""
 PREPARE_S = 1800
-"""For a driver, the other machines and an image: the agent waits no longer for the first two."""
+"""Time for a driver, the other machines and an image. The agent waits no longer for the first two."""
 RELEASE_S = 300
-"""Machines take no longer to go."""
+"""Longest time that machines take to go."""
 
 TEND = (
     "`accel-jobs tend REF` moves it on, as a timer may; so does `accel-jobs wait REF` for as long as it runs, "
@@ -25,7 +25,7 @@ TEND = (
 
 
 def next_attempt(facts: VmFacts) -> Explanation | None:
-    """An attempt is over, and the next is to come: it is a client that makes it."""
+    """Check whether an attempt is over and a client has to start the next one."""
     last = facts.foreseen.last
     if last.state not in (ENDED, GONE):
         return None
@@ -48,7 +48,7 @@ def next_attempt(facts: VmFacts) -> Explanation | None:
 
 
 def planned_attempt(facts: VmFacts) -> Explanation | None:
-    """An attempt that nobody has asked the cloud for yet."""
+    """Check for an attempt that no client has requested from the cloud yet."""
     last = facts.record.last
     if last.state != PLANNED or facts.machine_state.state != ABSENT:
         return None
@@ -62,7 +62,7 @@ def planned_attempt(facts: VmFacts) -> Explanation | None:
 
 
 def queued_request(facts: VmFacts) -> Explanation | None:
-    """The request waits in Google's queue."""
+    """Check whether the request waits in Google's queue."""
     if facts.machine_state.state != WAITING:
         return None
     last, body = facts.record.last, facts.record.body
@@ -81,7 +81,7 @@ def queued_request(facts: VmFacts) -> Explanation | None:
 
 
 def machine_starting(facts: VmFacts) -> Explanation | None:
-    """Machines are on their way, or are being repaired."""
+    """Check whether machines are on their way, or are being repaired."""
     if facts.machine_state.state != STARTING:
         return None
     if explained := unhealthy(facts):
@@ -94,7 +94,7 @@ def machine_starting(facts: VmFacts) -> Explanation | None:
 
 
 def unhealthy(facts: VmFacts) -> Explanation | None:
-    """A machine that is there and is not well."""
+    """Check for a machine that exists and is unhealthy."""
     if not facts.messages.ill:
         return None
     step = (
@@ -106,7 +106,7 @@ def unhealthy(facts: VmFacts) -> Explanation | None:
 
 
 def agent_silent(facts: VmFacts) -> Explanation | None:
-    """Machines run, and no agent has come as far as the bucket."""
+    """Check for running machines without an agent's file in the bucket."""
     ran = facts.since(facts.record.last.started)
     if facts.arrived is None or facts.arrived or facts.results or ran < AGENT_S:
         return None
@@ -122,7 +122,7 @@ NO_WAY_OUT = (
 
 
 def missing(facts: VmFacts) -> Explanation | None:
-    """Some hosts have come, others have not."""
+    """Check whether some hosts have come and others have not."""
     arrived, hosts = facts.arrived or (), facts.record.hosts
     absent = [str(host) for host in range(hosts) if host not in arrived]
     if not arrived or not absent or facts.since(facts.record.last.started) < NEW_S:
@@ -135,7 +135,8 @@ def missing(facts: VmFacts) -> Explanation | None:
 
 
 def starting(facts: VmFacts) -> Explanation | None:
-    """The agent has spoken, and the command has not. One that is quiet for long is not being prepared."""
+    """Check whether the agent has spoken and the command has not. After PREPARE_S, silence is no sign of
+    preparation."""
     if not facts.agent or facts.output or facts.since(facts.record.last.started) > PREPARE_S:
         return None
     waits = facts.record.body.get("gpus") and len(facts.agent) == 1
@@ -144,7 +145,7 @@ def starting(facts: VmFacts) -> Explanation | None:
 
 
 def well(facts: VmFacts) -> Explanation:
-    """Nothing is to be explained."""
+    """Return the explanation of a job without a problem."""
     if facts.status.phase is Phase.SUCCEEDED:
         return facts.explanation("succeeded")
     quiet = ("its command has printed nothing yet",) if facts.output == () else ()

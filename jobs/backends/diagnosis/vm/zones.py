@@ -1,4 +1,4 @@
-"""Where else a job's machines are known to be had, and how it asks for them."""
+"""Other zones that are known to have a job's machines, and how the job requests them."""
 
 from accel.catalog import UnknownName
 from accel.catalog.places import where
@@ -12,7 +12,7 @@ SHOWN = 6
 
 
 def request_text(record: Record) -> str:
-    """What the job asks for, in words: `v5litepod-16, Spot`."""
+    """Return what the job requests, in words: `v5litepod-16, Spot`."""
     body = record.body
     machine = object_at(body, "machine")
     named = entries(object_at(machine, "properties", "reservationAffinity").get("values"))
@@ -26,12 +26,12 @@ def request_text(record: Record) -> str:
 
 
 def own(record: Record) -> str:
-    """The zones that the job may use, in their order."""
+    """Name the zones that the job may use, in their order."""
     return f"its zones are {', '.join(record.body['zones'])}"
 
 
 def others(record: Record) -> str:
-    """Zones that the catalogue has the type in, and that the job may not use; empty where none is known."""
+    """Name zones that the catalog lists for the type and that the job may not use. Return "" if none is known."""
     known = [zone for zone in _known(record) if zone not in record.body["zones"]]
     if not known:
         return ""
@@ -51,7 +51,7 @@ def _known(record: Record) -> list[str]:
 
 
 def _priced(record: Record) -> str:
-    """The catalogue's name: GPUs on N1 machines are rows of their own."""
+    """Return the catalog's name: GPUs on N1 machines have rows of their own."""
     attached = objects_at(object_at(record.body, "machine", "properties"), "guestAccelerators")
     if not attached:
         return str(record.body["type"])
@@ -59,7 +59,7 @@ def _priced(record: Record) -> str:
 
 
 def hint(record: Record) -> str:
-    """What gets machines sooner, as far as the job leaves room for it."""
+    """Name changes that would get machines sooner, as far as the job leaves room for them."""
     body = record.body
     found: list[str] = []
     if len(body["zones"]) > 1 and not body.get("zone_wait_s") and record.kind == "tpu-vm":
