@@ -1,6 +1,7 @@
-"""What jobs have cost so far: by the size that they were submitted with from here, and the prices of their target.
+"""Accrued cost of jobs, from their size at submission and the prices of their target.
 
-A platform does not tell the machine that a job was meant for, so a job that was submitted elsewhere has no price here.
+A platform does not report the machine that a job was meant for, so a job submitted from another machine has no price
+here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,37 +25,38 @@ FIELDS = (
     *("accelerator", "cpus", "memory_mib", "shm_mib", "disk_gib", "image", "nodes", "tasks", "parallelism", "spot"),
     *("retries", "lost_retries", "timeout_s", "aws_batch", "gke", "gce", "tpu_vm", "google_batch", "vertex"),
 )
-"""By what a job is priced."""
+"""Fields of a job that determine its price."""
 _LONG = {"command", "args", "package", "env", "script", "runnables", "depends_on", "exit_codes"}
-"""Of blocks: what has no price, may be long, and may hold what others should not read."""
+"""Keys of blocks that the history leaves out: they have no price, may be long, and may hold what others should not
+read."""
 
 
 @dataclass(frozen=True)
 class JobPrice:
-    """A job's price. `rate` None: `why` it is not known, or free."""
+    """Price of a job. With `rate` None the job is free, or `why` says why no price is known."""
 
     rate: "Rate | None"
     free: bool = False
     why: str = ""
     notes: tuple[str, ...] = ()
-    """What the price assumes or leaves out."""
+    """Assumptions and omissions of the price."""
     target: str | None = None
-    """That it was sent to, where this machine sent it: a queue of AWS Batch does not say which target it is of."""
+    """Target of a job submitted from this machine; a queue of AWS Batch does not say which target it belongs to."""
 
 
 def size_of(job: "Job") -> dict[str, Any]:
-    """For the history."""
+    """Return the fields of a job that determine its price, for the history."""
     told = job.model_dump(mode="json", include=set(FIELDS), exclude_defaults=True)
     return {name: _without_long(value) for name, value in told.items()}
 
 
 def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | None:
-    """What the history has of that job."""
+    """Return the job's size from history entries; None where the history has none."""
     return next((entry["size"] for entry in entries if entry["ref"] == ref and entry.get("size")), None)
 
 
 def job_prices(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, JobPrice]":
-    """Return the price of each job. Raises nothing for what is not known."""
+    """Return the price of each job. Raises nothing for an unknown price."""
     entries = {str(entry["ref"]): entry for entry in history.recent()}
     found: Targets | str | None = None
     answers: dict[JobRef, JobPrice] = {}

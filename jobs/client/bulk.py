@@ -1,4 +1,4 @@
-"""Many submits at once: each as safe as alone, in the order of the requests where anybody can tell."""
+"""Submission of many requests at once: each as safe as alone, and reported in the order of the requests."""
 
 import queue
 import signal
@@ -18,11 +18,11 @@ Answer = tuple[int, JobRef | BaseException]
 
 @dataclass
 class BulkResult:
-    """What came of the requests, by their number."""
+    """Results of a bulk submission, keyed by the request's number."""
 
     refs: dict[int, JobRef] = field(default_factory=dict[int, JobRef])
     errors: dict[int, JobsError] = field(default_factory=dict[int, JobsError])
-    """Of those that were sent, and of which it is not known, or known not to be, that a job was made."""
+    """Errors of sent requests: whether a job was made is unknown, or no job was made."""
     interrupted: bool = False
 
 
@@ -35,12 +35,12 @@ def submit_all(
     send: Callable[[Backend, Request], JobRef] = lambda backend, request: backend.submit(request),
     stop: threading.Event | None = None,
 ) -> BulkResult:
-    """Submits the requests, with as many threads as their backends take, and tells each job in the requests' order.
+    """Submit the requests, with as many threads as their backends allow, and call `made` for each job in request order.
 
-    After the first error, and after an interrupt (SIGINT), none is sent any more; those under way are waited for
-    (`stopping` is told how many at most), since each may have made a job. A second interrupt raises Interrupted at
-    once. To go on, submit the same requests again. `send` makes a submit, in any of the threads. With a
-    `stop` that event is the interrupt, and SIGINT is left alone; whatever is raised then, none is sent any more.
+    The first error or an interrupt (SIGINT) stops further submits. Submits under way are waited for, since each may
+    have made a job; `stopping` gets their number, at most. A second interrupt raises Interrupted at once. To go on,
+    submit the same requests again. `send` makes one submit, in any of the threads. With `stop` that event is the
+    interrupt and SIGINT is left alone; any exception then stops further submits.
     """
     sent = BulkResult()
     backends = {id(backend): backend for backend, _ in items}.values()
@@ -69,8 +69,8 @@ def submit_all(
 
 
 class _Interrupts:
-    """Counts SIGINT in the place of KeyboardInterrupt, which could come between a job and the word of it; or looks at
-    an event in the place of both."""
+    """Counter of SIGINT that replaces KeyboardInterrupt, which could come between a job and the report of it. With an
+    event, that event replaces both."""
 
     def __init__(self, stop: threading.Event | None) -> None:
         self._signals = 0
@@ -120,7 +120,7 @@ def _take(work: "_Work", sent: BulkResult) -> None:
 
 
 class _Work:
-    """Hands out the requests and takes in what comes of them."""
+    """Queue of requests for the threads, and of their answers."""
 
     def __init__(
         self, items: Sequence[Item], backends: Sequence[Concurrent], send: Callable[[Backend, Request], JobRef]
@@ -135,7 +135,7 @@ class _Work:
         self._lock = threading.Lock()
 
     def stop(self) -> int:
-        """Sends no more; how many may be under way."""
+        """Send nothing more. Return how many submits may be under way."""
         for backend in self._backends:
             backend.stop()
         with self._lock:
@@ -143,7 +143,7 @@ class _Work:
             return self._under_way
 
     def run(self) -> None:
-        """A thread's work: one request after the other."""
+        """Submit one request after the other; the body of each thread."""
         while (number := self._begin()) is not None:
             backend, request = self._items[number]
             try:

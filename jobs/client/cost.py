@@ -1,7 +1,7 @@
-"""What a job costs on a target, from catalogue prices: no cloud is asked.
+"""Cost of a job on a target, from catalogue prices. Makes no request to a cloud.
 
-A task is taken to have its instance to itself; start-up and idle time of instances, volumes and data are left out. On
-machines of its own, on Google Batch and on Vertex AI it is read from the request that would be sent.
+A task counts as alone on its instance. Start-up and idle time of instances, volumes and data are left out. On VMs of
+its own, on Google Batch and on Vertex AI the cost is read from the request that would be sent.
 """
 
 import math
@@ -28,7 +28,7 @@ FREE = "this machine, which nobody bills"
 
 
 def of(job: Job, name: str, target: AnyTarget) -> JobCost:
-    """The cost of a job on a target that can run it. Raises BadInputs where it cannot."""
+    """Return the cost of a job on a target that can run it. Raises BadInputs where it cannot."""
     match target:
         case LocalTarget():
             attempts = (job.retries or 0) + 1
@@ -86,8 +86,11 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
 
 
 def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
-    """A pool is an environment with one machine type. GKE chooses the pool, so that their order is that of the target;
-    the charge for the cluster itself is the stack's, not the job's."""
+    """Return the cost on GKE, with each pool as an environment of one machine type.
+
+    GKE chooses the pool, so the order is that of the target. The charge for the cluster itself is the stack's, not the
+    job's.
+    """
     diagnostics = Diagnostics()
     choice = platform_module(target.kind, "machines").choose(job, target, diagnostics)
     if choice is None:
@@ -116,12 +119,12 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
 
 
 def region_of(location: str) -> str:
-    """The region of a location of Google Cloud, which is a region or a zone such as us-central1-a."""
+    """Return the region of a Google Cloud location, which is a region or a zone such as us-central1-a."""
     return location if location.count("-") < 2 else location.rpartition("-")[0]
 
 
 def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
-    """With GPUs that are attached to its machine, if it has such; TPUs are priced by the slice."""
+    """Return a pool's price, with GPUs attached to an N1 machine added; TPUs are priced by the slice."""
     capacity = "spot" if pool.capacity == "spot" else "on-demand"
     if slice_name:
         return Environment(pool.key, capacity, (_rate("gcp", region, slice_name),))
@@ -133,7 +136,8 @@ def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
 
 
 def _attached(pool: GkePool) -> int:
-    """GPUs of a node; none that N1 machines take can be partitioned, and shared ones are offered several times."""
+    """Return the GPUs of a node. GPUs that N1 machines take cannot be partitioned; a shared one is offered several
+    times."""
     return pool.gpus if pool.gpu_sharing is None else 1
 
 
@@ -143,8 +147,10 @@ def _rate(cloud: str, region: str, machine: str) -> Rate:
 
 
 def _vms(job: Job, name: str, target: TpuVmTarget | GceTarget) -> JobCost:
-    """A zone is an environment with one type of machine; the boot disk and the bucket are not counted. Raises BadInputs
-    for a job that the target cannot run."""
+    """Return the cost on VMs, with each zone as an environment of one machine type.
+
+    The boot disk and the bucket are not counted. Raises BadInputs for a job that the target cannot run.
+    """
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     capacity = "spot" if body["spot"] else "on-demand"
@@ -181,8 +187,10 @@ KEPT = "runs on machines of a persistent resource, which are paid whether the jo
 
 
 def _google(job: Job, name: str, target: GoogleBatchTarget | VertexTarget) -> JobCost:
-    """The machines of a job, all of them for as long as it runs; disks and the bucket are not counted. Raises BadInputs
-    for a job that the target cannot run."""
+    """Return the cost of all machines of a job for as long as it runs; disks and the bucket are not counted.
+
+    Raises BadInputs for a job that the target cannot run.
+    """
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     if isinstance(target, GoogleBatchTarget):
@@ -228,7 +236,7 @@ def _cost(
     machines: int,
     notes: list[str],
 ) -> JobCost:
-    """`parts`: machine type, accelerators and number of each kind of machine that a task has."""
+    """Return the cost of `parts`: machine type, accelerators and number of each kind of machine that a task has."""
     known_as = [_priced(target.region, machine, gpus) for machine, gpus, _ in parts]
     counts = [count for _, _, count in parts]
     words = [f"{n} x {machine}" if n > 1 else machine for (machine, _), n in zip(known_as, counts, strict=True)]
@@ -249,8 +257,10 @@ def _cost(
 
 
 def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, Price]:
-    """A machine in words, and its price. GPUs have prices of their own on N1 machines alone; others have theirs
-    inside."""
+    """Return a machine in words, and its price.
+
+    Only on N1 machines do GPUs have a price of their own; other machine prices include them.
+    """
     if gpus and machine.startswith("n1-"):
         kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
         return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)

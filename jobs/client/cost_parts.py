@@ -1,4 +1,4 @@
-"""What a cost is made of: rates of machines, the places that have them, and the job's whole."""
+"""Parts of a cost: rates of machines, the environments that have them, and the cost of the whole job."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from accel.catalog.prices import Price
 
 @dataclass(frozen=True)
 class Rate:
-    """An instance type that can hold a task, in one environment; USD an hour, None where not known."""
+    """Rates of an instance type that can hold a task, in one environment, in USD per hour; None where not known."""
 
     machine: str
     on_demand: float | None
@@ -19,7 +19,7 @@ class Rate:
     why_unknown: str | None = None
 
     def paid(self, capacity: str) -> float | None:
-        """What runs there cost an hour. Batch bids at most the on-demand price."""
+        """Return the USD per hour paid as that capacity. AWS Batch bids at most the on-demand price."""
         if capacity != "spot":
             return self.on_demand
         if self.spot is None or self.on_demand is None:
@@ -28,13 +28,13 @@ class Rate:
 
     @property
     def most(self) -> float | None:
-        """The most that an hour can cost: the on-demand price, which bounds Spot; else the only price known."""
+        """Return the highest USD per hour: the on-demand price, which bounds Spot; else the only known price."""
         return self.spot if self.on_demand is None else self.on_demand
 
 
 @dataclass(frozen=True)
 class Environment:
-    """One compute environment, in the order in which they are tried, and the instance types that hold a task."""
+    """A compute environment and its instance types that can hold a task. Environments are tried in order."""
 
     name: str
     capacity: str
@@ -42,18 +42,18 @@ class Environment:
     unknown: tuple[str, ...] = ()
 
     def range(self, capacity: str) -> tuple[float, float] | None:
-        """The lowest and the highest price an hour of its types as that capacity."""
+        """Return the lowest and the highest USD per hour of its types as that capacity."""
         paid = [usd for rate in self.rates if (usd := rate.paid(capacity)) is not None]
         return (min(paid), max(paid)) if paid else None
 
     @property
     def most(self) -> float | None:
-        """The most that an hour can cost."""
+        """Return the highest USD per hour of its types."""
         return max((usd for rate in self.rates if (usd := rate.most) is not None), default=None)
 
     @property
     def cheapest(self) -> Rate | None:
-        """The type with the lowest price as what the environment is; without one on Spot, on demand."""
+        """Return the cheapest type as the environment's own capacity; without a Spot price, on demand."""
         for capacity in (self.capacity, "on-demand"):
             paid = [rate for rate in self.rates if rate.paid(capacity) is not None]
             if paid:
@@ -63,8 +63,8 @@ class Environment:
 
 @dataclass(frozen=True)
 class JobCost:
-    """What a job costs on one target. `timeout_s` None: nothing bounds it. `worst` is USD over all attempts of all
-    tasks, each until its timeout, on the dearest type; None where it is not bounded or no price is known."""
+    """Cost of a job on one target. `timeout_s` is None where nothing bounds the job. `worst` is USD over all attempts
+    of all tasks, each until its timeout, on the dearest type; None where it is not bounded or no price is known."""
 
     target: str
     region: str
@@ -76,15 +76,16 @@ class JobCost:
     at_least: bool
     notes: tuple[str, ...]
     attempts_assumed: bool = False
-    """The stack's definition says how many, and the target does not tell."""
+    """True where `attempts` is an assumption: the stack's definition has the number, and the target does not publish
+    it."""
 
     def attempt(self, usd_hour: float) -> float | None:
-        """USD of one attempt of one task that takes its whole timeout."""
+        """Return the USD of one attempt of one task that takes its whole timeout."""
         return None if self.timeout_s is None else cost.attempts_usd(usd_hour, self.timeout_s, 1, 1)
 
 
 def unpriced_machines(environments: tuple[Environment, ...]) -> list[str]:
-    """A note for each machine without an on-demand price."""
+    """Return a note for each machine without an on-demand price."""
     return [
         f"{machine}: {why}"
         for machine, why in {
@@ -97,7 +98,7 @@ def unpriced_machines(environments: tuple[Environment, ...]) -> list[str]:
 
 
 def rate_of(machine: str, found: Price) -> Rate:
-    """A price, as that of a machine that can hold a task."""
+    """Return a price as the rates of a machine that can hold a task."""
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
     return Rate(machine, found.on_demand, found.spot, found.spot_low, tuple(dates), found.confidence, found.why_unknown)
 

@@ -1,4 +1,4 @@
-"""TPUs that a stack declares, for the stack's updates and for who looks whether they are there."""
+"""TPUs that a stack declares: for the stack's updates, and for checks whether they exist."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,8 @@ PRESENT = (state_machine.WAITING, state_machine.STARTING, state_machine.RUNNING)
 
 @dataclass(frozen=True)
 class DeclaredTpus:
-    """What came of a declaration. `ended`: they are asked for no more; `why`: of that, or of their absence."""
+    """State of declared TPUs. `ended` means that they are requested no more; `why` gives the reason for that, or for
+    their absence."""
 
     ended: bool
     present: bool
@@ -22,12 +23,15 @@ class DeclaredTpus:
 
 
 def queues_of(bucket: str) -> Queues:
-    """All that a bucket declares."""
+    """Return all declarations in a bucket."""
     return Queues(Google(), bucket)
 
 
 def look(google: Google, bucket: str, path: str) -> DeclaredTpus | None:
-    """By the path of the declaration; None where nobody has asked for them. Raises CloudRefused and NotFound."""
+    """Return the TPUs of the declaration at a path; None where nobody has requested them.
+
+    Raises CloudRefused and NotFound.
+    """
     key = path.removeprefix(f"{buckets.QUEUES}/").removesuffix(".json")
     record = next((each for each in Queues(google, bucket).records.newest() if each.job_name == key), None)
     if record is None:

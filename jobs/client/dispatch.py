@@ -1,5 +1,4 @@
-"""Sends rendered requests once they are known to run, by their images, their backends and the quotas, and their cost is
-reserved."""
+"""Dispatch of rendered requests: check images, backends and quotas, reserve the cost, then submit."""
 
 import hashlib
 import json
@@ -36,18 +35,18 @@ if TYPE_CHECKING:
     from .targets import Targets
 
 IMAGE_SWITCH = "ACCEL_IMAGE_CHECK"
-"""`off` where no registry is to be asked, on a network that reaches none."""
+"""Value `off` skips all image registries, for a network that reaches none."""
 THROUGH_ENTRYPOINT = ("aws-batch", "tpu-vm", "gce", "local")
-"""Kinds of targets that hand a command to the image's ENTRYPOINT; the others put it in its place."""
+"""Kinds of targets that pass a command to the image's ENTRYPOINT; the others replace it."""
 IMAGE_AGE_MAX_S = 3600.0
 _REGISTRY_S = 3.0
 _PRIVATE = (".dkr.ecr.",)
-"""Registries that tell strangers nothing."""
+"""Registries that serve no anonymous reads."""
 
 _ARGV_RULES: dict[str, tuple[Callable[[Sequence[str]], list[Finding]], ...]] = {
     "google-batch": (runnables.command,),
 }
-"""Rules over what a container runs, entry point first, by kind of target: of a job whose command is its image's."""
+"""Rules on what a container runs, entry point first, by kind of target, for jobs with their image's own command."""
 
 
 @contextmanager
@@ -60,8 +59,10 @@ def prepare_submission(
     prefers_spot: bool,
     quota: bool,
 ) -> Generator[tuple[Submitter, list[str]]]:
-    """Check the jobs, send code and reserve allowances. Yield what submits the requests, and what is not known of
-    quotas. `prefers_spot`: a job is to be moved to on demand."""
+    """Check the jobs, send code and reserve allowances. Yield the submitter, and the unknowns about quotas.
+
+    `prefers_spot`: a job is to move to on demand.
+    """
     check_images(pairs, reporter)
     check_feasible(pairs)
     unknown = check_quotas(pairs, reporter) if quota else []
@@ -76,24 +77,24 @@ def prepare_submission(
 
 
 class Receipts:
-    """What is told of jobs as they are submitted: nothing here; a command prints their references."""
+    """Reports of jobs as they are submitted. This class reports nothing; a command prints references."""
 
     def one(self, backend: "Backend", request: "Request", ref: "JobRef") -> None:
-        """Tell of a job."""
+        """Report a job."""
 
     @contextmanager
     def many(self, items: "list[Item]") -> "Generator[Callable[[int, JobRef], None]]":
-        """Yield what is told each of many, by its number, in their order."""
+        """Yield the function that reports each of many jobs by its number, in order."""
         yield lambda number, ref: None
 
     def stopping(self, count: int) -> None:
-        """Tell that no more is sent, and how many at most are waited for."""
+        """Report that submits have stopped, with the most submits that are still waited for."""
 
     def all_made(self, refs: "list[JobRef]") -> None:
-        """Tell that all of many are there."""
+        """Report that all of many jobs exist."""
 
     def interrupt(self, pressed: KeyboardInterrupt, hint: str) -> BaseException:
-        """Return what is raised where somebody stops a submit. `hint`: how to find the job."""
+        """Return the exception to raise when somebody interrupts a submit. `hint` says how to find the job."""
         pressed.add_note(f"what was under way may have been made; {hint}")
         return pressed
 
@@ -106,7 +107,7 @@ def submit_one(
     submitter: Submitter,
     receipts: Receipts | None = None,
 ) -> "JobRef":
-    """Submit a job, and note it in the history. Raises CloudSilent, which says how to find out what became of it."""
+    """Submit a job and record it in the history. Raises CloudSilent with a hint on how to learn what became of it."""
     receipts = receipts or Receipts()
     try:
         ref = submitter.submit(backend, request)
@@ -120,7 +121,7 @@ def submit_one(
 
 
 def how_to_find(caller: str, reporter: "Reporter") -> str:
-    """Return what tells whether a job was made, as a hint."""
+    """Return a hint on how to learn whether a job was made."""
     return f"{reporter.resubmission(caller)} finds the job if it was made, and makes it if not"
 
 
@@ -133,10 +134,10 @@ def submit_many(
     rate: int | None,
     stop: threading.Event | None,
 ) -> "list[JobRef]":
-    """Submit jobs, at most `rate` a second, and note them in the history. Once `stop` is set nothing more is sent;
-    without it, after SIGINT.
+    """Submit jobs, at most `rate` per second, and record them in the history. Setting `stop`, or SIGINT without it,
+    stops.
 
-    Raises Interrupted, or the first error; both say how many were made, and that the same command goes on.
+    Raises Interrupted, or the first error; both say how many jobs were made, and that the same command goes on.
     """
     with receipts.many(items) as tell:
 
@@ -162,7 +163,7 @@ def submit_many(
 
 
 def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: "Reporter") -> None:
-    """Raises where not all was made."""
+    """Raise the first error, or Interrupted, where not all jobs were made."""
     if len(sent.refs) == wanted:
         return
     count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
@@ -178,7 +179,7 @@ def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: 
 
 
 def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, reporter: "Reporter") -> None:
-    """Keeps it in the history of this machine."""
+    """Record a job in this machine's history."""
     try:
         size = submitter.sizes.get(request.key)
         history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
@@ -187,12 +188,11 @@ def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Su
 
 
 def check_images(pairs: "Sequence[tuple[Job, Item]]", reporter: "Reporter") -> None:
-    """Say what is wrong with commands, by what their images run by themselves; raise BadInputs where a container would
-    have nothing to run.
+    """Check commands against what their images run by themselves; raise BadInputs where a container would run nothing.
 
-    Registries are asked only where it makes a difference: for a job without a command, and a command that the platform
-    hands to the image's entry point. One that shows the image to no stranger, or does not answer, is no reason to
-    refuse a job. What was read is kept for an hour, since registries count such reads
+    Registries are read only where it makes a difference: for a job without a command, and for a command that the
+    platform passes to the image's entry point. A registry that refuses anonymous reads or does not answer is no reason
+    to refuse a job. Answers are kept for an hour, since registries count such reads
     (https://docs.docker.com/docker-hub/usage/).
     """
     if os.environ.get(IMAGE_SWITCH) == "off":
@@ -219,15 +219,15 @@ def check_images(pairs: "Sequence[tuple[Job, Item]]", reporter: "Reporter") -> N
 
 @runtime_checkable
 class Feasible(Protocol):
-    """A backend that can tell without making anything that it cannot run a request."""
+    """A backend that can check a request without making anything."""
 
     def check(self, request: Request) -> None:
-        """Reads only. Raises what submit raises for a job that does not exist yet."""
+        """Check the request with reads only. Raises what submit raises for a job that does not exist yet."""
         ...
 
 
 def check_feasible(pairs: "Sequence[tuple[Job, Item]]") -> None:
-    """Raise BadInputs with every fault, or another error of the first job that has one; of several, with its name."""
+    """Raise BadInputs with every fault, or another error of the first faulty job. Name the job where there are several."""
     faults: list[str] = []
     for job, (backend, request) in pairs:
         if not isinstance(backend, Feasible):
@@ -248,11 +248,11 @@ _SIZE = {
     *("accelerator", "cpus", "memory_mib", "image", "nodes", "tasks", "parallelism", "spot"),
     *("aws_batch", "gce", "tpu_vm", "google_batch", "vertex"),
 }
-"""Fields that decide which quotas a job spends, and how much of them."""
+"""Fields that decide which quotas a job uses, and how much of them."""
 
 
 def check_quotas(jobs: "list[tuple[Job, Item]]", reporter: "Reporter") -> list[str]:
-    """As quota.check, once for jobs of one size on one target."""
+    """Check quotas as quota.check does, once for jobs of one size on one target."""
     seen: dict[str, tuple[Job, Item]] = {}
     for job, item in jobs:
         size = job.model_dump_json(include=_SIZE)
@@ -261,7 +261,7 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", reporter: "Reporter") -> list[s
 
 
 def _image_findings(image: entry_points.Image, job: "Job", kind: str) -> list[Finding]:
-    """Return what rules say of what the container of a job runs."""
+    """Return the findings of the rules on what the container of a job runs."""
     replaced, swept = kind not in THROUGH_ENTRYPOINT, bool(job.sweep and job.sweep.shell)
     found = entry_points.command(image, job.command, replaced=replaced, swept=swept)
     if found or job.command:
@@ -279,12 +279,12 @@ def _needs_image(job: "Job", kind: str, body: dict[str, object]) -> bool:
     if kind == "aws-batch":
         return body.get("register") is not None  # else the stack's definition has a command, or has none on purpose
     block = {"google-batch": job.google_batch, "vertex": job.vertex}.get(kind)
-    # What runs is then written in the block, for each step or pool.
+    # The block then names what runs, for each step or pool.
     return block is None or not block.model_fields_set & {"runnables", "args", "package"}
 
 
 def _read_image(name: str) -> entry_points.Image | None:
-    """Return what an image runs by itself; None where its registry does not tell."""
+    """Return the entry point and command of an image; None where its registry does not answer."""
     from accel.clouds.image_registry import Registry, parse
 
     path = cache() / f"entry-point-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"

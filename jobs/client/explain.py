@@ -1,4 +1,4 @@
-"""Why a job waits or failed, as its platform's backend explains it."""
+"""Why a job waits or failed, according to its platform's backend."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def explanation(ref: JobRef, backend: Backend, reporter: Reporter) -> Explanatio
 def _regions(kind: str, reporter: Reporter) -> list[str]:
     """Return the regions of the user's targets of a kind.
 
-    A job that exists needs none of them, so that a broken list of targets is no error.
+    A job that exists needs none of them, so a broken list of targets is no error.
     """
     try:
         entries = known_targets(reporter).entries.values()

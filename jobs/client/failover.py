@@ -1,4 +1,4 @@
-"""`jobs submit --then-to`: a job that its target took away goes on elsewhere, once.
+"""`jobs submit --then-to`: a job that its target preempted continues on another target, once.
 
 The second job's key is derived from the first job's reference. So however many clients wait for the first, and however
 often the command is given again with the same --key, there is one second job.
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .waiting import FollowLog
 
 WORD = "then"
-"""What the key is derived with, beside the reference of the job that was lost."""
+"""Text that derives the second job's key, with the reference of the preempted job."""
 
 
 def check(job: "Job", known: "Targets", then_to: str, first: str) -> None:
-    """Raises BadInput where the job could not run there, before anything is submitted."""
+    """Raise BadInput where the job could not run on the second target, before anything is submitted."""
     if then_to == first:
         raise BadInput(f"--then-to: {then_to} is where the job is submitted to; name another target")
     if job.tasks > 1:
@@ -51,8 +51,10 @@ def run(
     settings: Settings,
     receipts: "Receipts",
 ) -> None:
-    """Waits for the job, and for the one that takes its place if it is taken away. Raises JobFailed, and Interrupted
-    and WaitedTooLong with how to go on."""
+    """Wait for the job, and for its successor if it is preempted.
+
+    Raises JobFailed; Interrupted and WaitedTooLong say how to go on.
+    """
     try:
         if follow_log:
             follow_log(backend, ref)

@@ -1,4 +1,4 @@
-"""The same on several machines at once, for `jobs exec`."""
+"""The same work on several machines at once, for `jobs exec`."""
 
 import queue
 import threading
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 AT_ONCE = 32
 LINE_MAX = 1 << 16
-"""A longer line is handed on in pieces."""
+"""Bytes; a longer line is passed on in pieces."""
 
 
 def everywhere(numbers: Sequence[int], work: Callable[[int], T]) -> dict[int, T | JobsError]:
-    """What `work` gives for each number, or the error that it raises. Any other error is raised here, and ends it."""
+    """Return what `work` returns for each number, or its JobsError. Any other error is raised, and ends the call."""
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     answers: queue.SimpleQueue[tuple[int, T | BaseException]] = queue.SimpleQueue()
     for number in numbers:
@@ -32,7 +32,7 @@ def everywhere(numbers: Sequence[int], work: Callable[[int], T]) -> dict[int, T 
             except BaseException as error:  # noqa: BLE001, handed to the thread that asked
                 answers.put((number, error))
 
-    # An interrupt must not wait for what runs on machines.
+    # Daemon threads, since an interrupt must not wait for what runs on machines.
     for _ in range(min(AT_ONCE, len(numbers))):
         threading.Thread(target=run, daemon=True).start()
     found: dict[int, T | JobsError] = {}
@@ -45,7 +45,7 @@ def everywhere(numbers: Sequence[int], work: Callable[[int], T]) -> dict[int, T 
 
 
 class Lines:
-    """Whole lines of several writers, each with its writer's name before it."""
+    """Merger of several writers' output into whole lines, each after its writer's name."""
 
     def __init__(self, write: Callable[[bool, bytes], None]) -> None:
         self._write = write
@@ -53,7 +53,7 @@ class Lines:
         self._begun: dict[tuple[str, bool], bytearray] = {}
 
     def write(self, name: str, is_error: bool, data: bytes) -> None:
-        """Hands on the lines that are whole now."""
+        """Pass on the lines that are complete now."""
         with self._lock:
             begun = self._begun.setdefault((name, is_error), bytearray())
             begun += data
@@ -66,7 +66,7 @@ class Lines:
                 begun.clear()
 
     def end(self, name: str) -> None:
-        """Hands on what has no end of a line."""
+        """Pass on an incomplete last line."""
         with self._lock:
             for is_error in (False, True):
                 if begun := self._begun.pop((name, is_error), None):

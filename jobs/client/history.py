@@ -1,7 +1,7 @@
-"""The jobs submitted from here lately: a convenience for short references, never needed for anything else.
+"""History of the jobs submitted from this machine: a convenience for short references that nothing else needs.
 
-One line of JSON a job, appended: two commands at once lose nothing. A line that cannot be read is left out, and named
-by `faults`.
+The file has one JSON line per job and is only appended to, so two commands at once lose nothing. An unreadable line is
+skipped, and `faults` names it.
 """
 
 import json
@@ -21,7 +21,7 @@ KEPT = 500
 
 
 def path() -> Path:
-    """Where it is kept."""
+    """Return the path of the history file."""
     return state() / "history.jsonl"
 
 
@@ -33,7 +33,8 @@ def append(
     spend: "dict[str, str] | None" = None,
     size: "dict[str, Any] | None" = None,
 ) -> None:
-    """`spend`: where the job's hold is, if it has one. `size`: by what it is priced (so_far.size_of).
+    """Append a job. `spend` is the place of its reservation, if any. `size` is the basis of its price
+    (accrued_cost.size_of).
 
     Raises OSError where the file cannot be written; the job exists all the same.
     """
@@ -50,7 +51,7 @@ def append(
 
 
 def recent() -> list[dict[str, Any]]:
-    """Newest first, each job once."""
+    """Return the entries, newest first, each job once."""
     entries: dict[str, dict[str, Any]] = {}
     for _, entry in reversed([*_lines()]):
         if isinstance(entry, dict):
@@ -59,12 +60,12 @@ def recent() -> list[dict[str, Any]]:
 
 
 def faults() -> list[str]:
-    """What is wrong with its lines, one text a line that cannot be read."""
+    """Return a fault for each line that cannot be read."""
     return [f"line {number}: {entry}" for number, entry in _lines() if isinstance(entry, str)]
 
 
 def _lines() -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Number of each line, and the job, or what is wrong with it."""
+    """Yield the number of each line, with its entry or its fault."""
     try:
         lines = path().read_bytes().splitlines()
     except OSError:

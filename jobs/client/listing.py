@@ -1,4 +1,4 @@
-"""The jobs of several targets, and which targets could not be asked."""
+"""Lists of the jobs of several targets, and of the targets that could not be listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,16 +25,17 @@ MISSING = "its jobs are missing here"
 
 @dataclass
 class JobListing:
-    """Newest first, each once. `faults`: what the targets answered that could not be asked, by name."""
+    """Jobs, newest first, each once. `faults` has the error of each target that could not be listed, by name."""
 
     statuses: list[Status] = field(default_factory=list[Status])
     faults: dict[str, JobsError] = field(default_factory=dict[str, JobsError])
     asked: int = 0
-    """Targets, with those that could not be."""
+    """Number of targets, including those that could not be listed."""
 
     @property
     def incomplete(self) -> JobsError | None:
-        """What is to be raised where a target could not be asked: an error with the first one's exit code and hint."""
+        """Return the error for targets that could not be listed, with the first one's exit code and hint; None without
+        any."""
         if not self.faults:
             return None
         first = next(iter(self.faults.values()))
@@ -44,19 +45,21 @@ class JobListing:
 
 
 def names_of(known: "Targets", to: str | None) -> Sequence[str]:
-    """The targets that are meant: one, or all that this version can use."""
+    """Return the targets to list: the named one, or all that this version can use."""
     return [to] if to else [entry.name for entry in known.entries.values() if entry.target]
 
 
 def gather(
     known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens
 ) -> JobListing:
-    """At most `limit` jobs of the targets that are meant; of one that could not be asked a warning says so. Raises
-    what a target that was named answers."""
+    """Return at most `limit` jobs of the chosen targets. Warn of a target that cannot be listed.
+
+    Raises the error of a target that was named.
+    """
     names = names_of(known, choice.to)
     found = JobListing(asked=len(names))
     seen: dict[str, Status] = {}
-    tell = once(reporter.warn)  # several targets may have the same jobs
+    tell = once(reporter.warn)  # several targets may list the same jobs
     scanned = max(limit, SCANNED) if choice.narrow else limit
     for name in names:
         backend = of_target(*known.choose(name))
@@ -79,7 +82,7 @@ def gather(
 
 
 def list_jobs(to: str | None, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> list[Status]:
-    """Return the jobs of a target, or of all, newest first. Raises what none of the targets could be asked for."""
+    """Return the jobs of a target, or of all, newest first. Raises the error where no target could be listed."""
     found = gather(known_targets(reporter), Choice(to), ended, limit, reporter, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))

@@ -29,10 +29,10 @@ def task_lines(
     follow: bool,
     tail: int | None,
 ) -> Iterator[LogLine]:
-    """Return the lines of several tasks, each with its task: with `follow` as they arrive, else ordered by time."""
+    """Yield the lines of several tasks, each with its task: with `follow` as they arrive, else ordered by time."""
 
     def read(task: int) -> Iterator[LogLine]:
-        # A backend for each: what clients one makes may not be made by two threads at once.
+        # One backend per task: two threads must not create one backend's clients at once.
         for line in log_lines(backend_of(ref), ref, task, follow, tail):
             # Some backends name the task although the log of only one was requested.
             named = place_of(line.source)[0] is not None

@@ -1,4 +1,4 @@
-"""What the clouds sell with a kind of accelerator: the catalogue's offers, the cheapest first."""
+"""Machines that the clouds sell with a kind of accelerator: the catalogue's offers, the cheapest first."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,10 +31,11 @@ COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
 @dataclass(frozen=True)
 class MarketMachine:
-    """A machine type in a region; USD an hour of the whole machine, None where not known.
+    """A machine type in a region, with prices of the whole machine in USD per hour; None where not known.
 
-    GPUs to attach come with a host, once for each that takes them: `machine` is then `n1-standard-4+nvidia-tesla-t4x1`.
-    `gpu_memory_gib` is of one GPU; `memory_gib` is the host's, as the cloud lists it, more than a job gets.
+    A machine with GPUs to attach appears once for each host that takes them: `machine` is then
+    `n1-standard-4+nvidia-tesla-t4x1`. `gpu_memory_gib` is of one GPU; `memory_gib` is the host's, as the cloud lists
+    it, more than a job gets.
     """
 
     cloud: str
@@ -52,17 +53,17 @@ class MarketMachine:
     confidence: str
     why_unknown: str | None
     notes: tuple[str, ...] = ()
-    """How the machine is had, where that is not on demand as a matter of course."""
+    """Ways to get the machine, where it is not simply on demand."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of accelerator, and what it is best for by `source`; nothing where no source is known."""
+    """A kind of accelerator, and its best uses according to `source`; both empty where no source is known."""
 
     accelerator: str
     gpu_memory_gib: float
     counts: tuple[int | float, ...]
-    """How many of it a machine has; none where it is sold by the slice."""
+    """Accelerators per machine; empty for a kind sold by the slice."""
     clouds: tuple[str, ...]
     architecture: str
     best_for: tuple[str, ...]
@@ -70,7 +71,7 @@ class Kind:
 
 
 def kinds(cloud: str | None = None) -> list[Kind]:
-    """Every kind of accelerator that a cloud sells, the one with the most memory first."""
+    """Return every kind of accelerator that a cloud sells, the one with the most memory first."""
     found = (_kind(gpu, ("aws", "gcp") if cloud is None else (cloud,)) for gpu in accelerators().values())
     return sorted((each for each in found if each.clouds), key=lambda each: (-each.gpu_memory_gib, each.accelerator))
 
@@ -79,14 +80,17 @@ def _kind(gpu: Accelerator, clouds: Sequence[str]) -> Kind:
     use = uses().get(gpu.name)
     found = {cloud: sold_with(cloud).get(gpu.name, []) for cloud in clouds}
     counts = tuple(sorted({machine.accelerator_count for each in found.values() for machine in each}))
-    # Some TPUs are sold by the slice alone, which is no machine.
+    # Some TPUs are sold by the slice only, which is no machine.
     sold = tuple(cloud for cloud, each in found.items() if each or (gpu.is_tpu and cloud == "gcp"))
     best_for, source = (use.best_for, f"{use.source} ({use.source_date})") if use else ((), "")
     return Kind(gpu.name, gpu.memory_gib, counts, sold, gpu.architecture, best_for, source)
 
 
 def parse_gpu(text: str) -> tuple[str, float | None]:
-    """The kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises BadInput."""
+    """Return the kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count.
+
+    Raises BadInput.
+    """
     kind, colon, count = text.rpartition(":")
     if not colon:
         kind, count = text, ""
@@ -102,13 +106,15 @@ def parse_gpu(text: str) -> tuple[str, float | None]:
 
 
 def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[MarketMachine]:
-    """A TPU slice in every region that offers it, whole, with the vCPUs and memory of all its hosts; none where the
-    name is no slice's."""
+    """Return a whole TPU slice in every region that offers it, with the vCPUs and memory of all its hosts.
+
+    The list is empty for a name of no slice.
+    """
     try:
         found = tpu(name)
     except (UnknownName, NoSuchSlice):
         return []
-    # Hosts of v2 and v4 are not in the catalogue.
+    # The catalogue has no hosts of v2 and v4.
     host = next((each for each in machines("gcp") if each.name == found.machine_type), None)
     unsized = () if host else ("the vCPUs and memory of its hosts are not known",)
     rows = [
@@ -145,12 +151,11 @@ def list_machines(
     memory_gib: float = 0.0,
     capacity: str | None = None,
 ) -> list[MarketMachine]:
-    """Every machine type with so many of the accelerator (any number where None) and at least so many vCPUs and GiB, in
-    every region that offers it: the cheapest an hour first as `capacity` (`spot`, `on-demand`; None: as either), and
-    those without that price last. Left out is what `not_sold` names.
+    """Return every machine type with `count` of the accelerator (None: any) and at least the vCPUs and GiB, by region.
 
-    Raises BadInput with the reasons where nothing is sold so, with the counts that exist, with the sizes that do, or
-    for a region that no cloud asked has.
+    The cheapest per hour comes first, as `capacity` (`spot`, `on-demand`; None: either); machines without that price
+    come last. The machines that `not_sold` names are left out. Raises BadInput where none is left, with the reasons,
+    the counts or the sizes that exist, and for a region that no searched cloud has.
     """
     ranked = _ranked(kind, count, cloud, capacity)
     found = [
@@ -176,7 +181,7 @@ def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | N
 
 
 def not_sold(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> list[str]:
-    """Why machines with such GPUs are not listed for a capacity."""
+    """Return why machines with such GPUs are not listed for a capacity."""
     reasons = {machine.name: _not_sold(machine, capacity) for machine in _fitting(kind, count, cloud)}
     return [f"{name}: {reason}" for name, reason in reasons.items() if reason]
 
@@ -240,7 +245,7 @@ def _sold(machine: Machine, capacity: str | None) -> Iterator[MarketMachine]:
 def _listed(
     machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...], notes: tuple[str, ...]
 ) -> MarketMachine:
-    """A machine that costs what its parts cost together, with the vCPUs and memory of `host`."""
+    """Return a machine that costs the sum of its parts, with the vCPUs and memory of `host`."""
     dates = dict.fromkeys(date for part in parts for date in (part.on_demand_date, part.spot_date) if date)
     return MarketMachine(
         machine.cloud,

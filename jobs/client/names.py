@@ -1,4 +1,4 @@
-"""What jobs are called at the command line: by the name in their job file, and by a short id."""
+"""Names of jobs at the command line: the name in their job file, and a short id."""
 
 import re
 from collections.abc import Iterable
@@ -8,26 +8,26 @@ from ..backends.base import JobRef
 from ..model.keys import NAMED_DIGITS
 
 SHORT = 8
-"""Characters of a short id; more where those of two jobs begin alike."""
+"""Characters of a short id; longer where the ids of two jobs begin alike."""
 _DIGITS = re.compile(rf"-([0-9a-f]{{{NAMED_DIGITS}}})$")
-"""How a name on a platform ends: see keys.platform_name."""
+"""Ending of a name on a platform: see keys.platform_name."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""AWS Batch's own ids, which end so too."""
+"""AWS Batch's own ids, which have the same ending."""
 
 
 def job_name(name: str) -> str:
-    """The name in the job file, of a job's name on its platform."""
+    """Return the name in the job file, given a job's name on its platform."""
     return _DIGITS.sub("", name)
 
 
 def own(ref: JobRef) -> str:
-    """The part of a job's id that jobs of one name do not share; a short id is its beginning."""
+    """Return the part of a job's id that other jobs of its name do not share; a short id is its beginning."""
     found = None if _UUID.fullmatch(ref.id) else _DIGITS.search(ref.id)
     return found[1] if found else ref.id
 
 
 def shorts(refs: Iterable[JobRef]) -> dict[JobRef, str]:
-    """A short id of each that no other of them begins with."""
+    """Return a short id for each job that begins no other job's id."""
     ids = {ref: own(ref) for ref in refs}
     row = sorted(ids.values())
     beside = {each: near for each, *near in zip(row, ["", *row], [*row[1:], ""], strict=False)}
@@ -36,13 +36,12 @@ def shorts(refs: Iterable[JobRef]) -> dict[JobRef, str]:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
     return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False)))
 
 
 def match_rank(text: str, ref: JobRef, name: str) -> int | None:
-    """How well the text names a job: 0 by its whole id or name on its platform, 1 by the name in its file, 2 by the
-    beginning of an id or a name; None: not at all."""
+    """Rate how well the text names a job: 0 for its whole id or name on its platform, 1 for the name in its file, 2 for
+    the beginning of an id or a name, None for no match."""
     ids = (ref.id, name, own(ref))
     if text in ids:
         return 0

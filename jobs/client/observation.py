@@ -1,4 +1,4 @@
-"""What is known of the jobs that are watched: their statuses, and what their tasks tell of themselves."""
+"""State of watched jobs: their statuses, and the progress that their tasks report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from .progress import ProgressLine, mean, place_of
 SOURCES_KEPT = 50_000
 _ENDED = ("succeeded", "failed", "cancelled")
 _RUNNING = ("running",)
-"""Words of platforms for a task's state, in lower case; the others wait."""
+"""Platforms' words for the state of a running task, in lower case; tasks in other states wait."""
 
 
 class Task:
-    """One task or node, or a job of one: the last that it told, and how fast it comes on."""
+    """A task, a node, or the only task of a job: its last report, and its pace."""
 
     __slots__ = (
         "at",
@@ -39,13 +39,13 @@ class Task:
         self.fraction: float | None = None
         self.begun_at = 0.0
         self.begun = 0.0
-        """When this attempt's first step was told, and which fraction was done by then."""
+        """Time of this attempt's first reported step, and the fraction that was done by then."""
         self.metrics: dict[str, float] = {}
         self.use: float | None = None
         self.memory_use: float | None = None
 
     def take(self, told: ProgressLine, attempt: int) -> None:
-        """Takes in a line. One of an earlier attempt, or older than the last, says nothing new."""
+        """Take in a line of progress. Ignore a line of an earlier attempt, or older than the last."""
         if attempt < self.attempt or (attempt == self.attempt and told.at < self.at):
             return
         self.at = told.at
@@ -54,7 +54,7 @@ class Task:
         if told.step is not None:
             self.step = told.step
             fraction = min(told.step / self.steps, 1.0) if self.steps else None
-            # A new attempt, which not every platform's log names, begins where its checkpoint was.
+            # A new attempt, which not every platform's log names, begins at its checkpoint.
             again = attempt > self.attempt or told.event == "resume"
             if fraction is not None and (self.fraction is None or again or fraction < self.fraction):
                 self.begun_at, self.begun = told.at, fraction
@@ -68,7 +68,7 @@ class Task:
         self.attempt = attempt
 
     def eta_s(self, now: float) -> float | None:
-        """Seconds to its end at the pace of this attempt; None where there is none yet."""
+        """Return the seconds to its end at the pace of this attempt; None where there is no pace yet."""
         if self.fraction is None or self.fraction <= self.begun or self.at <= self.begun_at:
             return None
         return _left_s((self.begun_at, self.begun), (self.at, self.fraction), now)
@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Rate:
-    """What one machine of a job costs, USD an hour: the least and the most that it may be."""
+    """Cost of one machine of a job, in USD per hour: the lowest and the highest possible."""
 
     low: float
     high: float
@@ -86,56 +86,54 @@ class Rate:
 
 @dataclass
 class WatchedJob:
-    """One job."""
+    """A watched job."""
 
     ref: JobRef
     name: str = ""
     status: Status | None = None
     note: str = ""
-    """Why it waits, or that it cannot be seen."""
+    """Why the job waits, or that it cannot be seen."""
     rate: Rate | None = None
     free: bool = False
-    """Nobody bills what it runs on."""
+    """True where the job runs on something that nobody bills."""
     target: str | None = None
-    """Where its platform does not tell it."""
+    """Name of the target, where the platform does not report it."""
     attempts: tuple[Attempt, ...] = ()
-    """Of a job that was tried more than once."""
+    """Attempts of a job that was tried more than once."""
     tasks: dict[int | None, Task] = field(default_factory=dict[int | None, Task])
     ran_s: float = 0.0
-    """Of an array: task seconds since it is watched."""
+    """Task seconds of an array since the watch began."""
     missed: bool = False
-    """Of an array: it ran before it was watched."""
+    """True for an array that ran before the watch began."""
     looked: float | None = None
     begun: tuple[float, float] | None = None
-    """Of an array: when it was first seen to run, and which fraction was done by then."""
+    """Time at which an array was first seen to run, and the fraction that was done by then."""
 
     @property
     def phase(self) -> Phase | None:
-        """None until it was seen."""
+        """Return the phase; None until the job was seen."""
         return self.status.phase if self.status else None
 
     @property
     def size(self) -> int:
-        """Tasks of an array; 0 of any other job."""
+        """Return the number of an array's tasks; 0 for any other job."""
         return sum(self.status.tasks.values()) if self.status else 0
 
     def counted(self, words: Iterable[str]) -> int:
-        """How many tasks of an array are in states of those words."""
+        """Count the array's tasks in states of those words."""
         counts = self.status.tasks if self.status else {}
         return sum(count for native, count in counts.items() if native.lower() in words)
 
     @property
     def ended(self) -> int:
-        """Tasks of an array that have ended."""
         return self.counted(_ENDED)
 
     @property
     def running(self) -> int:
-        """Tasks of an array that run."""
         return self.counted(_RUNNING)
 
     def saw(self, status: Status, now: float) -> None:
-        """Takes in its state at a time in seconds since 1970."""
+        """Record the job's state at `now`, in seconds since 1970."""
         if self.looked is not None:
             self.ran_s += self.running * (now - self.looked)
         elif status.tasks and status.started:
@@ -147,7 +145,7 @@ class WatchedJob:
             self.begun = (now, self.fraction or 0.0)
 
     def heard(self, source: str, told: ProgressLine, places: "Places") -> None:
-        """Takes in a line of its log."""
+        """Take in a line of the job's log."""
         number, attempt = places.of(source)
         task = self.tasks.get(number)
         if task is None:
@@ -156,16 +154,17 @@ class WatchedJob:
 
     @property
     def fraction(self) -> float | None:
-        """How much of it is done, 0 to 1: of nodes, what the last of them has done; None where nothing tells."""
+        """Return the fraction done, 0 to 1; None where no task reports. The slowest node counts for a job of several
+        nodes."""
         told = [task.fraction for task in self.tasks.values() if task.fraction is not None]
         if self.size:
-            # Those that told of most are taken to be those that have ended, whole, and those that run come next.
+            # The tasks with the most progress count as those that have ended, and the next as those that run.
             ahead = sorted(told, reverse=True)[self.ended : self.ended + self.running]
             return min(1.0, (self.ended + sum(ahead)) / self.size)
         return min(told, default=None)
 
     def eta_s(self, now: float) -> float | None:
-        """Seconds to its end at its pace since it began, or of an array since it is watched."""
+        """Return the seconds to its end, at the pace since it began; for an array, since the watch began."""
         if self.phase is not Phase.RUNNING:
             return None
         if not self.size:
@@ -177,16 +176,16 @@ class WatchedJob:
 
     @property
     def use(self) -> float | None:
-        """Of its GPUs on average, in %, as last told."""
+        """Return the average use of its GPUs, in %, as last reported."""
         return mean([task.use for task in self.tasks.values() if task.use is not None])
 
     @property
     def memory_use(self) -> float | None:
-        """Of its GPUs' memory likewise: the share of time in which it was read or written."""
+        """Return the average memory use of its GPUs: the share of time, in %, with reads or writes."""
         return mean([task.memory_use for task in self.tasks.values() if task.memory_use is not None])
 
     def machine_s(self, now: float) -> float | None:
-        """How long machines have run for it; None where that is not known."""
+        """Return the seconds that machines have run for the job; None where that is not known."""
         status = self.status
         if status is None:
             return None
@@ -199,7 +198,7 @@ class WatchedJob:
         return _span(status.started, status.stopped, now)
 
     def cost(self, now: float) -> tuple[float, float] | None:
-        """USD so far, the least and the most; None where a price or time is not known."""
+        """Return the accrued cost in USD, lowest and highest; None where a price or time is not known."""
         if self.free:
             return 0.0, 0.0
         seconds = self.machine_s(now)
@@ -210,7 +209,7 @@ class WatchedJob:
         return hours * self.rate.low, hours * self.rate.high
 
     def slowest(self, count: int) -> list[Task]:
-        """Tasks of an array that are not done, the least advanced first."""
+        """Return at most `count` unfinished tasks of an array, the least advanced first."""
         from heapq import nsmallest
 
         going = [task for task in self.tasks.values() if task.fraction is not None and task.fraction < 1]
@@ -218,13 +217,13 @@ class WatchedJob:
 
 
 class Places:
-    """Which task a source is, remembered: the same few words come with every line."""
+    """Cache of the tasks that log sources stand for; every line repeats one of few sources."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int | None, int]] = {}
 
     def of(self, source: str) -> tuple[int | None, int]:
-        """Task or node, and attempt."""
+        """Return the task or node, and the attempt."""
         found = self._known.get(source)
         if found is None:
             if len(self._known) >= SOURCES_KEPT:
@@ -235,25 +234,28 @@ class Places:
 
 @dataclass
 class Board:
-    """All that are watched, in the order in which they came."""
+    """All watched jobs, in the order in which they were added."""
 
     jobs: dict[JobRef, WatchedJob] = field(default_factory=dict[JobRef, WatchedJob])
     places: Places = field(default_factory=Places)
 
     def job(self, ref: JobRef) -> WatchedJob:
-        """That job, which is watched from now on."""
+        """Return a job, and watch it from now on."""
         if ref not in self.jobs:
             self.jobs[ref] = WatchedJob(ref, ref.id)
         return self.jobs[ref]
 
     def counts(self) -> dict[Phase, int]:
-        """Jobs by phase."""
+        """Count the jobs by phase."""
         phases = [job.phase for job in self.jobs.values()]
         return {phase: phases.count(phase) for phase in Phase if phase in phases}
 
 
 def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -> float | None:
-    """Seconds to the end at the pace between two times and fractions; where it were over by that, it is slower."""
+    """Return the seconds to the end at the pace between two times and fractions.
+
+    Once that time has passed, assume a slower pace.
+    """
     if last[0] <= begun[0]:
         return None
     a_second = (last[1] - begun[1]) / (last[0] - begun[0])
@@ -263,7 +265,7 @@ def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -
 
 
 def ran_s(attempts: Iterable[Attempt], now: float) -> float:
-    """How long machines ran for them; one that has not stopped runs."""
+    """Return the seconds that machines ran for the attempts; an attempt without an end still runs."""
     return sum(_span(each.started, each.stopped, now) for each in attempts if each.started)
 
 

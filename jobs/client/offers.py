@@ -1,16 +1,16 @@
-"""Which targets could run a job, at what expected cost, and why the others cannot.
+"""The targets that could run a job, with its expected cost, and why the others cannot.
 
 A queue tries its environments in order, and nobody knows beforehand whether the first has capacity. So an offer is
-priced as its first environment that can hold the job (the cheapest type there), and shows beside it what the job costs
-where it lands on demand.
+priced as its first environment that can hold the job (the cheapest type there), and also shows what the job costs where
+it lands on demand.
 
     expected = USD an hour x tasks x hours, and on Spot hours = run + repeats x lost
     repeats  = share of instances interrupted in a month x run / 730
     lost     = half a checkpoint interval where the job's env has CHECKPOINT_DIR, else the whole run
 
 The run is `timeout_s`, or one hour where the job has none. The share is the middle of the band that AWS's Spot advisor
-gives (https://aws.amazon.com/ec2/spot/instance-advisor/); of the open band above 20 % it is its lower end, which
-is taken on Google Cloud too: Google publishes no bands.
+gives (https://aws.amazon.com/ec2/spot/instance-advisor/); for the open band above 20 % it is the lower end, which also
+stands in for Google Cloud: Google publishes no bands.
 """
 
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ from .targets import Entry, Target
 
 CHECKPOINT_VARIABLE = "CHECKPOINT_DIR"
 CHECKPOINT_EVERY_H = 0.5
-"""Hours between checkpoints that a job with CHECKPOINT_DIR is taken to make."""
+"""Assumed hours between the checkpoints of a job with CHECKPOINT_DIR."""
 
 NO_BAND = 0.2
 """Share of instances interrupted in a month where the advisor has no row: the edge of its worst band."""
 
 ASSUMED_RUN_H = 1.0
-"""Of a job without timeout_s, so that offers can be compared."""
+"""Assumed hours of a job without timeout_s, so that offers can be compared."""
 
 LOCAL_KIND = "local"
 KEY = "0" * 64
@@ -44,10 +44,10 @@ KEY = "0" * 64
 
 @dataclass(frozen=True)
 class Offer:
-    """A target that can run the job. USD: `usd_hour` of one task's machine, `expected` and `on_demand` of the whole job
-    run once, `worst` of all its attempts, `at_least` so much where the price of a type is not known. None is not known;
-    `worst` is None too where nothing is `bounded` by a timeout_s. `hours` are those to pay for, `repeats` the Spot
-    interruptions to expect in them."""
+    """A target that can run the job. Prices are in USD: `usd_hour` of one task's machine, `expected` and `on_demand` of
+    the whole job run once, `worst` of all its attempts. With `at_least` the price of a type is not known, and `worst`
+    may be higher. None means not known; `worst` is None too where no timeout_s makes the job `bounded`. `hours` are
+    those to pay for, `repeats` the Spot interruptions to expect in them."""
 
     target: str
     kind: str
@@ -70,7 +70,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A target that cannot, and every reason."""
+    """A target that cannot run the job, and every reason."""
 
     target: str
     kind: str
@@ -79,14 +79,14 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Decision:
-    """Offers, the cheapest first, those without a known price after them and this machine last; then the rest."""
+    """Offers, the cheapest first, then those without a known price and this machine; and the rejections."""
 
     offers: tuple[Offer, ...]
     rejections: tuple[Rejection, ...]
 
 
 def decide(job: Job, entries: Mapping[str, Entry]) -> Decision:
-    """Every target judged and ranked. Pure; the same question again is answered from memory."""
+    """Judge and rank every target. The function is pure, and a cache answers the same question again."""
     text = job.model_dump_json()
     offers: list[Offer] = []
     rejections: list[Rejection] = []
@@ -103,8 +103,10 @@ def decide(job: Job, entries: Mapping[str, Entry]) -> Decision:
 
 
 def cheapest(job: Job, entries: Mapping[str, Entry]) -> tuple[Offer, Decision]:
-    """The first offer. This machine is meant only where there is no other target. Raises BadInputs with every target's
-    reasons where none can run the job."""
+    """Return the first offer; this machine counts only where there is no other target.
+
+    Raises BadInputs with every target's reasons where none can run the job.
+    """
     decision = decide(job, entries)
     first = next((offer for offer in decision.offers if offer.kind != LOCAL_KIND or len(entries) == 1), None)
     if first is None:
@@ -113,7 +115,7 @@ def cheapest(job: Job, entries: Mapping[str, Entry]) -> tuple[Offer, Decision]:
 
 
 def none_can(decision: Decision) -> BadInputs:
-    """The error that says why no target can run the job."""
+    """Return the error that says why no target can run the job."""
     reasons = [f"{each.target}: {reason}" for each in decision.rejections for reason in each.reasons]
     here = any(offer.kind == LOCAL_KIND for offer in decision.offers)
     said = "`--to local` tries it on this machine" if here else "no target can run the job"
@@ -121,7 +123,7 @@ def none_can(decision: Decision) -> BadInputs:
 
 
 def choice_summary(offer: Offer, decision: Decision) -> str:
-    """Return why the first offer was taken, and what the others cost, in a line."""
+    """Return, in one line, why the first offer was chosen, and the cost of the others."""
     return f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}"
 
 
@@ -139,12 +141,12 @@ def _others(decision: Decision) -> str:
 
 
 def _rank(offer: Offer) -> tuple[bool, bool, float, str]:
-    # This machine is free, but it is not what one means by the cheapest of what a stack deployed.
+    # This machine is free, but "cheapest" means the cheapest target that a stack deployed.
     return offer.kind == LOCAL_KIND, offer.expected is None, offer.expected or 0.0, offer.target
 
 
 class _Question:
-    """A job and a target as a key of memory: the job's content, and the very target, kept alive by the key."""
+    """Cache key of a job and a target: the job's content, and the target object itself, which the key keeps alive."""
 
     __slots__ = ("job", "name", "target", "text")
 
@@ -216,15 +218,17 @@ def _offer(job: Job, kind: str, found: JobCost, warnings: tuple[str, ...]) -> Of
 
 
 def _on_demand(environments: tuple[Environment, ...], first: Environment, hours: float, tasks: int) -> float | None:
-    """USD where the job lands on demand: the cheapest type of the first such environment, else what the first
-    environment would cost on demand."""
+    """Return the USD of a run that lands on demand.
+
+    This is the cheapest type of the first on-demand environment, else the on-demand price of the first environment.
+    """
     steady = next((each for each in environments if each.capacity == "on-demand" and each.range("on-demand")), first)
     paid = steady.range("on-demand")
     return cost.attempts_usd(paid[0], hours * 3600, 1, tasks) if paid else None
 
 
 def _share(band: Interruption | None) -> float:
-    """Of instances interrupted in a month."""
+    """Return the share of instances interrupted in a month."""
     if band is None:
         return NO_BAND
     return band.low if band.high >= 1 else (band.low + band.high) / 2

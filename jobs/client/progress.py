@@ -1,4 +1,4 @@
-"""What a line of progress says, as values that can be relied on: the line is written by whatever runs in the job."""
+"""Progress lines as checked values: whatever runs in the job writes the lines."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from accel.console.terminal_text import lasting, number, plain
 from ..runtime.lines import MARK, read
 
 NUMBER_MAX = 1e15
-"""Above it a count or a time is no such thing."""
+"""Bound above which a number cannot be a count or a time."""
 METRICS_MAX = 64
 GPUS_MAX = 64
 WORD_MAX = 80
@@ -22,12 +22,12 @@ _ATTEMPT = re.compile(r"(?:^|\s)attempt\s(\d{1,9})(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as the job last saw it; None: not told."""
+    """One GPU as the job last saw it; None for values that were not reported."""
 
     index: int
     use: float | None
     memory_use: float | None
-    """Share of time in which its memory was read or written, %; not how much of it is taken."""
+    """Share of time with reads or writes of its memory, in %; not the share of memory in use."""
     memory_mib: float | None
     memory_total_mib: float | None
     temperature_c: float | None
@@ -37,7 +37,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class ProgressLine:
-    """One line. `at` is in seconds since 1970."""
+    """A progress line. `at` is in seconds since 1970."""
 
     at: float
     step: float | None = None
@@ -50,24 +50,24 @@ class ProgressLine:
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1; None where that is not told."""
+        """Return the fraction done, 0 to 1; None where it was not reported."""
         if self.step is None or not self.steps:
             return None
         return min(max(self.step / self.steps, 0.0), 1.0)
 
     @property
     def use(self) -> float | None:
-        """Of all its GPUs on average, in %."""
+        """Return the average use of all its GPUs, in %."""
         return mean([gpu.use for gpu in self.gpus if gpu.use is not None])
 
     @property
     def memory_use(self) -> float | None:
-        """Of all its GPUs' memory on average, in %."""
+        """Return the average memory use of all its GPUs, in %."""
         return mean([gpu.memory_use for gpu in self.gpus if gpu.memory_use is not None])
 
 
 def parse(line: str) -> ProgressLine | None:
-    """What the line says; None for every other line. Raises nothing, whatever the line holds."""
+    """Return a progress line's values; None for any other line. Raises nothing, whatever the line holds."""
     if MARK not in line:
         return None
     told = read(line)
@@ -93,13 +93,13 @@ def parse(line: str) -> ProgressLine | None:
 
 
 def place_of(source: str) -> tuple[int | None, int]:
-    """Task or node (None: the job has one), and attempt, of a log line's source."""
+    """Return task or node (None: the job has only one), and attempt, of a log line's source."""
     place, attempt = _PLACE.search(source), _ATTEMPT.search(source)
     return int(place[1]) if place else None, int(attempt[1]) if attempt else 1
 
 
 def short(told: ProgressLine) -> str:
-    """The line in a few words: `step 120/1000 (12%)  loss 0.31  gpu 97%`."""
+    """Return the line in a few words: `step 120/1000 (12%) loss 0.31 gpu 97%`."""
     parts: list[str] = []
     if told.event:
         parts.append(f"{told.event}: {told.said}" if told.said else told.event)
@@ -114,7 +114,7 @@ def short(told: ProgressLine) -> str:
 
 
 def gpu_words(gpus: tuple[Gpu, ...]) -> list[str]:
-    """Use, memory, and what is wrong with GPUs."""
+    """Describe the use, memory and faults of GPUs."""
     words: list[str] = []
     used = mean([gpu.use for gpu in gpus if gpu.use is not None])
     if used is not None:
@@ -132,12 +132,12 @@ def gpu_words(gpus: tuple[Gpu, ...]) -> list[str]:
 
 
 def ago(seconds: float) -> str:
-    """For what was last heard so long ago."""
+    """Return a time in words, for the age of the last report."""
     return f"{lasting(seconds)} ago"
 
 
 def mean(values: list[float]) -> float | None:
-    """None of none."""
+    """Return the mean; None without values."""
     return sum(values) / len(values) if values else None
 
 
@@ -156,7 +156,7 @@ def _gpu(place: int, each: dict[str, Any]) -> Gpu:
 
 
 def _number(value: Any) -> float | None:
-    """A count, a share or a time; None for what is none."""
+    """Return a count, a share or a time; None for anything else."""
     found = _value(value)
     return found if found is not None and 0 <= found <= NUMBER_MAX else None
 

@@ -1,9 +1,10 @@
-"""Targets that a stack publishes, and the copy of them that is kept for an hour.
+"""Targets that a stack publishes, and their local copy, which is kept for an hour.
 
-ssm:<region>/<path>                                         an SSM parameter a target, below the path, and perhaps one
-                                                            a definition
-configmap:<project>/<location>/<cluster>/<namespace>        the ConfigMap accel-targets of a GKE cluster, a key a target
-gs://<bucket>[/<folder>]                                    an object <target>.json each, in the folder accel-targets
+ssm:<region>/<path>                                         an SSM parameter per target, below the path, and perhaps
+                                                            one per definition
+configmap:<project>/<location>/<cluster>/<namespace>        the ConfigMap accel-targets of a GKE cluster, a key per
+                                                            target
+gs://<bucket>[/<folder>]                                    an object <target>.json per target, in accel-targets
 """
 
 import hashlib
@@ -27,7 +28,8 @@ SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
 CONFIGMAP_NAME = FOLDER = buckets.TARGETS
 MAX_AGE_S = 3600.0
 NOW_S = 60.0
-"""How old a copy may be that tells whether something else is: many submits in a row ask once."""
+"""Highest age, in seconds, of a copy that compares targets with the published ones: many submits in a row read it once.
+"""
 
 _IDENTITY = (
     "AWS_PROFILE",
@@ -37,12 +39,12 @@ _IDENTITY = (
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
 )
-"""What decides whose targets are read: one account's copy must not serve another."""
+"""Variables that determine whose targets are read: one account's copy must not serve another."""
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Targets as JSON values, not yet understood."""
+    """Targets as raw JSON values."""
 
     source: str
     by_name: dict[str, Any]
@@ -51,18 +53,17 @@ class Documents:
 
 
 def load(source: str, *, refresh: bool = False, max_age_s: float = MAX_AGE_S) -> Documents:
-    """What is published there, or the copy of it if it is young enough.
+    """Return the targets published at `source`, or a copy younger than `max_age_s` seconds.
 
-    An old copy is used, with a warning, where the service cannot be reached. Raises CloudSilent without a
-    copy, NoCredentials, CloudRefused, NotFound where nothing is published, and BadInput for another
-    spelling.
+    An old copy is used, with a warning, where the service cannot be reached. Raises CloudSilent without a copy,
+    NoCredentials, CloudRefused, NotFound where nothing is published, and BadInput for another spelling.
     """
     fetch = next(fetch(source) for prefix, fetch in _SOURCES.items() if source.startswith(prefix))
     identity = "\n".join([source, *(os.environ.get(name, "") for name in _IDENTITY)])
     copy = cache() / f"targets-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     kept = _kept(copy)
     age = time.time() - kept["fetched"] if kept else None
-    # A copy from the future: the clock was set back, so its age says nothing.
+    # A copy may seem to come from the future if the clock was set back; its age then says nothing.
     if kept and age is not None and 0 <= age < max_age_s and not refresh:
         return Documents(source, kept["documents"], age)
     try:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 def check(backend: "Backend", job: "Job", reporter: "Reporter", where: str = "quota") -> list[str]:
-    """Warns of an environment on which the job cannot start; what cannot be read is handed back as lines to say, and
-    stops nothing. Raises OverLimit with --strict."""
+    """Warn of an environment on which the job cannot start. Return a line for each quota that cannot be read.
+
+    Raises OverLimit under --strict.
+    """
     if not isinstance(backend, Quotas):
         return []
     answer = backend.quota(job)

@@ -1,4 +1,4 @@
-"""Jobs that nobody but their clients moves on: on machines of their own, or on Spot with a deadline."""
+"""Reconciliation of jobs that only their clients advance: jobs on VMs of their own, or on Spot with a deadline."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,16 +19,16 @@ from .spot_fallback import Followers
 from .targets import known_targets
 
 LIMIT = MOVED_MAX
-"""Jobs of a target that are tended in one round."""
+"""Most jobs of a target in one round."""
 MOVED_KINDS = tuple(kind for kind, features in FEATURES.items() if features.spot_prefer)
 RECENT = timedelta(hours=1)
-"""A job that ended so long ago goes on on demand, where that is still to be done, only if it is named."""
+"""Longest time since the end of a job for a round over a target to move it to on demand; after that, name the job."""
 
 
 def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers: Followers) -> list[Status]:
-    """Each of the jobs, or of the target's, moved on once; one that cannot be seen just now is left for the next round.
+    """Advance each of the named jobs, or of the target's, once; leave one that cannot be seen for the next round.
 
-    Raises BadInput for a job of a kind that needs nobody.
+    Raises BadInput for a job of a kind that its own service looks after.
     """
     statuses: list[Status] = []
     for ref, backend in _of_target(settings, to) if to else [resolve.job(text, settings) for text in jobs]:
@@ -39,7 +39,7 @@ def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers:
                 raise BadInput(said)
             statuses += [status] if status else []
         except JobsError as error:
-            # One that cannot go on must not keep the others of a target from doing so in time.
+            # An error of one job must not keep the target's other jobs from moving in time.
             others = to is not None and (not isinstance(backend, TendedBackend) or isinstance(error, NotPromised))
             if not (others or isinstance(error, CloudSilent | NotFound)):
                 raise
@@ -55,12 +55,12 @@ def _of_target(settings: Settings, name: str) -> Iterator[tuple[JobRef, Backend]
     if not isinstance(backend, Listing) or (followed and found.kind not in MOVED_KINDS):
         raise BadInput(f"target {name}: its jobs are looked after by their own service")
     if isinstance(found, VmGround):
-        from .declared_tpus import queues_of  # what others need not load
+        from .declared_tpus import queues_of  # other targets need not load it
 
         for failure in queues_of(found.bucket).reconcile(say)[1]:
             warn(failure, settings)
     since = datetime.now(UTC) - RECENT
     for status in list_statuses(backend, lambda text: warn(text, settings), limit=LIMIT, ended=followed):
-        # One that failed a moment ago may have been moved by somebody who died before it went on.
+        # A job that failed a moment ago may have a client that died before it submitted the next one.
         if not status.phase.ended or (status.phase is Phase.FAILED and status.stopped and status.stopped > since):
             yield status.ref, backend

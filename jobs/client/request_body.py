@@ -1,4 +1,4 @@
-"""What a job runs, read from the body of the request that would run it again."""
+"""Command, image and code of a job, read from the body of the request that would run it again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,24 +9,25 @@ from .code import shipping
 
 _IMAGE = ("image", "imageUri")
 _WORDS = ("entrypoint", "command", "commands", "args")
-"""As the APIs of AWS Batch, Kubernetes, Google Batch and Vertex AI name them, in the order in which they are run."""
+"""Keys of commands in the APIs of AWS Batch, Kubernetes, Google Batch and Vertex AI, in the order in which they run."""
 _ESCAPED = ("gke", "vertex")
 """Kinds whose requests write $ as $$."""
 
 
 @dataclass(frozen=True)
 class RequestSummary:
-    """Of the first container that runs the user's words. None or empty: the request leaves it to its definition."""
+    """Summary of the first container that runs the user's words. None or empty: the request leaves it to its
+    definition."""
 
     image: str | None
     command: tuple[str, ...]
     code: str | None
-    """SHA-256 digest of the code that was sent with it."""
+    """SHA-256 digest of the code sent with the job."""
 
 
 def request_summary(kind: str, body: Mapping[str, Any]) -> RequestSummary:
-    """`kind`: of the job's target."""
-    # On AWS Batch what a submit overrides goes before what its definition says.
+    """Summarize the request of a job on a target of `kind`."""
+    # On AWS Batch, overrides of the submit take precedence over the definition.
     found = list(_containers([body.get("submit"), {name: each for name, each in body.items() if name != "submit"}]))
     image = next((value for each in found if (value := _text(each, _IMAGE))), None)
     words = next((value for each in found if (value := _words(each))), list[str]())

@@ -1,4 +1,4 @@
-"""Which target and which job a user means."""
+"""Resolution of what a user typed to a target and a job."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,15 +16,16 @@ from .targets import known_targets
 
 CANDIDATES_SHOWN = 5
 LOOKED_AT = 20
-"""Of several jobs of one name, so many are looked at, the newest."""
+"""Most jobs of one name whose status is checked, the newest first."""
 NEAR = 100
 
 
 def reference(text: str, reporter: Reporter) -> JobRef:
-    """A whole reference, or a short id, a name, or the beginning of either: of a job that was submitted from here
-    lately, else of one that the targets list. Of several jobs of one name it is the only one that has not ended.
+    """Resolve a whole reference, or a short id, a name, or the beginning of either.
 
-    Raises NotFound, BadInput where it could be several, and what a target answers that cannot be asked.
+    The history of this machine comes first, then the lists of the targets. Of several jobs with one name, the only one
+    that has not ended is meant. Raises NotFound, BadInput for text that matches several jobs, and the error of a target
+    that cannot be listed.
     """
     if ":" in text:
         return JobRef.parse(text)
@@ -36,13 +37,13 @@ def reference(text: str, reporter: Reporter) -> JobRef:
 
 
 def _best(text: str, names: Mapping[JobRef, str]) -> list[JobRef]:
-    """Those that the text names best, in their order."""
+    """Return the jobs with the best match, in their order."""
     how = {ref: rank for ref, name in names.items() if (rank := match_rank(text, ref, name)) is not None}
     return [ref for ref, rank in how.items() if rank == min(how.values())]
 
 
 def _only(text: str, found: Sequence[JobRef], ended: Collection[JobRef]) -> JobRef:
-    """The one that has not ended. Raises BadInput where there is no such, or several."""
+    """Return the only job that has not ended. Raises BadInput where there is none, or several."""
     live = [ref for ref in found if ref not in ended]
     if len(live) == 1:
         return live[0]
@@ -51,7 +52,7 @@ def _only(text: str, found: Sequence[JobRef], ended: Collection[JobRef]) -> JobR
 
 
 def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
-    """Those that have ended, or are forgotten; of one that cannot be seen it is not known."""
+    """Return the jobs that have ended, or that their platform has forgotten. A job that cannot be seen is left out."""
     ended: set[JobRef] = set()
     for ref in refs[:LOOKED_AT]:
         try:
@@ -65,7 +66,7 @@ def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
 
 
 def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
-    """The job of that name or id that the targets have."""
+    """Return the job of that name or id from the targets' lists."""
     from .listing import gather
 
     jobs = gather(known_targets(reporter), Choice(), True, SCANNED, reporter, untold)
@@ -86,13 +87,13 @@ def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
 
 
 def job(text: str, reporter: Reporter) -> tuple[JobRef, Backend]:
-    """The job, and the backend that sees it."""
+    """Return the job's reference, and its backend."""
     ref = reference(text, reporter)
     return ref, of_ref(ref)
 
 
 def with_target(ref: JobRef, name: str | None, reporter: Reporter) -> Backend:
-    """The backend of the target that the job was submitted to, which may know more than its reference."""
+    """Return the backend of the job's target, which may know more than the reference alone gives."""
     if name is None:
         name = next((entry["target"] for entry in history.recent() if entry["ref"] == str(ref)), None)
     if name is None:

@@ -1,4 +1,4 @@
-"""What the tasks of jobs came to: their states, and the last metrics that they told in their logs."""
+"""Results of the tasks of jobs: their states, and the last metrics that their logs report."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from ..model.keys import submission_key
 from ..runtime import lines
 
 LOGS_SAID = 100
-"""From so many logs on it is said how many are read."""
+"""Number of logs from which a message says how many are read."""
 AT_ONCE = 16
 """Logs that are read at once."""
 TOGETHER = ("local", "google-batch")
-"""Where one read gives the lines of all tasks. On Google Batch a read of each would meet Cloud Logging's limit of 60 a
-minute and project: https://docs.cloud.google.com/logging/quotas"""
+"""Kinds where one read gives the lines of all tasks. On Google Batch a read of each task would meet Cloud Logging's
+limit of 60 a minute and project: https://docs.cloud.google.com/logging/quotas"""
 FEW = 5
-"""So many tasks are read one by one, wherever they are."""
+"""Number of tasks up to which each log is read by itself, on any platform."""
 
 _TASK = re.compile(r"task (\d+)")
 
@@ -45,12 +45,12 @@ class Row:
     metrics: dict[str, float] = field(default_factory=dict[str, float])
     step: int | None = None
     unread: str | None = None
-    """Why its log could not be read."""
+    """Reason why its log could not be read."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job with its sweep, or the part of one that it runs; None for a job that is none."""
+    """A job with its sweep, or the part of one that it runs; `sweep` is None for a job without one."""
 
     ref: JobRef
     backend: Backend
@@ -58,7 +58,7 @@ class Job:
 
 
 def find_jobs(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
-    """The jobs, each after those of which it runs some tasks again; without those that their platform has forgotten.
+    """Return the jobs, each after the jobs whose tasks it reruns; skip those that their platform has forgotten.
 
     Raises NotFound for one of `refs`.
     """
@@ -85,14 +85,14 @@ def find_jobs(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], s
 def _looked(ref: JobRef, backend: Backend) -> Job:
     if not isinstance(backend, Resubmit):
         return Job(ref, backend, None)
-    # What would run it again says what was sent.
+    # The resubmit request has the contents of the original one.
     return Job(
         ref, backend, sweep_tasks.find_sweep(backend.resubmit_request(ref, submission_key(str(ref), "results")).body)
     )
 
 
 def rows(jobs: Sequence[Job]) -> list[Row]:
-    """A row for each task of each sweep, and of each other job: of the last of the jobs that ran it."""
+    """Return a row for each task of each sweep and of each other job, from the last job that ran it."""
     found: dict[tuple[str, int], Row] = {}
     for job in jobs:
         sweep = job.sweep
@@ -106,7 +106,7 @@ def rows(jobs: Sequence[Job]) -> list[Row]:
 
 
 def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
-    """Of each task of a job; of one that has a single one, its own."""
+    """Return the state of each task of a job; for a job of one task, the job's own."""
     if isinstance(backend, Tasks):
         return backend.tasks(ref)
     seen = backend.status(ref)
@@ -114,7 +114,7 @@ def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
 
 
 def failed_tasks(backend: Backend, ref: JobRef, count: int) -> list[int]:
-    """Which of a job's `count` tasks did not succeed and will not: once it has ended, also those that never began."""
+    """Return which of a job's `count` tasks failed for good; once the job has ended, also those that never began."""
     ended = backend.status(ref).phase.ended
     seen = {state.index: state.phase for state in states(backend, ref)}
     missing = Phase.FAILED if ended else Phase.QUEUED
@@ -122,7 +122,7 @@ def failed_tasks(backend: Backend, ref: JobRef, count: int) -> list[int]:
 
 
 def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], None] = lambda count: None) -> None:
-    """Fills in what the tasks told. A log that cannot be read leaves its reason in the row."""
+    """Fill in the reported metrics. For a log that cannot be read, put the reason into the row."""
     by_ref = {job.ref: job for job in jobs}
     by_job: dict[JobRef, list[Row]] = {}
     for row in wanted:
@@ -139,7 +139,7 @@ def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], N
             single += [(job.backend, row, alone) for row in each]
     if not single:
         return
-    # Clients are made by the first call, and may be used by several threads from then on.
+    # The first call creates the clients; several threads may use them from then on.
     _one(single[0])
     progress(done := done + 1)
     pool = ThreadPoolExecutor(AT_ONCE)
@@ -151,7 +151,7 @@ def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], N
 
 
 def _alone(job: Job) -> bool:
-    """Whether the job has no tasks that its platform tells apart."""
+    """Tell whether the platform does not distinguish tasks of the job."""
     return len(job.sweep.places) == 1 if job.sweep else not job.backend.status(job.ref).tasks
 
 
@@ -171,7 +171,7 @@ def _logs(backend: Backend, ref: JobRef, task: int | None) -> Iterator[LogLine]:
 
 
 def _together(backend: Backend, ref: JobRef, each: Sequence[Row]) -> bool:
-    """Whether the tasks' lines can be had at once, and so were read."""
+    """Read the lines of all tasks at once. Return False where the platform or its permissions do not allow that."""
     of = {row.place: row for row in each}
     marked = isinstance(backend, ProgressLines)
     if not marked and ref.kind not in TOGETHER:
@@ -193,7 +193,7 @@ def _placed(printed: Iterator[LogLine]) -> Iterator[tuple[int, LogLine]]:
 
 
 def _told(of: Mapping[int, Row], printed: Iterable[tuple[int, LogLine]]) -> None:
-    """Of each metric the value that was told last."""
+    """Put the last reported value of each metric into the task's row."""
     for place, line in printed:
         told = lines.read(line.text) if lines.MARK in line.text else None
         row = of.get(place)
@@ -206,7 +206,7 @@ def _told(of: Mapping[int, Row], printed: Iterable[tuple[int, LogLine]]) -> None
 
 
 def _pairs(value: object) -> Iterable[tuple[str, Any]]:
-    """Of what a program printed, which may be anything."""
+    """Return the items of a mapping; none of any other value that a program may print."""
     return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
 
 
@@ -215,7 +215,7 @@ def _is_number(value: object) -> bool:
 
 
 def rank(found: Iterable[Row], metric: str | None, best: str | None) -> list[Row]:
-    """The best by the metric first, those that have not told it last; without one, by number."""
+    """Sort by the metric, the best first and tasks without it last; without a metric, by number."""
     in_order = sorted(found, key=lambda row: (str(row.job) if not row.params else "", row.index))
     if metric is None:
         return in_order
@@ -248,7 +248,7 @@ def ranking(
 
 
 def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[str | None, str | None]:
-    """Return the metric, and whether the highest or the lowest is best. Raises BadInput where that is not said."""
+    """Return the metric, and whether the highest or the lowest is best. Raises BadInput where neither is given."""
     told: list[Mapping[str, str]] = [
         job.sweep.spec["objective"] for job in jobs if job.sweep and "objective" in job.sweep.spec
     ]
@@ -263,7 +263,7 @@ def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[s
 
 
 def _known(metric: str, found: Sequence[Row], reporter: Reporter) -> None:
-    """Raises BadInput for a metric that no task told, where they told others."""
+    """Raise BadInput for a metric that no task reported, where tasks reported others."""
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
         raise BadInput(f"metric {printable_name(metric)}: no task told it{did_you_mean(metric, told)}")

@@ -1,4 +1,4 @@
-"""A job once more, as it was submitted: all of it, or the tasks of a sweep that did not succeed."""
+"""Resubmission of a job: all of it, or the tasks of a sweep that did not succeed."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ def prepare_retry(
     count = None
     if not every:
         request, count = _in_part(backend, ref, request, reporter)
-    if to is None:  # the job itself may say what this machine's history does not: whether its stack is stopped
+    if to is None:  # the job itself may name its stack, which this machine's history may lack: for the budget gate
         backend = with_target(ref, request.target, reporter)
     for warning in request.warnings:
         reporter.warn(warning)
@@ -44,7 +44,7 @@ def prepare_retry(
 
 
 def _in_part(backend: Backend, ref: JobRef, whole: Request, reporter: Reporter) -> tuple[Request, int | None]:
-    """The request that runs the tasks of a sweep that did not succeed, and their number; of any other job, `whole`.
+    """Return the request for the tasks of a sweep that did not succeed, and their number; for any other job, `whole`.
 
     Raises BadInput where there are none.
     """

@@ -1,4 +1,4 @@
-"""The package of jobs/runtime as one file, for any image: pip installs it, and Python imports from it where it lies.
+"""The package of jobs/runtime as one file, for any image: pip installs it, and Python imports from the file itself.
 
 The same sources give the same bytes, so its digest names its content.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 
 PACKAGE = "accel_runtime"
 WHEN = (1980, 1, 1, 0, 0, 0)
-"""A zip's time begins here."""
+"""Earliest time that a zip can store."""
 PYTHON = ">=3.9"
 
 
 @cache
 def content() -> bytes:
-    """The file. Stored as it is: zlib's versions differ, and what is imported is not inflated first."""
+    """Return the bytes of the file. Nothing is compressed: zlib's versions differ, and imports need no inflating."""
     folder = Path(__file__).parents[1] / "runtime"
     head = f"{PACKAGE}-{version()}.dist-info"
     files = {f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))}
@@ -42,19 +42,19 @@ def content() -> bytes:
 
 @cache
 def version() -> str:
-    """Of the package."""
+    """Return the version of the package."""
     text = (Path(__file__).parents[1] / "runtime" / "__init__.py").read_text()
     (found,) = re.findall(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     return found
 
 
 def name() -> str:
-    """Of the file: pip takes it under no other."""
+    """Return the name of the file; pip accepts it under no other."""
     return f"{PACKAGE}-{version()}-py3-none-any.whl"
 
 
 def write(to: Path) -> Path:
-    """Writes it, into a folder under its own name; its path. Raises OSError."""
+    """Write the file into a folder under its own name, and return its path. Raises OSError."""
     path = to / name() if to.is_dir() else to
     path.write_bytes(content())
     return path

@@ -1,4 +1,4 @@
-"""Which jobs of the targets are meant: the options of `ls` and `watch`, and what they keep."""
+"""Selection of jobs: the options of `ls` and `watch`, and the jobs that match them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 PHASES = ("queued", "starting", "running", "succeeded", "failed")
 SCANNED = 1000
-"""So many jobs of each target, the newest, are looked through for those that are meant."""
+"""Most jobs of each target that are searched for matches, the newest first."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for; None and empty: any."""
+    """Selection criteria; None or empty matches any job."""
 
     to: str | None = None
     name: str | None = None
@@ -30,29 +30,29 @@ class Choice:
 
     @property
     def narrow(self) -> bool:
-        """Whether a target's own list has jobs that are not meant."""
+        """Tell whether a target's own list may have jobs that do not match."""
         return bool(self.name or self.states or self.owner)
 
     @property
     def ended(self) -> bool:
-        """Whether a state is asked for that only jobs have which have ended."""
+        """Tell whether a requested state is one of ended jobs."""
         return any(state in ("succeeded", "failed") for state in self.states)
 
     def keeps(self, status: "Status") -> bool:
-        """Whether the job is meant."""
+        """Tell whether the job matches."""
         named = self.name is None or any(fnmatchcase(name, self.name) for name in (status.name, job_name(status.name)))
         return named and (not self.states or status.phase.lower() in self.states) and self.owner in (None, status.owner)
 
 
 class _State(OneOf):
-    """A phase, in letters of either case."""
+    """A phase, in upper or lower case."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return super().convert(str(value).lower(), param, ctx)
 
 
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options, whose values the command gets as `to`, `name`, `states` and `owner`."""
+    """Add the options, whose values the command gets as `to`, `name`, `states` and `owner`."""
     for option in (
         click.option("--owner", metavar="WHO", help="Those whose label `owner`, or without one `team`, is this."),
         click.option("--state", "states", type=_State(*PHASES), multiple=True, help="Those in this state, or several."),

@@ -1,4 +1,4 @@
-"""`spot: prefer`: what the verbs do for jobs that move to on demand when their deadline nears."""
+"""`spot: prefer` in the commands: jobs that move to on demand when their deadline nears."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from .targets import Targets
 
 NAMED = 5
-"""So many jobs are named, of more their targets."""
+"""Most jobs that a message names; it names the targets of more."""
 
 
 def check(jobs: "Sequence[Job]", wait: bool, follow: bool) -> None:
-    """Raises BadInput where what was asked for would keep the job from being moved."""
+    """Raise BadInput where the options would keep the job from moving."""
     if follow:
         raise BadInput("--follow: does not move a job with spot: prefer", "--wait does; `logs -f` shows what it prints")
     if wait and len(jobs) > 1:
@@ -43,7 +43,7 @@ def check(jobs: "Sequence[Job]", wait: bool, follow: bool) -> None:
 
 
 def alone(pairs: "Sequence[tuple[Job, Item]]", made: "Sequence[JobRef]") -> None:
-    """Says who moves jobs for which nobody waits."""
+    """Say which command moves jobs that no client waits for."""
     sent = [(ref, request.target) for ref, (job, (_, request)) in zip(made, pairs, strict=True) if PLAN in job.env]
     names = [" ".join(str(ref) for ref, _ in sent)]
     if len(sent) > NAMED:
@@ -64,7 +64,7 @@ def run(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Waits for the job, and moves it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
+    """Wait for the job, and move it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
     plan = plan_of(backend, ref)
     if plan is None:
         raise BadInput(f"{ref}: carries no plan by which it would go on on demand")
@@ -110,14 +110,14 @@ def run(
 
 
 class Followers:
-    """Those of `tend`, from round to round."""
+    """Followers of `tend`, kept from round to round."""
 
     def __init__(self, known: "Callable[[], Targets]", settings: Settings, every_s: float | None) -> None:
         self._known, self._settings, self._every_s = known, settings, every_s
         self._followers: dict[JobRef, Follower | None] = {}
 
     def look(self, ref: "JobRef", backend: "Backend") -> "Status | None":
-        """The job, moved on once, or the job on demand that it has become; None for one that carries no plan."""
+        """Advance the job once. Return its status, or its on-demand successor's; None for a job without a plan."""
         if ref not in self._followers:
             plan = plan_of(backend, ref)
             self._followers[ref] = self._follower(ref, backend, plan) if plan else None
@@ -156,7 +156,7 @@ def _sent(
     backend: "Backend",
     request: "Request",
 ) -> "JobRef":
-    """Sends the job on demand, under a hold of its own where its target has allowances."""
+    """Submit the job on demand, under a reservation of its own where its target has allowances."""
     for warning in request.warnings:
         say(f"warning: {warning}")  # not refused under --strict: the deadline is near
     with reserve([(plan.on_demand, (backend, request))], known, settings) as submitter:

@@ -1,4 +1,4 @@
-"""What a stack has changed since a file with its targets was written: each says where the stack publishes it."""
+"""Changes of a stack since a file with its targets was written: each target names where the stack publishes it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .targets import Target, Targets
 
 GUARDS = ("allowances", "stop", "budget_stops")
-"""What keeps money in: here the stack's word of today holds, whatever the file says."""
+"""Fields that limit spending: the published values apply, whatever the file says."""
 
 
 def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporter") -> "Targets":
-    """Return the targets as compared() has them, and warn with its lines."""
+    """Return the targets as compare_targets updates them, and warn with its lines."""
     newer, lines = compare_targets(targets, names)
     for line in lines:
         reporter.warn(line)
@@ -31,9 +31,9 @@ def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporte
 
 
 def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
-    """The targets with the guards of today, and a line for each of those named that the stack has changed since.
+    """Return the targets with the published guards, and a line for each named target that the stack has changed since.
 
-    What was read within published_targets.NOW_S is not read again, and where nothing can be read, the file stands.
+    Targets read within published_targets.NOW_S seconds are not read again. Where nothing can be read, the file stands.
     """
     entries, lines = dict(targets.entries), list[str]()
     for name in names:
@@ -60,7 +60,7 @@ def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets,
 
 
 def _there(source: str) -> dict[str, Any] | None:
-    """What is published now; None where that is not known."""
+    """Return the targets published now; None where they are not known."""
     if not source.startswith(published_targets.PREFIXES):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What is done to jobs before they are submitted, by `jobs submit` and by the functions for Python alike."""
+"""Preparation of jobs for submission, shared by `jobs submit` and the Python API."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ DRY_RUN_KEY = "dry-run"
 
 @dataclass(frozen=True)
 class SubmitOptions:
-    """How jobs are submitted; as the options of the command line that have the same names."""
+    """Options of a submission, as those of the command line with the same names."""
 
     to: str | None = None
     key: str | None = None
@@ -58,12 +58,12 @@ class SubmissionPlan:
     """Jobs that their targets can run, each with its backend and request; nothing has been sent."""
 
     pairs: "list[tuple[Job, Item]]"
-    """For a sweep its tasks, where its target runs one task a job."""
+    """Jobs and their requests; a sweep's tasks where its target runs one task per job."""
     caller: str
     targets: "Targets"
     shipping: "Shipping | None"
     prefers_spot: bool
-    """Whether a job is to be moved to on demand."""
+    """Whether a job is to move to on demand."""
     reporter: "Reporter"
 
     @property
@@ -89,8 +89,8 @@ class SubmissionPlan:
     ) -> "list[JobRef]":
         """Send code, reserve allowances, submit the requests and record them in the history, in their order.
 
-        `rate`: at most so many in a second. `receipts` are told of each job as it is submitted. SIGINT stops many
-        submits, or, where it is given, `stop`. Raises the first error, with how to go on.
+        `rate` is the most submits per second. `receipts` gets each job as it is submitted. Setting `stop`, or SIGINT
+        without it, stops further submits. Raises the first error, with how to go on.
         """
         from . import dispatch
 
@@ -102,7 +102,7 @@ class SubmissionPlan:
                 refs = [dispatch.submit_one(*self.items[0], *own, submitter, receipts)]
             else:
                 refs = dispatch.submit_many(self.items, *own, submitter, receipts or dispatch.Receipts(), rate, stop)
-        # Said afterwards: where nobody answers, the submit fails for the same reason and says so itself.
+        # Printed last: where a service does not answer, the submit fails for the same reason and says so itself.
         for line in unknown:
             self.reporter.say(line)
         return refs
@@ -124,7 +124,7 @@ def read_jobs(documents: "Sequence[Document[Job]]", options: SubmitOptions, repo
 def plan_submission(
     documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> SubmissionPlan:
-    """Return the jobs' requests. Raises BadInputs for what their targets cannot run."""
+    """Return the jobs' requests. Raises BadInputs for jobs that their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
     known = known_targets(reporter)
     shipping = pack(options.code, options.code_all, reporter, _requirements(documents, jobs, options))
@@ -138,8 +138,10 @@ def plan_submission(
 
 
 def _requirements(documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions) -> Path | None:
-    """Return the file of packages that the jobs ask for, which is named from the folder of the job file. Raises
-    BadInput where they ask for several."""
+    """Return the requirements file of the jobs, whose path is relative to the job file.
+
+    Raises BadInput where the jobs name several.
+    """
     if options.requirements:
         return Path(options.requirements)
     named = {
@@ -172,7 +174,7 @@ def _smoke_runs(
 
 
 def _pin_image(document: "Document[Job]", reporter: "Reporter") -> None:
-    """Names the image by its digest. A job without one runs its target's, and a folder of this machine has none."""
+    """Set the image to its digest. A job without an image runs its target's, and a local folder has no digest."""
     from accel.clouds.image_registry import pin_digest
 
     values: object = document.values
@@ -190,8 +192,10 @@ def _rendered(
     shipping: "Shipping | None",
     reporter: "Reporter",
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
-    """Each job, its backend and request. A second job of one name has a key of its own, the same one every time, and
-    so has one with other code, and a smoke run."""
+    """Return each job with its backend and request.
+
+    A second job of one name has a key of its own, the same every time, and so has one with other code, and a smoke run.
+    """
     then_to = options.then_to
     caller = keys.of_smoke(caller) if options.smoke else caller
     backends: dict[str, Backend] = {}
@@ -215,7 +219,7 @@ def _rendered(
             placed = document.placed(error)
             if len(jobs) == 1:
                 raise placed from None
-            # What has a line in a file needs no name.
+            # A fault with a line in a file needs no job name.
             bare = error.messages if isinstance(error, BadInputs) else [error.message]
             faults += [
                 f"{job.name}: {own}" if message == f"{document.name}: {own}" else message
@@ -229,7 +233,7 @@ def _rendered(
 def _placed(
     jobs: "list[tuple[Document[Job], Job]]", known: "Targets", to: str | None, reporter: "Reporter"
 ) -> "Iterator[tuple[Document[Job], Job, str, Target]]":
-    """Each job with its target; where that runs one task a job, the tasks of a sweep."""
+    """Yield each job with its target; the tasks of a sweep where the target runs one task per job."""
     for document, job in jobs:
         name, target = _target(job, known, to, reporter)
         try:
@@ -243,7 +247,7 @@ def _placed(
 
 
 def _target(job: "Job", known: "Targets", to: str | None, reporter: "Reporter") -> "tuple[str, Target]":
-    """Return the target that --to means: for `cheapest` the first of the offers, unless a target has that name."""
+    """Return the target that --to means: for `cheapest` the first offer, unless a target has that name."""
     if to != CHEAPEST or CHEAPEST in known.entries:
         return known.choose(to)
     from .offers import cheapest, choice_summary

@@ -1,10 +1,10 @@
-"""Where jobs can run: the targets that a stack exports, and this machine.
+"""Targets that a stack exports, and this machine.
 
 A source is the path of a JSON file, as `stacks export` writes it, or a place where the stack publishes them (see
-published_targets.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source:
-the .accel/targets.json of the working folder or of one above it, as far as the root of the repository, or outside of
-one as far as the home folder; else nothing but `local`, which is always there. Whoever writes that file decides where
-jobs go, and with them code and credentials, so one that somebody else may have written is passed over.
+published_targets.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source,
+the file is .accel/targets.json of the working folder or of a parent, up to the root of the repository, or outside of
+one up to the home folder; without such a file there is only `local`, which always exists. Whoever writes that file
+decides where jobs go, and with them code and credentials, so a file that somebody else may have written is ignored.
 
 A relative root of a local target begins at the folder of the file (for .accel/targets.json: the folder that holds
 .accel), or else at the working folder.
@@ -32,21 +32,21 @@ from .published_targets import Documents
 VARIABLE = "ACCEL_TARGETS"
 LOCAL = "local"
 NEWER = ("literal_error", "union_tag_invalid")
-"""Faults, as pydantic names them, of a value that is one of a few, and to which a newer accel may have added."""
+"""Pydantic's names of faults in a value that is one of a few, to which a newer accel may have added."""
 
 Target = AnyTarget
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One target, or why this version cannot use it."""
+    """A target, or why this version cannot use it."""
 
     name: str
     kind: str
     target: Target | None
     fault: str | None = None
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
-    """As it was written."""
+    """The target as it was written."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,17 @@ class Targets:
     """All targets of one source, in its order."""
 
     source: str
-    """In words."""
+    """Description of the source."""
     entries: dict[str, Entry]
     age_s: float | None = None
-    """Of a copy; None where the source itself was read."""
+    """Age of a copy in seconds; None where the source itself was read."""
     warnings: tuple[str, ...] = ()
 
     def choose(self, name: str | None) -> tuple[str, Target]:
-        """The named target; without a name, the only one besides `local`, or `local` if there is no other.
+        """Return the named target; without a name, the only one besides `local`, or `local` if there is no other.
 
-        Raises BadInput for an unknown name, one that cannot be used, or none where there are several.
+        Raises BadInput for an unknown name, for a target that cannot be used, and without a name where there are
+        several.
         """
         usable = [entry.name for entry in self.entries.values() if entry.target]
         if name is None:
@@ -81,10 +82,10 @@ class Targets:
 
 
 def load(source: str | None = None, *, refresh: bool = False) -> Targets:
-    """The targets of the source, of $ACCEL_TARGETS, or of the usual file.
+    """Read the targets of the source, of $ACCEL_TARGETS, or of the usual file.
 
-    Raises NotFound where a file that was asked for is not there, BadInput where it cannot be understood,
-    and for a published source NoCredentials, CloudRefused or CloudSilent.
+    Raises NotFound for a named file that does not exist, BadInput where it cannot be understood, and for a published
+    source NoCredentials, CloudRefused or CloudSilent.
     """
     source = source or os.environ.get(VARIABLE) or None
     if source is None:
@@ -135,8 +136,8 @@ def _of(documents: Documents, folder: Path) -> Targets:
 
 
 def _entry(name: str, document: Any, folder: Path) -> Entry:
-    """An unknown kind, or another word than this version knows, comes from a newer stack. Any other fault is one of the
-    file: its kind is empty."""
+    """Parse a target. An unknown kind or word comes from a newer stack; any other fault is the file's, and its kind is
+    empty."""
     if not isinstance(document, Mapping):
         return Entry(name, "", None, f"{name}: must be a mapping, is {messages.display(document)}")
     values = cast(Mapping[str, Any], document)
@@ -160,7 +161,7 @@ def _entry(name: str, document: Any, folder: Path) -> Entry:
 
 def _first_fault(name: str, error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
-    # The first part of the place is the kind, by which the union was told apart.
+    # The first part of the place is the kind, which selects the member of the union.
     path = [str(part) for part in fault["loc"][1:]]
     said = messages.describe_fault(fault["type"], fault.get("ctx", {}), path, fault["input"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
@@ -173,7 +174,7 @@ _REPOSITORY = ".git"
 
 
 def _default_file(here: Path) -> tuple[Path | None, tuple[str, ...]]:
-    """The file that counts, and a line for each that is passed over."""
+    """Return the file to use, and a line for each file that is ignored."""
     passed: list[str] = []
     for folder in _searched(here):
         path = folder / _DEFAULT
@@ -194,14 +195,14 @@ def _searched(here: Path) -> list[Path]:
 
 
 def _there(path: Path) -> bool:
-    """What may not be seen is not there."""
+    """Tell whether a path exists; a path without permission to see it does not."""
     with suppress(PermissionError):
         return path.exists()
     return False
 
 
 def _fault(path: Path) -> str | None:
-    """Who else may have written the file: by itself, by its folder, or by the folder that holds that."""
+    """Return who else may have written the file, its folder, or the folder above; None for nobody."""
     for each in (path, path.parent, path.parents[1]):
         for found in (each.lstat(), each.stat()):
             if found.st_uid not in (os.geteuid(), 0):
@@ -213,12 +214,12 @@ def _fault(path: Path) -> str | None:
 
 def _others_may_write(found: os.stat_result) -> bool:
     if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:
-        return False  # they may add to it, and take nothing away
+        return False  # they may add files, and remove none
     return bool(found.st_mode & stat.S_IWOTH) or bool(found.st_mode & stat.S_IWGRP and not _own_group(found.st_gid))
 
 
 def _own_group(number: int) -> bool:
-    """Whether the group is the user's private one. Source: https://wiki.debian.org/UserPrivateGroups"""
+    """Tell whether the group is the user's private one. Source: https://wiki.debian.org/UserPrivateGroups"""
     import grp
     import pwd
 

@@ -1,4 +1,4 @@
-"""Says why jobs wait, once they have waited for some time, and again when the reason changes."""
+"""Reasons why jobs wait, reported once they have waited for some time, and again when the reason changes."""
 
 import time
 from collections.abc import Callable
@@ -9,24 +9,24 @@ from accel.diagnostics.errors import JobsError
 from ..backends.base import Backend, Explain, JobRef, Phase, Status
 
 FIRST_S = 60.0
-"""A job that waits for less is not asked about: machines take a minute or more to come."""
+"""Seconds of waiting before the first question for a job: machines take a minute or more to come."""
 APART_S = 120.0
-"""Between two questions for one job. Each is several calls."""
+"""Seconds between two questions for one job. Each takes several calls."""
 JOBS_MAX = 3
-"""Of many jobs so many are asked about: the others wait for the same, as a rule."""
+"""Most jobs that are asked about: the others wait for the same reason, as a rule."""
 
 
 @dataclass
 class _Waits:
-    """One job that waits."""
+    """State of one waiting job."""
 
     asked_at: float
-    """When it was last asked about; before that, when it should have been."""
+    """Time of the last question; before the first, the time that makes it due."""
     said: tuple[str, str] = ("", "")
 
 
 class Pending:
-    """Looks at each status that a wait sees. `tell` is given whole lines."""
+    """Observer of the statuses that a wait sees. `tell` gets whole lines."""
 
     def __init__(self, tell: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._tell = tell
@@ -34,7 +34,7 @@ class Pending:
         self._waits: dict[JobRef, _Waits] = {}
 
     def look(self, ref: JobRef, backend: Backend, status: Status) -> str | None:
-        """The reason, where it is a new one; the line is told then."""
+        """Return the reason where it is new, and pass its line to `tell`."""
         if status.phase not in (Phase.QUEUED, Phase.STARTING) or not isinstance(backend, Explain):
             self._waits.pop(ref, None)
             return None
@@ -56,7 +56,7 @@ class Pending:
 
 
 def _asked(ref: JobRef, backend: Explain) -> tuple[str, str, str]:
-    """Cause, reason and next step; that it cannot be told is one too."""
+    """Return cause, reason and next step. An error of the platform is a cause too."""
     try:
         told = backend.explain(ref)
     except JobsError as error:

@@ -1,4 +1,4 @@
-"""Waiting for jobs: what cannot be seen is not failed, and what failed says why."""
+"""Waiting for jobs: a job that cannot be seen has not failed, and a failed job is reported with its reason."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from .observation import WatchedJob
 from .wait_reasons import Pending
 
 FollowLog = Callable[[Backend, JobRef], None]
-"""What prints a job's log until the job has ended."""
+"""Function that prints a job's log until the job has ended."""
 
 LONGEST_S = {"local": 1.0}
 LONGEST_ELSEWHERE_S = 10.0
@@ -24,7 +24,7 @@ NAMED = 10
 STILL, UNSEEN = "still waiting after", "has not been seen yet"
 AT_ONCE = 100
 CALLS_APART_S = 0.5
-"""Many jobs are looked at by the hundred, and a round takes its time: two calls a second."""
+"""Seconds per call in a look at hundreds of jobs: two calls a second."""
 
 
 def wait_for(
@@ -35,10 +35,9 @@ def wait_for(
     clock: Callable[[], float] = time.monotonic,
     quiet_s: float = QUIET_S,
 ) -> list[Status]:
-    """Until every job has ended; changes of state are said, and after `quiet_s` without any how far it is.
+    """Wait until every job has ended. Print changes of state, and the progress after `quiet_s` seconds without any.
 
-    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or
-    CloudRefused.
+    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or CloudRefused.
     """
     beat = Beat(quiet_s)
     waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
@@ -51,7 +50,7 @@ def wait_for(
 
 
 class Waiting:
-    """A wait for jobs, look by look. Changes of state are told to `tell`, with `counts` also of an array's tasks."""
+    """A wait for jobs, look by look. `tell` gets changes of state, with `counts` also those of an array's tasks."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class Waiting:
         counts: bool = True,
     ) -> None:
         self.left = list(jobs)
-        """Those that have not ended, as far as it is known."""
+        """Jobs that are not known to have ended."""
         self._refs = [ref for ref, _ in jobs]
         self._last: dict[JobRef, Status] = {}
         self._unseen: set[JobRef] = set()
@@ -71,16 +70,16 @@ class Waiting:
         self._pauses = Pauses(timeout_s, clock)
         self._pending = Pending(tell, clock)
         self._seen: dict[JobRef, float] = {}
-        """When each was seen last."""
+        """Time at which each job was last seen."""
 
     @property
     def statuses(self) -> list[Status]:
-        """The last of each job, once all have ended."""
+        """Return the last status of each job, once all have ended."""
         return [self._last[ref] for ref in self._refs]
 
     @property
     def so_far(self) -> SoFar:
-        """How far it is, while it lasts; may be asked by another thread."""
+        """Return the progress of the wait. Another thread may call this."""
         now, last = self._clock(), dict(self._last)
         waited = lasting(self._pauses.waited_s)
         if len(self._refs) > 1:
@@ -93,12 +92,12 @@ class Waiting:
         return so_far(ref, last.get(ref), self._pauses.waited_s, now - self._seen.get(ref, now))
 
     def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Looks until all have ended. Raises as look."""
+        """Look until all jobs have ended. Raises as `look`."""
         while (pause_s := self.look()) is not None:
             sleep(pause_s)
 
     def look(self) -> float | None:
-        """Looks at each job once. How long until the next look; None when all have ended.
+        """Look at each job once. Return the seconds until the next look; None when all have ended.
 
         Raises WaitedTooLong, NotFound, NoCredentials or CloudRefused.
         """
@@ -124,18 +123,18 @@ class Waiting:
 
 
 def pause(pauses: Pauses, jobs: list[tuple[JobRef, Backend]]) -> float | None:
-    """Seconds until the jobs are looked at again; None where the wait is over."""
+    """Return the seconds until the next look at the jobs; None where the wait is over."""
     longest_s = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in jobs)
     return pauses.next_s(longest_s, least_s=CALLS_APART_S * (len(jobs) // AT_ONCE))
 
 
 def interruption(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
-    """What is said of jobs that nobody waits for any more."""
+    """Return the error for jobs that nobody waits for any more."""
     return Interrupted(f"interrupted; {_names(jobs)} goes on", _how(jobs))
 
 
 def end(statuses: list[Status]) -> None:
-    """Raises JobFailed for the jobs that failed."""
+    """Raise JobFailed where jobs failed."""
     failed = [status for status in statuses if status.phase is Phase.FAILED]
     if failed:
         told = "; ".join(f"{status.ref}: {describe_status(status)}" for status in failed[:NAMED])
@@ -144,7 +143,7 @@ def end(statuses: list[Status]) -> None:
 
 
 def describe_status(status: Status) -> str:
-    """The phase, and for an ended job its reason and exit code."""
+    """Return the phase, and for a failed job its reason and exit code."""
     parts = [str(status.phase)]
     if status.phase is Phase.FAILED and status.reason:
         parts.append(status.reason)
@@ -154,7 +153,7 @@ def describe_status(status: Status) -> str:
 
 
 def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) -> SoFar:
-    """How far one job is that was waited for for so long, and was seen so long ago."""
+    """Return the progress of one job, `waited_s` seconds into the wait and last seen `ago_s` seconds ago."""
     waited = lasting(waited_s)
     if status is None:
         return SoFar(f"{ref}: {UNSEEN}; {STILL} {waited}", f"{UNSEEN}  {waited}")
@@ -169,13 +168,13 @@ def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) ->
 
 
 def in_words(status: Status) -> str:
-    """The tasks of an array that goes on, by state; to be put behind its own."""
+    """Return the tasks of a live array by state, to follow the array's own state."""
     counts = ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())
     return f", tasks: {counts}" if counts and not status.phase.ended else ""
 
 
 def current_statuses(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
-    """The jobs as they are now, many with one call. Raises NotFound, CloudSilent and what else status raises."""
+    """Return the current statuses, many with one call. Raises NotFound, CloudSilent and what else status raises."""
     known: dict[JobRef, Status] = {}
     for group, backend in _groups(jobs):
         if len(group) > 1 and isinstance(backend, Many):
@@ -184,7 +183,7 @@ def current_statuses(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
 
 
 def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Backend]]:
-    """The jobs that one backend sees together."""
+    """Group the jobs by their backend."""
     groups: dict[tuple[str, str], tuple[list[JobRef], Backend]] = {}
     for ref, backend in jobs:
         groups.setdefault((ref.kind, ref.scope), ([], backend))[0].append(ref)
@@ -194,7 +193,7 @@ def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Back
 def look_at(
     waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef], tell: Callable[[str], None] = say
 ) -> Iterator[tuple[JobRef, Backend, Status]]:
-    """Each job with its status now, but for those that cannot be seen just now, which is told once.
+    """Yield each job with its current status. Skip a job that cannot be seen, and say so once.
 
     Raises NotFound, NoCredentials or CloudRefused.
     """
@@ -210,7 +209,7 @@ def look_at(
     for ref, backend in list(waiting):
         if ref in silent:
             continue
-        # Alone, and where Batch does not name it: that raises NotFound.
+        # A single job, or one that AWS Batch left out of its answer; the latter raises NotFound.
         status = known.get(ref) or _look(ref, backend, unseen, tell)
         if status is not None:
             unseen.discard(ref)
@@ -241,7 +240,7 @@ def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
 
 
 def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None, timeout: int | None) -> None:
-    """Wait for jobs, after the log of a single one with `follow_log`.
+    """Wait for jobs, with `follow_log` after the log of a single one.
 
     Raises JobFailed, and Interrupted, which says that the jobs go on.
     """
@@ -249,5 +248,5 @@ def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None
         if follow_log:
             follow_log(jobs[0][1], jobs[0][0])
         end(wait_for(jobs, timeout))
-    except KeyboardInterrupt:  # on the way to the wait
+    except KeyboardInterrupt:  # before the wait began
         raise interruption(jobs) from None
