@@ -1,5 +1,5 @@
-"""What happens when a budget is crossed: which levers are pulled, in which order, and what takes it back.
+"""Reaction to a crossed budget: which levers are pulled, in which order, and how they are undone.
 
-Plain values and the standard library alone: the clouds' functions carry these files in their archives, beside the one
-that has the calls of its cloud. `stacks budget` uses the same levers.
+Uses plain values and the standard library only: the clouds' functions include these files in their archives, next to
+the one that calls their cloud. `stacks budget` uses the same levers.
 """

@@ -1,7 +1,7 @@
-"""Stops a stack whose budget is crossed, step by step, and takes it back.
+"""Stops a stack whose budget is crossed, step by step, and resumes it.
 
-Each step may be made twice: `look` is called for every notification, for those that are delivered twice, and on a
-schedule, which goes on with what is unfinished. What was there is saved before anything is changed.
+Every step is idempotent: `look` is called for every notification, including duplicates, and on a schedule, which
+continues unfinished work. Previous values are saved before anything changes.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from accel.budget.spending import Crossing, Limit, Reading, crossing
 from accel.budget.state import State, Store
 
 LEASE_S = 360
-"""Longer than a function may run: one that is killed keeps others out for so long."""
+"""Longer than a function may run. A killed function blocks others for this long."""
 
 
 class Busy(Exception):
-    """Somebody else is at work on this stack's stop."""
+    """Another process is working on this stack's stop."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call did: one line each; `failures` are left for the next call."""
+    """The result of a call, with one line for each step in `done`. `failures` are left for the next call."""
 
     state: State
     done: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     news: tuple[str, ...] = ()
-    """Of the failures, those that the call before did not have: people are told once, not at every attempt."""
+    """New failures, which the previous call did not have. People are notified once, not at every attempt."""
 
 
 def look(
     limits: Sequence[Limit], readings: Sequence[Reading], levers: Sequence[Lever], store: Store, now: float
 ) -> Outcome:
-    """Stops the stack where a budget is over its line, or goes on with a stop that is unfinished. `now`: Unix seconds.
+    """Stop the stack if a budget is over its line, or continue an unfinished stop. `now`: Unix seconds.
 
-    Raises Busy, and StateConflict where somebody else has changed the state meanwhile; call it again.
+    Raises Busy, and StateConflict if another process has changed the state meanwhile; call it again.
     """
     state, seen = store.load()
     over = _over(limits, readings, state)
@@ -59,11 +59,11 @@ def look(
 
 
 def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
-    """Puts back what the stop changed, in the opposite order, submissions last. What is over its line now stops the
-    stack again only in the next period, or at a higher line.
+    """Undo the stop, in reverse order, submissions last. A budget that is over its line now stops the stack again only
+    in the next period, or at a higher line.
 
-    With failures, or where it is interrupted, the stack stays stopped: the next call goes on, and a look before that
-    stops again what was put back. Raises Busy and StateConflict.
+    After failures or an interruption the stack stays stopped: the next call continues, and a `look` before that stops
+    again what was restored. Raises Busy and StateConflict.
     """
     state, seen = store.load()
     if state.stopped is None:
@@ -107,7 +107,7 @@ def _over(limits: Sequence[Limit], readings: Sequence[Reading], state: State) ->
 
 
 def _with(state: State, fresh: list[Crossing], now: float) -> State:
-    """The state, stopped by these too. Running work is stopped by the first that wants it."""
+    """Return the state stopped by further crossings. The earliest deadline decides when running work stops."""
     if not fresh:
         return state
     ends = [now + each.running_after_s for each in fresh if each.running_after_s is not None]
@@ -122,7 +122,6 @@ def _with(state: State, fresh: list[Crossing], now: float) -> State:
 
 
 def _left(state: State, levers: Sequence[Lever], now: float) -> list[Lever]:
-    """The levers to be pulled now."""
     running = state.running_at is not None and now >= state.running_at
     return [
         lever
@@ -137,7 +136,7 @@ def _free(state: State, now: float) -> None:
 
 
 def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]) -> tuple[State, Any]:
-    """Pulls one lever; the state as it is saved after that."""
+    """Pull one lever and return the state as saved afterwards."""
     failures: list[str] = []
     try:
         changes = lever.plan()
@@ -146,7 +145,7 @@ def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]
     known = {(change.kind, change.name): change.after for change in state.changes}
     fresh = [change for change in changes if known.get((change.kind, change.name)) != change.after]
     state = replace(state, changes=state.recorded(changes))
-    # Saved before it is done: a function that is killed in between must not lose what was there.
+    # Saved before the change: a function that is killed in between must not lose the previous value.
     seen = store.save(state, seen) if fresh else seen
     for change in changes:
         try:
@@ -161,6 +160,6 @@ def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]
 
 
 def _remembered(state: State) -> tuple[Crossing, ...]:
-    """Of each budget the last that was waved through."""
+    """Return the latest resumed crossing of each budget."""
     latest = {each.budget: each for each in (*state.resumed, *state.crossings)}
     return tuple(latest.values())

@@ -1,4 +1,4 @@
-"""What is remembered of a stop: enough to go on with it, and to take back exactly what it changed."""
+"""State of a stop: enough to continue it, and to undo exactly what it changed."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -12,31 +12,32 @@ MOST_FINAL = 200
 
 @dataclass(frozen=True)
 class State:
-    """One stack's. The empty one is a stack that nobody has stopped."""
+    """The state of one stack. An empty state means that the stack is not stopped."""
 
     stopped: str | None = None
-    """Why, in one line; clients show it when they refuse to submit."""
+    """Reason in one line; clients show it when they refuse to submit."""
     since: float | None = None
     """Unix seconds."""
     crossings: tuple[Crossing, ...] = ()
-    """Of the budgets that are over their lines since the stop."""
+    """Budgets over their lines since the stop."""
     changes: tuple[Change, ...] = ()
-    """Recorded before they are made, each with what was there before."""
+    """Changes recorded before they are made, each with the previous value."""
     finished: tuple[str, ...] = ()
-    """Kinds of the levers that are through. What somebody enables again by hand after that stays as it is."""
+    """Kinds of the levers that are done. Anything enabled by hand afterwards stays enabled."""
     failures: tuple[str, ...] = ()
-    """Of the last attempt: what the cloud did not take. The next attempt tries it again."""
+    """Failures of the last attempt. The next attempt retries them."""
     running_at: float | None = None
     """Unix seconds at which running work is stopped; None: never."""
     busy_until: float | None = None
-    """Unix seconds: somebody is at work on this until then at the latest, and nobody else may be."""
+    """Unix seconds at which the current worker's exclusive access ends at the latest."""
     resumed: tuple[Crossing, ...] = ()
-    """What a person has waved through: no reason to stop again in the same period."""
+    """Crossings that a person has accepted. They do not stop the stack again in the same period."""
 
     def recorded(self, changes: list[Change]) -> tuple[Change, ...]:
-        """The changes with these too; of one that is there already the first `before` stays, which is the true one.
+        """Return the changes with new ones added. A change that is already recorded keeps its first `before`, which is
+        the true one.
 
-        Of those that nobody can take back the first are enough: a document of a store has an end.
+        Records only the first irreversible changes, since a document of a store has a size limit.
         """
         found = {(change.kind, change.name): change for change in self.changes}
         final = sum(not change.reversible for change in self.changes)
@@ -51,28 +52,28 @@ class State:
 
 
 class StateConflict(Exception):
-    """Somebody else has saved the state since it was loaded."""
+    """Another process has saved the state since it was loaded."""
 
 
 class Store(Protocol):
-    """Where the state of a stack lies: beside its claims, where clients look before they submit."""
+    """Where the state of a stack is kept: next to its claims, where clients look before they submit."""
 
     def load(self) -> tuple[State, Any]:
-        """The state, the empty one where there is none, and what `save` wants to know of this look."""
+        """Return the state, empty if there is none, and a token for `save`."""
         ...
 
     def save(self, state: State, seen: Any) -> Any:
-        """Replaces what was seen, and returns what the next save wants to know. Raises StateConflict."""
+        """Replace the loaded state and return the token for the next save. Raises StateConflict."""
         ...
 
 
 def to_json(state: State) -> str:
-    """The state as text."""
+    """Serialize the state."""
     return json.dumps(asdict(state), sort_keys=True)
 
 
 def of_json(text: str) -> State:
-    """The state as another version may have written it; fields that this one does not know are left out."""
+    """Parse a state that another version may have written; ignore unknown fields."""
     found = _known(State, json.loads(text))
     for field, kind in (("crossings", Crossing), ("resumed", Crossing), ("changes", Change)):
         found[field] = tuple(kind(**_known(kind, each)) for each in found.get(field, ()))

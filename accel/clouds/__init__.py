@@ -1,1 +1,1 @@
-"""Clients of the clouds' APIs: errors, retries, rates, paging, credentials."""
+"""Clients of the clouds' APIs: errors, retries, rate limits, paging, credentials."""

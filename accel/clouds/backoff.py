@@ -1,4 +1,4 @@
-"""Waiting: within a lease, and not in step with others."""
+"""Waiting within a lease, with jitter."""
 
 import random
 import time
@@ -12,37 +12,37 @@ LONGEST_PAUSE_S = 8
 
 Result = TypeVar("Result")
 
-# Linux's monotonic clock stands still while a laptop sleeps, and leases do not.
+# Linux's monotonic clock stops while a laptop sleeps, but leases do not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now() -> float:
-    """Seconds of a clock that nobody sets and that no sleep stops."""
+    """Return seconds of a clock that nobody sets and that continues during sleep."""
     return time.clock_gettime(_CLOCK)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The time in which a claim is surely ours, by now()."""
+    """The period in which a claim is certain to be ours, by now()."""
 
     ends: float
 
     def allows(self, seconds: float) -> bool:
-        """Whether something that takes so long ends within the lease."""
+        """Return whether something of that duration ends within the lease."""
         return now() + seconds < self.ends
 
 
 def pause(seconds: float) -> None:
-    """Sleeps for half to one and a half of it, so that many clients spread."""
+    """Sleep for 0.5 to 1.5 times as long, so that many clients spread out."""
     time.sleep(seconds * random.uniform(0.5, 1.5))  # noqa: S311 - spreads, hides nothing
 
 
 def patiently(
     call: Callable[[], Result], lease: Lease, call_s: float, turn: Callable[[], None] = lambda: None
 ) -> Result:
-    """The result of a call, which is made again while it is throttled and fits into the lease at its longest.
+    """Return the result of a call, repeated while it is throttled and its longest duration fits into the lease.
 
-    `turn` waits until the call may be made. Raises Throttled where it does not fit, with nothing accepted.
+    `turn` waits until the call may be made. Raises Throttled if the call does not fit; nothing was accepted then.
     """
     wait_s = 0.5
     while True:
@@ -59,6 +59,6 @@ def patiently(
 
 
 def back_off(longest_s: float) -> None:
-    """Sleeps for anything up to it: of many clients that were refused together, no two come again together.
-    Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/"""
+    """Sleep for a random time up to `longest_s`, so that clients refused together do not return together. Source:
+    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/"""
     time.sleep(random.uniform(0, longest_s))  # noqa: S311 - spreads, hides nothing

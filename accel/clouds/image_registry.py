@@ -1,8 +1,9 @@
-"""Container images in a registry: the digest that a tag means now, and the labels and variables of an image.
+"""Container images in a registry: the digest that a tag currently refers to, and the labels and variables of an image.
 
-By the registry's own HTTP API, as anybody: https://github.com/opencontainers/distribution-spec/blob/main/spec.md; where
-it asks for a token, one that it gives to nobody in particular:
-https://distribution.github.io/distribution/spec/auth/token/. A private image is refused with a word on what to do.
+Uses the registry's own HTTP API anonymously: https://github.com/opencontainers/distribution-spec/blob/main/spec.md; a
+registry that requires a token issues an anonymous one:
+https://distribution.github.io/distribution/spec/auth/token/.
+A private image is rejected with a hint on what to do.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from typing import Any, cast
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
 TIMEOUT_S = 10.0
-"""Of each request."""
+"""Timeout of each request."""
 
 _HUB = "registry-1.docker.io"
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -32,24 +33,24 @@ _MANIFESTS = (
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _BODY_MAX = 8 * 2**20
-"""Bytes of a manifest or a configuration; registries take manifests up to 4 MiB."""
+"""Maximum bytes of a manifest or a configuration; registries accept manifests up to 4 MiB."""
 
 
 @dataclass(frozen=True)
 class Name:
-    """An image's name in its parts. `host` is where its registry answers."""
+    """An image name, parsed. `host` is the host of its registry."""
 
     host: str
     repository: str
     reference: str
-    """A tag, or a digest."""
+    """Tag or digest."""
     bare: str
-    """As it was written, without tag and digest."""
+    """Name as written, without tag and digest."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """What a registry tells of an image: its digest, and of one platform its labels and variables."""
+    """An image in a registry: its digest, and the labels and variables for one platform."""
 
     digest: str
     labels: dict[str, str] = field(default_factory=dict[str, str])
@@ -64,7 +65,7 @@ class Image:
 
 
 def parse(name: str) -> Name:
-    """The parts of an image's name; without a host it is Docker Hub's. Raises BadInput."""
+    """Parse an image name; without a host it is Docker Hub's. Raises BadInput."""
     bare, _, digest = name.partition("@")
     if digest and not _DIGEST.fullmatch(digest):
         raise BadInput(f"image: {name[:200]}: the digest is not sha256: and 64 digits")
@@ -82,7 +83,7 @@ def parse(name: str) -> Name:
 
 
 def pin_digest(name: str) -> str:
-    """The name with the digest that its tag means now; one that has a digest stays as it is.
+    """Return the name with the digest that its tag currently refers to. A name with a digest stays as it is.
 
     Raises BadInput, NotFound, NoCredentials for a private image, CloudRefused, CloudSilent.
     """
@@ -94,12 +95,13 @@ def pin_digest(name: str) -> str:
 
 
 def read(name: str, architecture: str = "amd64") -> Image:
-    """The image of a name, for Linux on an architecture (amd64, arm64). Raises as pinned() does."""
+    """Return an image for Linux on an architecture (amd64, arm64). Raises as pin_digest() does."""
     return Registry(parse(name)).image(architecture)
 
 
 class Registry:
-    """One repository of a registry, asked without credentials. On this machine itself it is asked without TLS."""
+    """One repository of a registry, accessed without credentials. Registries on this machine are accessed without
+    TLS."""
 
     def __init__(self, name: Name, timeout_s: float = TIMEOUT_S) -> None:
         self._name = name
@@ -110,11 +112,11 @@ class Registry:
         self._shown = f"{name.host}/{name.repository}"
 
     def digest(self) -> str:
-        """Of the manifest, or of the list of them for several platforms."""
+        """Return the digest of the manifest, or of the manifest list for several platforms."""
         return self._manifest(self._name.reference)[0]
 
     def image(self, architecture: str) -> Image:
-        """The digest, and what the configuration for a platform says."""
+        """Return the image, with the configuration for Linux on an architecture."""
         digest, manifest = self._manifest(self._name.reference)
         several = _list(manifest.get("manifests"))
         if several:
@@ -151,12 +153,12 @@ class Registry:
         raise AssertionError
 
     def _get(self, url: str, accepts: tuple[str, ...], token: str | None) -> tuple[bytes, Message]:
-        """Raises HTTPError, CloudSilent."""
+        """Fetch a URL. Raises HTTPError, CloudSilent."""
         request = urllib.request.Request(url)  # noqa: S310  http and https alone come here
         if accepts:
             request.add_header("Accept", ", ".join(accepts))
         if token:
-            # Not sent on: a blob is elsewhere, in a bucket that takes no token.
+            # Not sent on redirect: a blob is elsewhere, in a bucket that accepts no token.
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         try:
             with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:  # noqa: S310
@@ -172,7 +174,7 @@ class Registry:
         return body, headers
 
     def _granted(self, challenge: str) -> str:
-        """The token for anybody, from where the registry sends us. Raises NoCredentials."""
+        """Return an anonymous token from the server named in the challenge. Raises NoCredentials."""
         scheme, _, rest = challenge.partition(" ")
         told: dict[str, str] = dict(_PARAMETER.findall(rest))
         realm = urllib.parse.urlsplit(told.get("realm", ""))

@@ -1,4 +1,4 @@
-"""When to look again: soon after a change, then less and less often, until the time to wait is over."""
+"""Polling intervals: short after a change, then longer and longer, until the timeout."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ GROWTH = 1.5
 
 @dataclass
 class Pauses:
-    """The pauses of one wait, which begins now. `timeout_s` None: for as long as it takes; `first_s`: the shortest."""
+    """The pauses of one wait, which begins now. `timeout_s` None: no timeout; `first_s`: the shortest pause."""
 
     timeout_s: float | None = None
     clock: Callable[[], float] = time.monotonic
@@ -23,20 +23,19 @@ class Pauses:
 
     @property
     def waited_s(self) -> float:
-        """Seconds since the wait began."""
         return self.clock() - self._began
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the wait is over, 0 where it is; None for one that has no end."""
+        """Seconds until the timeout, 0 once it has passed; None without a timeout."""
         return None if self._ends is None else max(0.0, self._ends - self.clock())
 
     def restart(self) -> None:
-        """Something has changed: more may follow soon."""
+        """Return to short pauses after a change: more may follow soon."""
         self._pause_s = self.first_s
 
     def next_s(self, longest_s: float, least_s: float = 0.0) -> float | None:
-        """Seconds until the next look, at least `least_s`; None where the wait is over."""
+        """Return the seconds until the next look, at least `least_s`, or None if the wait is over."""
         wait_s, left_s = max(min(self._pause_s, longest_s), least_s), self.left_s
         if left_s == 0:
             return None

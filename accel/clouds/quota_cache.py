@@ -1,4 +1,4 @@
-"""Limits of an account that this machine has asked for, kept for an hour: what a submit costs beside its own calls."""
+"""Cache of account limits on this machine, kept for an hour, which saves the calls on each submission."""
 
 import hashlib
 import json
@@ -13,12 +13,12 @@ from ..folders import cache, write_json
 
 MAX_AGE_S = 3600.0
 DOUBTED_S = 60.0
-"""A limit that is too small is asked for again after this: it may have been raised since."""
+"""Age after which a limit that is too small is fetched again, since it may have been raised."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit in the quota's unit, or None and the reason why it is not known."""
+    """A limit in the quota's unit, or None and the reason why it is unknown."""
 
     value: float | None
     why: str = ""
@@ -32,8 +32,8 @@ def cached_limits(
     max_age_s: float = MAX_AGE_S,
     now: float | None = None,
 ) -> dict[str, Limit]:
-    """The limits by name: from this machine's copy where it is young enough, else from `ask`, which is given those that
-    are missing. `identity` is what decides whose limits they are: one account's must not be taken for another's."""
+    """Return the limits by name, from this machine's copy if it is recent enough, otherwise from `ask`, which receives
+    the missing names. `identity` identifies the account: one account's limits must not be used for another."""
     now = time.time() if now is None else now
     wanted = list(dict.fromkeys(names))
     path = cache() / f"quotas-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
@@ -48,8 +48,8 @@ def cached_limits(
 
 
 def _kept(path: Path, now: float) -> dict[str, tuple[float, Limit]]:
-    """What this machine's copy holds that is young enough, each with its time. A time in the future says nothing: the
-    clock was set back. A copy that cannot be read is no copy."""
+    """Return the recent entries of this machine's copy, each with its time. Ignores times in the future, which mean
+    that the clock was set back, and an unreadable copy."""
     try:
         rows: dict[str, Any] = dict(json.loads(path.read_text()))
         kept = {name: (float(row["at"]), Limit(_number(row["value"]), str(row["why"]))) for name, row in rows.items()}
@@ -64,7 +64,7 @@ def _number(value: Any) -> float | None:
 
 def _keep(path: Path, rows: Mapping[str, tuple[float, Limit]]) -> None:
     document = {name: {"at": at, "value": limit.value, "why": limit.why} for name, (at, limit) in rows.items()}
-    # Without a copy the next command asks again, which costs a call and nothing else.
+    # Without a copy the next command asks again, which costs one call only.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, document)

@@ -1,4 +1,4 @@
-"""How often jobs are submitted: a rate that all threads of a process share."""
+"""Rate limit for submissions, shared by all threads of a process."""
 
 import threading
 import time
@@ -8,12 +8,11 @@ from collections.abc import Callable
 from ..diagnostics.errors import NotSent
 
 SLACK = 0.005
-"""What a turn comes later than it could, so that calls that are a little late do not meet those after them."""
+"""Relative extra delay of each turn, so that slightly late calls do not collide with later ones."""
 
 
 class Rate:
-    """At most `turns` in any second, or in any `within_s`, evenly spread: a time in which none was taken is not made
-    up for."""
+    """At most `turns` in any second, or in any `within_s`, evenly spread. Unused turns do not accumulate."""
 
     def __init__(
         self,
@@ -34,12 +33,12 @@ class Rate:
         self._closed = False
 
     def close(self) -> None:
-        """No more turns, for those who wait for one either."""
+        """Grant no more turns, including to those who are waiting."""
         self._closed = True
 
     def turn(self) -> None:
-        """Waits for a turn and takes it. Raises NotSent once it is closed."""
-        # The lock is held while one sleeps: the others have to wait for at least as long.
+        """Wait for a turn and take it. Raises NotSent after `close`."""
+        # The lock is held during the sleep: the others have to wait for at least as long.
         with self._lock:
             while not self._closed and (wait_s := self._due() - self._clock()) > 0:
                 self._sleep(wait_s)

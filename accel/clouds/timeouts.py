@@ -1,4 +1,4 @@
-"""How long calls of a cloud's API may take, and how often one is made."""
+"""Timeouts and retries of calls to a cloud's API."""
 
 import random
 import socket
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, and how often a call that may be repeated is made."""
+    """Timeouts in seconds, and the number of attempts of an idempotent call."""
 
     connect_s: float = 5
     read_s: float = 30
@@ -22,15 +22,15 @@ class Timing:
     backoff_s: float = 0.5
     longest_wait_s: float = 8
     poll_s: float = 2
-    """Between two looks at logs."""
+    """Interval between two looks at logs."""
     silence_s: float = 300
-    """A followed log outlives a server that cannot be reached for this long."""
+    """Longest outage of the server that a followed log survives."""
     drain_s: float = 10
-    """After the end of a job its last lines may still come for so long, where nothing tells how many there are."""
+    """Time to wait for the last log lines after the end of a job, if their number is unknown."""
 
 
 def with_retries(timing: Timing, call: Callable[[], T]) -> T:
-    """What the call gives, made again while it is not answered."""
+    """Return the result of a call, retried while there is no response."""
     for attempt in range(timing.attempts):
         try:
             return call()
@@ -42,7 +42,7 @@ def with_retries(timing: Timing, call: Callable[[], T]) -> T:
 
 
 def classify_failure(error: Exception) -> tuple[type[CloudSilent], BaseException]:
-    """What became of a request that failed on its way, and the innermost cause of it."""
+    """Return the kind of error for a request that failed in transit, and its innermost cause."""
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
@@ -51,6 +51,6 @@ def classify_failure(error: Exception) -> tuple[type[CloudSilent], BaseException
 
 
 def pause(timing: Timing, attempt: int) -> None:
-    """Waits before the next attempt, longer each time, and not in step with others."""
+    """Wait before the next attempt, longer each time, with jitter."""
     longest = min(timing.backoff_s * 2**attempt, timing.longest_wait_s)
     time.sleep(random.uniform(longest / 2, longest))  # noqa: S311 - spreads, hides nothing

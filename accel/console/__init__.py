@@ -1,1 +1,1 @@
-"""What the commands print with: options, tables, progress, prompts, exit codes."""
+"""Output of the commands: options, tables, progress, prompts, exit codes."""

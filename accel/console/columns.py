@@ -1,4 +1,4 @@
-"""Columns of a table that fits a terminal: a name is cut before a column is left out."""
+"""Columns of a table that fits a terminal. Names are shortened before a column is dropped."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from .terminal_text import Style, fit, width
 
 NARROWEST = 8
-"""A name is not cut below it while a column can go."""
+"""Minimum width of a name while a column can still be dropped."""
 
 
 class Fits(Protocol):
@@ -16,12 +16,12 @@ class Fits(Protocol):
     def title(self) -> str: ...
     @property
     def most(self) -> int:
-        """Columns of a terminal that it takes at most."""
+        """Maximum width in terminal columns."""
         ...
 
     @property
     def keep(self) -> int:
-        """The lowest is left out first where there is no room; 0: never."""
+        """Priority: the lowest column is dropped first if there is no room; 0: never."""
         ...
 
     @property
@@ -29,7 +29,7 @@ class Fits(Protocol):
 
 
 def widths(columns: Sequence[Fits], cells: Sequence[Sequence[str]], room: int, phase: int) -> list[int]:
-    """Of each column; 0 leaves it out. `phase`: the one that is cut last, beside the name."""
+    """Return the width of each column; 0 drops it. `phase` is the column that is shortened last, besides the name."""
     natural = [
         min(max([width(column.title), *(width(row[place]) for row in cells)]), column.most)
         if any(row[place] for row in cells)
@@ -61,7 +61,7 @@ def line(
     style: Style,
     colours: Mapping[int, str] | None = None,
 ) -> str:
-    """A row of the table. `colours`: of cells by their column."""
+    """Return a row of the table. `colours`: colours of cells by column."""
     parts: list[str] = []
     for place, (cell, size) in enumerate(zip(row, sizes, strict=True)):
         if size:

@@ -1,4 +1,4 @@
-"""What a shell completes where a value is known by its placeholder in the help: a verb has nothing to say of it."""
+"""Shell completion of values by their placeholder in the help text, so that verbs need not define it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Complete = Callable[[click.Context, str], Iterator[tuple[str, str]]]
-"""From what was typed so far to values, each with a word about it."""
+"""Returns the possible values for the text typed so far, each with a short description."""
 SHELLS = ("bash", "zsh", "fish")
 _COMPLETED: dict[str, Complete | str] = {"FILE": "file", "FOLDER": "dir"}
 
 
 def complete(placeholder: str, by: Complete) -> None:
-    """Register what completes a placeholder, for the verbs that this process defines from now on."""
+    """Register the completion of a placeholder, for the verbs that this process defines from now on."""
     _COMPLETED[placeholder] = by
 
 
 class CompletedText(StringParamType):
-    """A text of which a shell knows what it may be."""
+    """A text with known values for shell completion."""
 
     def __init__(self, values: Complete | str) -> None:
         self.values = values
@@ -40,7 +40,7 @@ class CompletedText(StringParamType):
 
 
 def with_completion(param: click.Parameter) -> click.Parameter:
-    """The parameter, whose texts a shell completes where its placeholder is registered."""
+    """Return the parameter, with completion if its placeholder is registered."""
     placeholder = re.search(r"[A-Z]+", param.metavar or "")
     if placeholder and type(param.type) is StringParamType and (values := _COMPLETED.get(placeholder[0])):
         param.type = CompletedText(values)
@@ -48,7 +48,7 @@ def with_completion(param: click.Parameter) -> click.Parameter:
 
 
 def script(shell: str, name: str) -> str:
-    """Return the completion script of the command of this name, which is the one that runs."""
+    """Return the completion script of the running command, which has this name."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -14,11 +14,11 @@ EXTRAS = {
     **dict.fromkeys(("pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"), "pulumi"),
     **dict.fromkeys(("google", "paramiko", "requests", "websocket"), "google"),
 }
-"""Packages that the distribution asks for in an extra alone, by what is imported of them."""
+"""Extra that installs each optional package, by import name."""
 
 
 def code_of(error: BaseException, *, debug: bool) -> int:
-    """Reports the error; its exit code."""
+    """Report the error and return its exit code."""
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     known = _known(error)
@@ -34,7 +34,7 @@ def code_of(error: BaseException, *, debug: bool) -> int:
 
 
 def _region(error: JobsError) -> str | None:
-    """What is known of a region that a call failed in."""
+    """Return a hint about a misspelt region in the error, or None."""
     if isinstance(error, BadInput):
         return None
     from ..diagnostics.region_typos import region
@@ -43,24 +43,24 @@ def _region(error: JobsError) -> str | None:
 
 
 def warn(message: str, reporter: Reporter) -> None:
-    """One line of warning; with --strict the end. Raises BadInput then."""
+    """Print a warning. Raises BadInput with --strict."""
     if reporter.strict:
         raise BadInput(message, "it is a warning without --strict")
     _line("warning", message)
 
 
 def say(message: str) -> None:
-    """Chatter: on stderr, so that stdout holds data only."""
+    """Print a message on stderr, so that stdout holds data only."""
     click.echo(_plain(message), err=True)
 
 
 def silence_stdout() -> None:
-    """Nobody reads any more; without this Python complains again while it exits."""
+    """Redirect stdout to the null device after its reader has gone; otherwise Python complains again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def interactive() -> bool:
-    """Whether someone can be asked."""
+    """Return whether a user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -82,7 +82,7 @@ def _known(error: BaseException) -> JobsError | None:
 
 
 def _damaged(error: BaseException) -> BadInput | None:
-    """Of the shipped catalogue, or of the one that the user chose, which has a whole path."""
+    """Return the error for damaged data, of the shipped catalog or of the user's choice, which has a full path."""
     from accel.catalog.selection import CHOICE, NoCatalogue
     from accel.catalog.tables import DATA, DamagedData
 
@@ -136,5 +136,5 @@ def _coloured() -> bool:
 
 
 def _plain(message: str) -> str:
-    """One line, and nothing that a terminal would obey."""
+    """Return one line without control characters."""
     return "".join(character if character.isprintable() else " " for character in message)

@@ -1,4 +1,4 @@
-"""A command of verbs: finds the verb, and turns whatever goes wrong into lines and an exit code."""
+"""A command with verbs: finds the verb, and turns errors into lines and an exit code."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from .options import COMMON, Settings, options, program
 
 
 class Verbs(click.Group):
-    """A command of verbs, each imported from its module of the package when it is asked for."""
+    """A command with verbs, each imported from its module of the package on demand."""
 
     def __init__(self, name: str, verbs: Mapping[str, tuple[str, str]], package: str, **rest: Any) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.verbs:
             return None
-        # A verb that Python keeps for itself, such as import, is import_ there.
+        # A verb that is a Python keyword, such as import, is import_ there.
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         return getattr(import_module(f".{self.verbs[cmd_name][0]}", self.package), name)
 
@@ -74,7 +74,7 @@ class Verbs(click.Group):
 
             sys.exit(shell_complete(self, {}, name, variable, instruction))
         settings = Settings()
-        # Output of a job may hold what the terminal's encoding cannot show.
+        # A job's output may hold characters that the terminal's encoding lacks.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
@@ -83,7 +83,7 @@ class Verbs(click.Group):
         sys.exit(code)
 
     def _code(self, name: str, args: list[str], settings: Settings) -> int:
-        """Runs it; its exit code."""
+        """Run the verb and return its exit code."""
         try:
             with self.make_context(name, args, obj=settings) as ctx:
                 self.invoke(ctx)
@@ -117,7 +117,7 @@ def _help_without_verb() -> None:
 
 
 def common(names: Sequence[str] = COMMON) -> list[click.Option]:
-    """The options of a command itself: those of every verb, and --version."""
+    """Return the options of the command itself: those of every verb, and --version."""
     version = click.Option(
         ["--version"],
         is_flag=True,
@@ -134,7 +134,7 @@ _LOOK_S = 5
 
 
 def _commit() -> str:
-    """`, commit 1a2b3c4d5e6f`, with changes where a checkout has some; else nothing."""
+    """Return `, commit 1a2b3c4d5e6f`, with a note if the checkout has changes, or an empty string."""
     root = Path(__file__).resolve().parents[2]
     found = _of_checkout(root) if (root / ".git").exists() else _of_package()
     return f", commit {found}" if found else ""
@@ -146,7 +146,7 @@ def _of_checkout(root: Path) -> str:
 
     if not (git := shutil.which("git")):
         return ""
-    # A repository can name a program as its file system's monitor, which this would run.
+    # A repository can name a program as its file system monitor, which this command would run.
     ask = [git, "-c", "core.fsmonitor=false", "-C", str(root), "describe", "--always", "--exclude=*", "--abbrev=12"]
     try:
         done = subprocess.run(
@@ -158,7 +158,7 @@ def _of_checkout(root: Path) -> str:
 
 
 def _of_package() -> str:
-    """What pip noted. Source: https://packaging.python.org/en/latest/specifications/direct-url/"""
+    """Return the commit that pip recorded. Source: https://packaging.python.org/en/latest/specifications/direct-url/"""
     import json
     from importlib.metadata import distribution, packages_distributions
 

@@ -1,4 +1,5 @@
-"""What a wait shows while nothing happens: a line after QUIET_S; at a terminal one that is written over, with a bar."""
+"""Progress of a wait while nothing happens: a line after QUIET_S, or at a terminal one that is overwritten, with a
+bar."""
 
 import shutil
 import sys
@@ -14,26 +15,26 @@ from .screen import live, style_of
 from .terminal_text import bar, clip
 
 QUIET_S = 30.0
-"""Nobody waits for longer without a word."""
+"""Longest time without output."""
 TICK_S = 0.5
 BAR = 24
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """How far what is waited for has come."""
+    """The progress of a wait."""
 
     text: str
-    """A whole line."""
+    """Complete line."""
     short: str
-    """The same for a terminal, where the bar and what was said are above or before it."""
+    """Short form for a terminal, next to the bar and earlier messages."""
     fraction: float | None = None
-    """Of what can be counted, how much is over, 0 to 1."""
+    """Completed share, 0 to 1, if it can be counted."""
 
 
 class Beat:
-    """Lines on stderr; `so_far` is asked in a thread, since whoever looks may wait for an answer for minutes. Without
-    `bar` lines at a terminal too: where others write there meanwhile."""
+    """Progress lines on stderr. `so_far` is called in a thread, since the caller may wait for a response for minutes.
+    Without `bar`, prints lines at a terminal too, for use while others write there."""
 
     def __init__(self, quiet_s: float = QUIET_S, *, bar: bool = True) -> None:
         self.live = bar and live(sys.stderr)
@@ -46,12 +47,12 @@ class Beat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def of(self, so_far: Callable[[], SoFar]) -> Self:
-        """With what there is to show."""
+        """Set the source of the progress, and return the heartbeat."""
         self._so_far = so_far
         return self
 
     def tell(self, text: str) -> None:
-        """Says a line."""
+        """Print a line."""
         with self._lock:
             self._clear()
             say(text)

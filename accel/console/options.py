@@ -1,4 +1,4 @@
-"""The options that every verb takes, before or after its name."""
+"""The options that every verb accepts, before or after its name."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 PROGRAM = "accel-jobs"
-"""`jobs`, its other name, is a builtin of every shell: typed there, what a hint says would fail."""
+"""Command name for hints. `jobs`, its other name, is a builtin of every shell, where a pasted hint would fail."""
 FORMATS = ("table", "wide", "json", "jsonl", "id")
 
 
 @dataclass
 class Settings:
-    """What the user asked for, whatever the verb."""
+    """The common options as the user set them, whatever the verb."""
 
     output: str = "table"
     targets: str | None = None
@@ -31,20 +31,17 @@ class Settings:
     yes: bool = False
 
     def say(self, message: str) -> None:
-        """As Reporter."""
         say(message)
 
     def warn(self, message: str) -> None:
-        """As Reporter."""
         warn(message, self)
 
     def resubmission(self, key: str) -> str:
-        """As Reporter."""
         return f"the same command with --key {key}"
 
 
 class OneOf(click.ParamType[str]):
-    """One of a few words; a wrong one is answered with the nearest."""
+    """One of a few words. The error for any other word names the nearest."""
 
     name = "word"
 
@@ -82,11 +79,11 @@ class Duration(click.ParamType[int]):
 
 
 COMMON = ("output", "targets", "strict", "yes", "debug")
-"""The options of every verb of `jobs`."""
+"""Options of every verb of `jobs`."""
 
 
 def options(names: Sequence[str] = COMMON) -> list[click.Option]:
-    """New options for one command: those named."""
+    """Create the named options for one command."""
     every = [
         click.Option(
             ["-o", "--output"],
@@ -110,7 +107,7 @@ def options(names: Sequence[str] = COMMON) -> list[click.Option]:
 
 
 def program() -> str:
-    """The command that hints show."""
+    """Return the name of the command for hints."""
     started = Path(sys.argv[0])
     name = started.parent.name if started.name == "__main__.py" else started.name
     return name if name == "stacks" else PROGRAM
@@ -122,7 +119,7 @@ def _flag(name: str, field: str, text: str, *short: str) -> click.Option:
 
 def _note(field: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def note(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        # Not given after the verb must not undo what was given before it.
+        # A default after the verb must not override an option before it.
         if value:
             setattr(context.ensure_object(Settings), field, value)
 

@@ -1,4 +1,4 @@
-"""Values on stdout in the form that -o asks for."""
+"""Values on stdout in the format of -o."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 def show(rows: Iterable[Row], form: str, columns: Sequence[str], wide: Sequence[str], name: str) -> None:
-    """Rows as a table of the columns, as JSON with every field, or as the field `name` of each."""
+    """Print rows as a table of the columns, as JSON with every field, or as the field `name` of each."""
     if form == "json":
         click.echo(json.dumps([_without_age(row) for row in rows], indent=2))
     elif form == "jsonl":
@@ -25,7 +25,7 @@ def show(rows: Iterable[Row], form: str, columns: Sequence[str], wide: Sequence[
 
 
 def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Aligned columns under their names; nothing for no rows."""
+    """Print aligned columns with headings; print nothing if there are no rows."""
     if not rows:
         return
     lines = [
@@ -38,7 +38,7 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 
 def details(row: Row) -> None:
-    """One row, a field a line; empty ones left out."""
+    """Print one row, one field per line; leave out empty ones."""
     shown = {field: _cell(value) for field, value in row.items() if value not in (None, {}, "")}
     width = max(map(len, shown))
     for field, cell in shown.items():
@@ -46,14 +46,14 @@ def details(row: Row) -> None:
 
 
 def age(since: datetime | None) -> str:
-    """Seconds, minutes, hours or days, in whole ones."""
+    """Format the time since a moment in whole seconds, minutes, hours or days."""
     if since is None:
         return ""
     return span((datetime.now(UTC) - since).total_seconds())
 
 
 def span(seconds: float) -> str:
-    """A length of time in the unit that fits it."""
+    """Format a duration in the unit that fits it."""
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)}{unit}"

@@ -1,4 +1,4 @@
-"""How far something has come, in one line that is written over; only where someone looks at a terminal."""
+"""Progress in one line that is overwritten, shown at a terminal only."""
 
 import os
 import sys
@@ -9,14 +9,14 @@ from types import TracebackType
 from typing import Self
 
 Opens = Callable[[Callable[[int], str]], AbstractContextManager[Callable[[int], None]]]
-"""As Progress: what is told counts, and puts them into words."""
+"""Signature of Progress: takes a function that puts a count into words."""
 
 APART_S = 0.1
-"""A line that changes more often is not read."""
+"""Minimum seconds between updates. Faster ones cannot be read."""
 
 
 class Progress:
-    """Call it with a count; the line goes when the block ends. `words` says what the count is of."""
+    """A progress line. Call it with a count; the line disappears when the block ends. `words` describes the count."""
 
     def __init__(self, words: Callable[[int], str]) -> None:
         self._words = words
@@ -41,5 +41,5 @@ class Progress:
 
 
 def untold(words: Callable[[int], str]) -> AbstractContextManager[Callable[[int], None]]:
-    """In the place of Progress where nothing may be printed."""
+    """Return a replacement for Progress that prints nothing."""
     return nullcontext(lambda count: None)

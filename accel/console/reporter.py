@@ -1,29 +1,29 @@
-"""Where messages beside a result go: the command line prints them, the functions for Python keep them."""
+"""Destination of messages besides a result: the command line prints them, the Python API keeps them."""
 
 from typing import Protocol
 
 
 class Reporter(Protocol):
-    """Options that every operation reads, and where its messages go."""
+    """Options that every operation reads, and the destination of its messages."""
 
     @property
     def targets(self) -> str | None:
-        """The source of the targets; None: the usual one."""
+        """The source of the targets; None: the default one."""
         ...
 
     @property
     def strict(self) -> bool:
-        """Whether a warning ends the work."""
+        """Whether a warning ends the operation."""
         ...
 
     def say(self, message: str) -> None:
-        """Report what is done, in a line."""
+        """Report progress, in one line."""
         ...
 
     def warn(self, message: str) -> None:
-        """Report what may not be meant, in a line. Raise BadInput where `strict`."""
+        """Report a likely mistake, in one line. Raises BadInput if `strict`."""
         ...
 
     def resubmission(self, key: str) -> str:
-        """Return the same submit once more, in words: the subject of a sentence."""
+        """Return how to repeat the same submission, in words: the subject of a sentence."""
         ...

@@ -1,4 +1,4 @@
-"""Where `watch` shows its table: a terminal, whose last lines are written over."""
+"""Output of `watch`: a terminal whose last lines are overwritten."""
 
 import os
 import shutil
@@ -9,19 +9,19 @@ from .terminal_text import Style
 
 
 def live(stream: TextIO) -> bool:
-    """Whether what is written there can be written over."""
+    """Return whether output of the stream can be overwritten."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
 def style_of(stream: TextIO) -> Style:
-    """What the stream can show. https://no-color.org"""
+    """Return what the stream can display. https://no-color.org"""
     coloured = live(stream) and not os.environ.get("NO_COLOR")
     encoding = (stream.encoding or "ascii").lower().replace("-", "")
     return Style(coloured, encoding.startswith("utf"))
 
 
 class Screen:
-    """The last lines of a terminal. It is left as it is between two frames, so that being killed does no harm."""
+    """The last lines of a terminal. Its state is unchanged between two frames, so that being killed does no harm."""
 
     def __init__(self, stream: TextIO | None = None, size: tuple[int, int] | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -31,13 +31,13 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows that a frame may have: a line that fills the last column may wrap, and the cursor needs a
-        row of its own."""
+        """Columns and rows available to a frame: a line that fills the last column may wrap, and the cursor needs a row
+        of its own."""
         columns, rows = self._size or shutil.get_terminal_size()
         return max(columns - 1, 1), max(rows - 1, 1)
 
     def show(self, lines: list[str]) -> None:
-        """These, in place of the last ones."""
+        """Show the lines in place of the last ones."""
         columns = self.size[0]
         if self._shown and columns < self._columns:
             begin = "\x1b[H\x1b[2J"  # the terminal has wrapped what was there: nobody knows over how many rows

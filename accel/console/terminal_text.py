@@ -1,4 +1,4 @@
-"""Text for a terminal: what it would obey is taken out, and what it shows is as wide as it was meant to be.
+"""Text for a terminal, without control sequences and with its display width.
 
 The width of a character is that of its East Asian Width (https://www.unicode.org/reports/tr11/): W and F take two
 columns, combining marks none.
@@ -15,49 +15,49 @@ _PARTS = re.compile(
     r"(\x1b\[(?:(?:0|1|2|3|4|7|2[2-9]|3[0-79]|4[0-79]|9[0-7]|10[0-7]|[34]8;5;[0-9]{1,3}"
     r"|[34]8;2;[0-9]{1,3};[0-9]{1,3};[0-9]{1,3})(?:;(?=[0-9])|(?=m))){0,8}m)"
 )
-"""What sets a colour or a weight, and nothing else: what hides text or blinks is not among it. ECMA-48, 8.3.117."""
+"""Sequences that set a colour or a weight only; those that hide text or blink are not included. ECMA-48, 8.3.117."""
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)?|[ -/]{0,8}[0-~])?"
 )
-"""A control sequence, or one of those that carry a text (a title, a link), to its end. Source: ECMA-48, 5.4 and 5.6."""
+"""A control sequence, or one that carries a text (a title, a link), to its end. Source: ECMA-48, 5.4 and 5.6."""
 RESET = "\x1b[0m"
 
 
 @dataclass(frozen=True)
 class Style:
-    """What the terminal can show."""
+    """What the terminal can display."""
 
     colour: bool = False
     unicode: bool = True
 
     def paint(self, text: str, colour: str) -> str:
-        """In that colour, where there are colours; an empty one is none."""
+        """Return the text in a colour, if the terminal has colours; an empty `colour` means none."""
         return f"\x1b[{_COLOURS[colour]}m{text}{RESET}" if self.colour and colour and text else text
 
     def clean(self, text: str) -> str:
-        """One line that a terminal can only show."""
+        """Return one line without control characters, in the terminal's character set."""
         shown = plain(text)
         return shown if self.unicode else shown.encode("ascii", "replace").decode()
 
     @property
     def ellipsis(self) -> str:
-        """For what is cut off."""
+        """Mark for shortened text."""
         return "…" if self.unicode else "~"
 
 
 def plain(text: str) -> str:
-    """One line, and nothing that a terminal would obey."""
+    """Return one line without control characters."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def colour_of(number: int | None) -> str:
-    """The colour of a task's or node's lines, the same each time."""
+    """Return the colour of a task's or node's lines, always the same for a number."""
     return "" if number is None else _SOURCES[number % len(_SOURCES)]
 
 
 def job_text(text: str, style: Style) -> str:
-    """A line of a job's own output for a terminal: its colours stay, where there are colours; all else that a terminal
-    obeys goes. Of what is written over with carriage returns, the last is shown."""
+    """Return a line of a job's own output for a terminal. Keeps its colours if the terminal has colours, and removes
+    all other control sequences. Of text overwritten with carriage returns, keeps the last."""
     line = next((part for part in reversed(text.split("\r")) if part), "")
     if line.isprintable():
         return line
@@ -73,7 +73,7 @@ def _shown(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that it takes."""
+    """Return the number of terminal columns that the text takes."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -84,7 +84,7 @@ def _columns(character: str) -> int:
 
 
 def clip(text: str, columns: int, style: Style) -> str:
-    """At most so wide; what is cut off is marked."""
+    """Shorten the text to a width, with a mark."""
     if columns <= 0:
         return ""
     if width(text) <= columns:
@@ -99,28 +99,28 @@ def clip(text: str, columns: int, style: Style) -> str:
 
 
 def fit(text: str, columns: int, style: Style, *, right: bool = False) -> str:
-    """Exactly so wide."""
+    """Shorten or pad the text to exactly a width."""
     cut = clip(text, columns, style)
     space = " " * max(0, columns - width(cut))
     return space + cut if right else cut + space
 
 
 def bar(fraction: float, columns: int, style: Style) -> str:
-    """A bar of so many columns."""
+    """Return a progress bar of a width."""
     full, empty = ("█", "░") if style.unicode else ("#", "-")
     done = int(min(max(fraction, 0.0), 1.0) * columns)
     return full * done + empty * (columns - done)
 
 
 def number(value: float) -> str:
-    """A metric's value, short."""
+    """Format a metric's value, shortened."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.4g}"
 
 
 def lasting(seconds: float) -> str:
-    """A length of time: 42s, 3m10s, 2h05m, 3d04h."""
+    """Format a duration: 42s, 3m10s, 2h05m, 3d04h."""
     left = max(0, int(min(seconds, timedelta.max.total_seconds())))
     for word, length, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
         if left >= length:

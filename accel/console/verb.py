@@ -1,4 +1,4 @@
-"""A verb: a command that also takes the options of every verb."""
+"""A verb: a command that also accepts the options of every verb."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .options import COMMON, options
 
 
 class Verb(click.Command):
-    """Adds the common options after the verb's own."""
+    """A command with the common options after its own."""
 
     COMMON = COMMON
 

@@ -1,1 +1,1 @@
-"""Findings, faults and errors: what is wrong with a value or a document, and where."""
+"""Findings, faults and errors of a value or a document, with their places."""

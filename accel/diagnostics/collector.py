@@ -1,4 +1,4 @@
-"""What is wrong with one input, collected while it is read and raised once."""
+"""Errors and warnings of one input, collected while it is read and raised once."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -7,7 +7,7 @@ from .findings import Finding
 
 
 class Diagnostics:
-    """Errors and warnings of one input, each `<path>: <text>`, in the order in which they are added.
+    """Errors and warnings of one input, each `<path>: <text>`, in the order of their addition.
 
     `name_of` translates a field of the rules into the input's own name for it.
     """
@@ -24,7 +24,7 @@ class Diagnostics:
         self._name_of = name_of
 
     def error(self, text: str) -> None:
-        """Add an error in words of one's own."""
+        """Add an error with its own text."""
         self.errors.append(text)
 
     def reject(self, field: str, text: str) -> None:
@@ -32,13 +32,13 @@ class Diagnostics:
         self.errors.append(f"{self._name_of(field)}: {text}")
 
     def warning(self, text: str) -> None:
-        """Add a warning in words of one's own."""
+        """Add a warning with its own text."""
         self.warnings.append(text)
 
     def add(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None, *, under: str = "") -> bool:
         """Add findings: a `reject` as an error, the others as warnings. Return whether none was a `reject`.
 
-        `names` translates fields in place of `name_of`; `under` is a path in front of them.
+        `names` replaces `name_of`; `under` is a path prefix.
         """
         before = len(self.errors)
         for finding in findings:
@@ -48,11 +48,11 @@ class Diagnostics:
         return len(self.errors) == before
 
     def add_errors(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> bool:
-        """Add those findings that are a `reject`. Return whether there were none."""
+        """Add the findings that are a `reject`. Return whether there were none."""
         return self.add((each for each in findings if each.severity == "reject"), names)
 
     def add_warnings(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> None:
-        """Add those findings that are no `reject`."""
+        """Add the findings that are not a `reject`."""
         self.add((each for each in findings if each.severity != "reject"), names)
 
     def with_names(self, names: Mapping[str, str]) -> "Diagnostics":
@@ -66,6 +66,6 @@ class Diagnostics:
         return BadInputs(self.errors)
 
     def raise_errors(self) -> None:
-        """Raise BadInputs with every error, if there is one."""
+        """Raise BadInputs with all errors, if there are any."""
         if self.errors:
             raise self.refusal()

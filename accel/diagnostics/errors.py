@@ -1,21 +1,21 @@
-"""What can go wrong, and the exit code that each becomes.
+"""The errors of accel, and the exit code of each.
 
 JobsError                 1   unexpected
 ├── BadInput              2   a job file, an argument, a field that a backend cannot honour
 │   └── NotPromised           a record asks for machines that no target has
-├── NoCredentials         3   the cloud does not know who we are
-├── CloudRefused          4   the cloud understood and said no
-│   └── NoCapacity            a zone has no machine to give just now (backends/vms/control.py)
+├── NoCredentials         3   the cloud does not know the caller
+├── CloudRefused          4   the cloud understood and refused
+│   └── NoCapacity            a zone has no free machine at the moment (backends/vms/control.py)
 ├── OverLimit             5   policy, budget or quota
 ├── NotFound              6   no such job, target or file
 │   └── NoRuntime             this machine has nothing that runs a container
-├── ChangesFound          7   none were expected
-├── Declined              8   the user said no at the prompt
+├── ChangesFound          7   changes where none were expected
+├── Declined              8   the user declined at the prompt
 ├── CloudSilent           9   the API timed out, throttled for too long, or could not be reached
-│   ├── Damaged               a record that cannot be read, of several that can
-│   ├── NotSent               whoever asked stopped before the request was sent
-│   ├── Unreached             no connection came about, so nothing was sent
-│   └── Throttled             surely not carried out: too many calls
+│   ├── Damaged               unreadable records among readable ones
+│   ├── NotSent               the caller stopped before the request was sent
+│   ├── Unreached             no connection was established, so nothing was sent
+│   └── Throttled             certain not to be carried out: too many calls
 ├── WaitedTooLong       124   `wait` ran out of time; the job goes on
 ├── JobFailed           125   the job itself failed
 └── Interrupted         130   the user pressed Ctrl-C; the job goes on
@@ -25,11 +25,11 @@ from accel.diagnostics.redaction import redact
 
 
 class JobWarning(UserWarning):
-    """What may not be meant; the functions for Python warn of it, and refuse it with strict=True."""
+    """A likely mistake. The Python API issues it as a warning, and rejects it with strict=True."""
 
 
 class JobsError(Exception):
-    """One line for the user, and perhaps a second that says what to do; neither with what is nobody else's."""
+    """An error for the user: one line, and an optional second one with what to do. Neither contains secrets."""
 
     exit_code = 1
 
@@ -46,7 +46,7 @@ class BadInput(JobsError):
 
 
 class BadInputs(BadInput):
-    """Several faults of one input, reported together, a line each."""
+    """Several faults of one input, reported together, one line each."""
 
     def __init__(self, messages: list[str], hint: str | None = None) -> None:
         self.messages = [redact(message) for message in messages]
@@ -54,23 +54,23 @@ class BadInputs(BadInput):
 
 
 class NotPromised(BadInput):
-    """A record asks for machines that no target has: nothing is made."""
+    """A record asks for machines that no target has; nothing is created."""
 
 
 class NoCredentials(JobsError):
-    """The cloud does not know who we are."""
+    """The cloud does not know the caller."""
 
     exit_code = 3
 
 
 class CloudRefused(JobsError):
-    """The cloud understood and said no."""
+    """The cloud understood and refused."""
 
     exit_code = 4
 
 
 class OverLimit(JobsError):
-    """Policy, budget or quota."""
+    """A policy, budget or quota forbids it."""
 
     exit_code = 5
 
@@ -82,29 +82,29 @@ class NotFound(JobsError):
 
 
 class NoRuntime(NotFound):
-    """This machine has nothing that runs a container; the hint has the command that would."""
+    """This machine has nothing that runs a container; the hint has the command to use."""
 
 
 class ChangesFound(JobsError):
-    """None were expected. Source: https://www.pulumi.com/docs/iac/cli/exit-codes/"""
+    """Changes were found where none were expected. Source: https://www.pulumi.com/docs/iac/cli/exit-codes/"""
 
     exit_code = 7
 
 
 class Declined(JobsError):
-    """The user said no at the prompt."""
+    """The user declined at the prompt."""
 
     exit_code = 8
 
 
 class CloudSilent(JobsError):
-    """Nobody knows: the API timed out, throttled for too long, or could not be reached."""
+    """Outcome unknown: the API timed out, throttled for too long, or could not be reached."""
 
     exit_code = 9
 
 
 class Damaged(CloudSilent):
-    """Some records cannot be read, a message each; all others were given before."""
+    """Some records cannot be read, with a message each; all others were returned before."""
 
     def __init__(self, messages: list[str]) -> None:
         super().__init__("; ".join(messages), "the others are not touched by it")
@@ -112,15 +112,15 @@ class Damaged(CloudSilent):
 
 
 class NotSent(CloudSilent):
-    """Surely nothing was made: whoever asked stopped before the request was sent."""
+    """The caller stopped before the request was sent, so nothing was created."""
 
 
 class Unreached(CloudSilent):
-    """No connection came about, so nothing was sent."""
+    """No connection was established, so nothing was sent."""
 
 
 class Throttled(CloudSilent):
-    """Surely not carried out: too many calls, or a quota that is used up."""
+    """The call was not carried out: too many calls, or an exhausted quota."""
 
 
 class WaitedTooLong(JobsError):

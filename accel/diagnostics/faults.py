@@ -1,6 +1,6 @@
-"""Says in plain words what is wrong with a document, one line a fault, each with its path.
+"""Faults of a document in plain words, one line each, with their path.
 
-pydantic finds the faults; this module gives each the path that its author wrote (without the tags of unions) and a
+pydantic detects the faults; this module gives each the path that its author wrote (without the tags of unions) and a
 message with the value and what is allowed, or the nearest known name.
 """
 
@@ -21,19 +21,19 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong, and where."""
+    """One fault and its place."""
 
     path: Path
     message: str
     meant: str | None = None
-    """Of an unknown key: the known one nearest to it."""
+    """Known key nearest to an unknown one."""
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.message}" if self.path else self.message
 
 
 def format_path(path: Path) -> str:
-    """("aws", "subnet_ids", 1) as aws.subnet_ids[1]."""
+    """Format ("aws", "subnet_ids", 1) as aws.subnet_ids[1]."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -41,13 +41,14 @@ def format_path(path: Path) -> str:
 
 
 def several(faults: Sequence[tuple[str, str]]) -> PydanticCustomError:
-    """What a validator raises for more than one fault: (path relative to the model, message) each."""
+    """Return the error that a validator raises for more than one fault, each a (path relative to the model,
+    message)."""
     text = "; ".join(f"{path}: {message}" for path, message in faults)
     return PydanticCustomError("several", "{text}", {"faults": list(faults), "text": text})
 
 
 def find(model: type[BaseModel], document: Any) -> list[Fault]:
-    """All faults of a document. Unknown keys do not hide the faults of what stands beside them."""
+    """Return all faults of a document. Unknown keys do not hide the faults of their neighbours."""
     found: list[Fault] = []
     while True:
         try:
@@ -65,13 +66,13 @@ def find(model: type[BaseModel], document: Any) -> list[Fault]:
 
 
 def _without_echoes(faults: list[Fault]) -> list[Fault]:
-    """Leaves out "is missing" for a key that stands there misspelt."""
+    """Drop "is missing" for a key that is present but misspelt."""
     meant = {(*fault.path[:-1], fault.meant) for fault in faults if fault.meant}
     return [fault for fault in faults if fault.message != messages.MISSING or fault.path not in meant]
 
 
 def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
-    """One of pydantic's errors in plain words; several for a validator that reports more than one."""
+    """Return one of pydantic's errors in plain words; several for a validator that reports more than one."""
     path, around = _walk(model, detail["loc"])
     context: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] == "several":
@@ -84,7 +85,7 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
 
 
 def _untagged(path: Path, tag: str, given: Any, context: Mapping[str, Any]) -> Fault:
-    """The fault of the key that tells which variant is meant: not there, misspelt, or none of the known ones."""
+    """Return the fault of a union's tag: missing, misspelt, or unknown."""
     if "expected_tags" in context:
         return Fault((*path, tag), messages.describe_fault("union_tag_invalid", context, path, given[tag]))
     keys: list[Any] = list(given) if isinstance(given, dict) else []  # pyright: ignore[reportUnknownArgumentType]
@@ -98,7 +99,7 @@ def _unknown(path: Path, known: Sequence[str]) -> Fault:
 
 
 def _walk(model: Any, location: Sequence[str | int]) -> tuple[Path, Any]:
-    """The author's path to a place, and the type of what surrounds it."""
+    """Return the author's path to a place, and the type that contains it."""
     path: list[str | int] = []
     around: Any = None
     here: Any = model
@@ -106,7 +107,7 @@ def _walk(model: Any, location: Sequence[str | int]) -> tuple[Path, Any]:
         here, discriminator = _bare(here)
         members = get_args(here) if get_origin(here) in (Union, types.UnionType) else ()
         if members:
-            # pydantic puts the tag, or the name of the tried member, into the location; the author did not write it.
+            # pydantic adds the tag, or the name of the tried member, to the location; the author did not write it.
             tagged = [m for m in members if discriminator and _tag(m, discriminator) == part]
             here = tagged[0] if tagged else next((m for m in members if _is_model(m)), None)
             if tagged or not _is_model(here) or part not in here.model_fields:
@@ -118,7 +119,7 @@ def _walk(model: Any, location: Sequence[str | int]) -> tuple[Path, Any]:
 
 
 def _bare(hint: Any) -> tuple[Any, str | None]:
-    """A type without Annotated and without None, and the discriminator that was declared on it."""
+    """Return a type without Annotated and None, and the discriminator declared on it."""
     discriminator: str | None = None
     while True:
         if get_origin(hint) is Annotated:
@@ -139,7 +140,7 @@ def _bare(hint: Any) -> tuple[Any, str | None]:
 
 
 def _inside(hint: Any, part: str | int) -> Any:
-    """The type of one field, value or entry of a container type."""
+    """Return the type of one field, value or entry of a container type."""
     if _is_model(hint):
         return hint.model_fields.get(part)
     arguments = get_args(hint)
@@ -158,7 +159,7 @@ def _tag(member: Any, discriminator: str) -> Any:
 
 
 def parse_path(field: str) -> Path:
-    """instance_types[2] as ("instance_types", 2)."""
+    """Parse instance_types[2] into ("instance_types", 2)."""
     parts: list[str | int] = []
     for piece in field.replace("]", "").replace("[", ".").split("."):
         if piece:
@@ -167,7 +168,7 @@ def parse_path(field: str) -> Path:
 
 
 def replace_value(document: Any, path: Path, value: Any) -> Any:
-    """A copy of the document with another value at the path; None leaves the entry out."""
+    """Return a copy of the document with another value at the path; None removes the entry."""
     if isinstance(document, list):
         entries: list[Any] = list(document)  # pyright: ignore[reportUnknownArgumentType]
         return [

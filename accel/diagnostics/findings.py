@@ -1,4 +1,4 @@
-"""What a rule is, and what it says about a value."""
+"""Rules, and the findings they make about a value."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ VERTEX_TRAINING = (
 class Finding:
     """One rule broken by one value.
 
-    `field` is relative to what the caller checks (`image_type`, `instance_types[2]`); the caller puts its own
-    path in front. `message` goes on from the field ("is 300; ..."), `fix` says what to write instead.
-    `replacement` is the value that a `translate` puts in place; None there leaves the field out.
+    `field` is relative to what the caller checks (`image_type`, `instance_types[2]`); the caller prepends its own path.
+    `message` continues from the field ("is 300; ..."), `fix` says what to write instead. `replacement` is the value
+    that a `translate` substitutes; None removes the field.
     """
 
     rule: str
@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A thing that a cloud (or this house) does not take as written, and the page that says so."""
+    """A restriction of a cloud or of this project, and the page that documents it."""
 
     id: str
     severity: Severity
@@ -49,12 +49,12 @@ class Rule:
     source: str
 
     def finding(self, field: str, message: str, fix: str, replacement: object = None) -> Finding:
-        """This rule, broken by the value of `field`."""
+        """Return a finding of this rule for the value of `field`."""
         return Finding(self.id, self.severity, field, message, fix, self.source, replacement)
 
 
 class AppliedFindings(NamedTuple):
-    """Findings sorted by what follows from them. `replacements` is by field, None means "leave it out"."""
+    """Findings sorted by consequence. `replacements` is by field; None means "leave it out"."""
 
     errors: list[Finding]
     warnings: list[Finding]
@@ -62,8 +62,8 @@ class AppliedFindings(NamedTuple):
 
 
 def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
-    """Sorts findings: a `reject` is an error, the others are warnings, and a `translate` gives the value to
-    use. `strict` makes everything an error."""
+    """Sort findings: a `reject` is an error, the others are warnings, and a `translate` provides the value to use. With
+    `strict`, everything is an error."""
     applied = AppliedFindings([], [], {})
     for finding in findings:
         if strict or finding.severity == "reject":
@@ -76,10 +76,10 @@ def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
 
 
 def under(path: str, findings: Iterable[Finding]) -> list[Finding]:
-    """The findings with `path` in front of their fields."""
+    """Return the findings with `path` prepended to their fields."""
     return [replace(finding, field=f"{path}.{finding.field}") for finding in findings]
 
 
 def did_you_mean(candidates: list[str], known: Iterable[str]) -> str:
-    """The fix for a name out of a closed list: the nearest ones, else all of them."""
+    """Return the fix for a name from a closed list: the nearest names, or all of them."""
     return f"use {' or '.join(candidates)}" if candidates else f"use one of {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""What pydantic says about a value, in plain words: limits, the value if it may be shown, the nearest name."""
+"""Plain words for pydantic's errors: limits, the value if it may be shown, the nearest name."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from .redaction import MAY_BE_SECRET, redact
 
 SHOWN_MAX = 60
 _HIDDEN = ("env", "secrets", "labels", "command")
-"""Fields whose values are never shown: people put secrets there."""
+"""Fields whose values are never shown, since they often contain secrets."""
 
 _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9_-]*$": "must be letters, digits, - and _, beginning with a letter or a digit",
@@ -54,11 +54,11 @@ _WORDS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 }
 
 _OWN_VALUE = ("missing", "too_short", "too_long", "string_unicode")
-"""The words say all that there is to say of the value."""
+"""Errors whose words describe the value already."""
 
 
 def describe_fault(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], value: Any) -> str:
-    """The words for one fault of pydantic's, `, is <value>` included."""
+    """Return the words for one of pydantic's faults, including `, is <value>`."""
     known = _WORDS.get(kind, f"does not fit ({kind})")
     words = known if isinstance(known, str) else known(limits)
     if kind in _OWN_VALUE or (kind == "value_error" and not words.startswith("must be")) or "YAML read" in words:
@@ -72,8 +72,8 @@ _UNITS = "KMGT"
 
 
 def amount(field: str, value: Any) -> str:
-    """`; write 4096 for 4 GiB` for `4Gi` in a field of MiB; nothing for what is no amount. A unit that may be decimal
-    is taken for the binary one, which is larger."""
+    """Return `; write 4096 for 4 GiB` for `4Gi` in a field of MiB, or an empty string if it is not an amount. An
+    ambiguous unit is read as the binary one, which is larger."""
     unit, given = field.rpartition("_")[2], _AMOUNT.fullmatch(str(value))
     if unit not in ("mib", "gib") or not given:
         return ""
@@ -83,7 +83,7 @@ def amount(field: str, value: Any) -> str:
 
 
 def display(value: Any, hidden: bool = False) -> str:
-    """The value as a message may show it: short, no inside of a collection, nothing that may be a secret."""
+    """Return the value as a message may show it: short, without contents of a collection or possible secrets."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -100,11 +100,12 @@ def display(value: Any, hidden: bool = False) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> str:
-    """`; did you mean a, or b?`, else what is known, where it is at most so many names, else nothing."""
-    # Here, since the catalogue is needed only where a name is wrong.
+    """Return `; did you mean a, or b?`, otherwise the known names if there are at most `most`, otherwise an empty
+    string."""
+    # Imported here, since the catalog is needed only for a wrong name.
     from accel.catalog.nearest import nearest
 
-    # A name may be a megabyte of rubbish, and the distance takes the product of the lengths.
+    # A name may be a megabyte of garbage, and the distance takes the product of the lengths.
     near = nearest(name[:SHOWN_MAX], known)
     if near:
         return f"; did you mean {' or '.join(near)}?"
@@ -112,7 +113,7 @@ def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> st
 
 
 def printable_name(name: str) -> str:
-    """A name that a user wrote, on one line and not too long."""
+    """Return a name that a user wrote, on one line and shortened."""
     return _short(redact(name if name.isprintable() and name else repr(name)))
 
 

@@ -1,6 +1,6 @@
-"""No-break spaces, which come along when text is copied from a page: read as the spaces that they stand for.
+"""No-break spaces, which text copied from a page often contains, read as ordinary spaces.
 
-Inside quotes they stay: somebody may mean them there.
+They are kept inside quotes, where they may be intended.
 """
 
 import re
@@ -20,14 +20,14 @@ _QUOTED = {
 
 
 def note(lines: Iterable[int]) -> str:
-    """What is said of them, beginning with the first line; `lines` are theirs, each once."""
+    """Return the note about them, beginning with the first of their `lines`."""
     first, *more = sorted(set(lines))
     also = f" (and in {len(more)} more lines)" if more else ""
     return f"{first}: holds a no-break space{also}, which is read as a space; write spaces"
 
 
 def in_text(text: str, form: str) -> tuple[str, list[int]]:
-    """JSON or a shell's text with spaces for them, and their lines."""
+    """Return JSON or shell text with ordinary spaces, and the lines of the replaced ones."""
     lines: list[int] = []
 
     def plain(found: re.Match[str]) -> str:
@@ -42,8 +42,8 @@ def in_text(text: str, form: str) -> tuple[str, list[int]]:
 
 
 def in_yaml(text: str) -> tuple[str, list[int]]:
-    """YAML with spaces for them, and their lines. Which are inside quotes is known once it reads as YAML without
-    them; text that does not is handed back with spaces everywhere."""
+    """Return YAML with ordinary spaces, and the lines of the replaced ones. Quotes are known once the replaced text
+    parses as YAML; text that does not parse is returned with spaces everywhere."""
     if not _BLANK.search(text):
         return text, []
     plain = _BLANK.sub(" ", text)

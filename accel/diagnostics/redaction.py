@@ -1,7 +1,7 @@
-"""What nobody else may read, inside of any text that is printed or kept: passwords, signatures, tokens and keys.
+"""Removal of secrets from any text that is printed or kept: passwords, signatures, tokens and keys.
 
-`redact` is the only function that takes them out. Commands print through `redact_output`, so that whatever is printed
-has passed it; what a user asks for as their own, such as a job's log, is printed to `own(sys.stdout)`.
+`redact` is the only function that removes them. Commands print through `redact_output`, so that all output is redacted;
+output that belongs to the user, such as a job's log, is printed to `own(sys.stdout)`.
 """
 
 import io
@@ -18,13 +18,14 @@ HIDDEN = "***"
 SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|api_?key|access_?key|private|credential|on_demand_plan", re.IGNORECASE
 )
-"""Of a variable or field whose value is not shown. A plan for later is no secret, and nobody can read it."""
+"""Names of variables or fields whose value is not shown. A plan for later (on_demand_plan) is not a secret, but
+unreadable."""
 MAY_BE_SECRET = re.compile(
     r"AKIA|ASIA|gh[pousr]_|github_pat_|hf_|sk-|xox[bap]-|eyJ|-----BEGIN|://[^/\s]*:[^/\s]*@"
     r"|pass(word|wd)?|secret|token|api[-_ ]?key|credential|[A-Za-z0-9+/=_-]{24,}",
     re.IGNORECASE,
 )
-"""Of a wrong value, which is better not shown than shown."""
+"""Pattern of invalid values that are better not shown."""
 
 # Characters of one word, so that what is escaped in JSON stays escaped. What is counted is limited: a text of any
 # length is read in one go.
@@ -48,11 +49,11 @@ _PARAMETERS = (
 @dataclass(frozen=True)
 class _Rule:
     marks: tuple[str, ...]
-    """A text without any of them is not searched."""
+    """Text without any of these is not searched."""
     pattern: str
     by: str = HIDDEN
     public: bool = False
-    """Of texts that anybody may read; elsewhere it would take out what is no secret."""
+    """Whether the rule is for public texts only; elsewhere it would remove what is not a secret."""
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
@@ -60,15 +61,15 @@ class _Rule:
 
 
 _RULES = (
-    # A key, of which the rest may have been cut off. https://www.rfc-editor.org/rfc/rfc7468
+    # A key, possibly truncated. https://www.rfc-editor.org/rfc/rfc7468
     _Rule(
         ("PRIVATE KEY",),
         r"(-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----)"
         r"(?:(?:(?!-----BEGIN)[^\"])*?-----END[ A-Z0-9_-]{0,100}-----|(?:[A-Za-z0-9+/=\s]|\\[nr])+)",
         rf"\1{HIDDEN}",
     ),
-    # Who asks, in an address, https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1: first with any password, one with a
-    # slash or an @ too. What has a dot before a number is a host with its port.
+    # User information in a URL, https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1: first with any password, including
+    # one with a slash or an @. A name with a dot before a number is a host with its port.
     _Rule(
         (":/",),
         rf"(:/{{1,3}})(?:{_HOST}{{0,256}}:{_NO_PORT}|(?!localhost:)(?![\w-]*\.){_HOST}{{1,64}}:){_WORD}{{0,256}}"
@@ -76,7 +77,7 @@ _RULES = (
         rf"\1{HIDDEN}@",
     ),
     _Rule((":/",), rf"(:/{{1,3}}){_BEFORE_PATH}*@", rf"\1{HIDDEN}@"),
-    # Cut off before its end.
+    # Truncated.
     _Rule(("://",), rf"(?<!docker)(?<!oci)(://{_HOST}{{0,256}}):{_NO_PORT}{_WORD}+", rf"\1:{HIDDEN}"),
     # In the name of an image, which has no scheme; its digest is none.
     _Rule(
@@ -101,7 +102,7 @@ _RULES = (
         rf"\1\2{HIDDEN}",
     ),
     _Rule(("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", public=True),
-    # By their beginnings. https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml
+    # By prefix. https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml
     _Rule(
         ("gh", "hf_", "xox", "ya29.", "AIza", "sk-ant-", "glpat-", "pul-"),
         r"\b(?:gh[pousr]_\w{16,}|github_pat_\w{16,}|hf_[A-Za-z0-9]{16,}|xox[abprs]-[\w-]{10,}|ya29\.[\w-]{10,}"
@@ -113,7 +114,7 @@ _RULES = (
         public=True,
     ),
     _Rule(("eyJ",), r"\beyJ[\w-]{5,2000}\.[\w-]{5,8000}(?:\.[\w-]*)?"),
-    # As shells and command lines have it; a place for a value is none.
+    # As in shells and on command lines; a placeholder is not a secret.
     _Rule(
         ("=",),
         rf"(?i)({_NAMED}[\w.-]{{0,64}}=)(?![<$*{{])(?:\"(?![\s,:\]}}])[^\"\n]+\"|'[^'\"\n]*'|(?:\\.|[^\s\"'&,;\\<>])+)",
@@ -127,9 +128,9 @@ _RULES = (
 
 
 def redact(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
-    """The text with `by` in the place of what would let its reader in somewhere. What is already so stays as it is.
+    """Return the text with secrets replaced by `by`. What is already redacted stays as it is.
 
-    `public`: anybody may read it, so that what only may be a secret is taken out too.
+    `public`: anybody may read the text, so possible secrets are removed too.
     """
     for rule in _RULES:
         if (public or not rule.public) and any(mark in text for mark in rule.marks):
@@ -138,8 +139,8 @@ def redact(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
 
 
 def hide_secrets(value: Any, name: str = "") -> Any:
-    """JSON values without what variables and fields with the name of a secret hold, nor what follows such an option
-    of a command."""
+    """Return JSON values without the values of secret variables and fields, and without the arguments of such command
+    options."""
     if isinstance(value, list):
         words = cast(list[Any], value)
         before = ["", *words]
@@ -166,7 +167,7 @@ def _option(word: Any) -> bool:
 
 
 class RedactingStream(io.TextIOBase):
-    """A stream whose text is redacted. It has no `buffer`, past which click would go."""
+    """A stream whose text is redacted. It has no `buffer`, which click would write to directly."""
 
     def __init__(self, to: TextIO) -> None:
         self.to = to
@@ -198,7 +199,7 @@ class RedactingStream(io.TextIOBase):
 
 @contextmanager
 def redact_output() -> Generator[None]:
-    """Whatever is printed meanwhile is redacted first."""
+    """Redact everything printed in the block."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, RedactingStream(own(stream))) for stream in before)
     try:
@@ -208,5 +209,5 @@ def redact_output() -> Generator[None]:
 
 
 def own(stream: TextIO) -> TextIO:
-    """The stream itself, for what its user asked for as it is."""
+    """Return the underlying stream, for output that belongs to the user."""
     return stream.to if isinstance(stream, RedactingStream) else stream

@@ -1,4 +1,4 @@
-"""A region that is misspelt, in the address or the path of a call that failed: no cloud says so."""
+"""Misspelt regions in the address or the path of a failed call, which no cloud reports."""
 
 import re
 
@@ -13,10 +13,10 @@ _PLACES = (
 
 
 def region(text: str) -> str | None:
-    """What to tell of the first region in the text that the catalogue does not know; None where there is none."""
+    """Return a hint about the first region in the text that the catalog does not know, or None."""
     for cloud, pattern in _PLACES:
         for found in pattern.finditer(text):
-            # Here, since the catalogue is needed only where a call has failed.
+            # Imported here, since the catalog is needed only after a failed call.
             from accel.catalog.places import check_region
 
             name = next(filter(None, found.groups()))

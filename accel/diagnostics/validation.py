@@ -1,4 +1,4 @@
-"""What a model refuses of its values, in plain lines: `accelerator.count: must be an integer, is 1.5`."""
+"""Faults that a model finds in its values, in plain lines: `accelerator.count: must be an integer, is 1.5`."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 def locate_faults(
     model: type[BaseModel], error: ValidationError, unread: Collection[Path] = ()
 ) -> Iterator[tuple[Path, str]]:
-    """Place and line of each fault, but for places that are `unread`: of those it was said already what is wrong."""
+    """Yield the place and line of each fault. Skips `unread` places, whose faults are already reported."""
     for fault in error.errors(include_url=False):
         path = tuple(part for part in fault["loc"] if part != "[key]")
         limits: Mapping[str, Any] = fault.get("ctx", {})
@@ -41,17 +41,17 @@ _KIND = re.compile(r"(?=\D)([A-Za-z][A-Za-z0-9-]{0,40})(?::(\d{1,4}))?", re.ASCI
 
 
 def is_gpus(name: str, known: Sequence[str]) -> bool:
-    """Whether an unknown field is what others call ours for GPUs."""
+    """Return whether an unknown field is another tool's name for our GPU field."""
     return name.lower() in _GPUS and _ACCELERATOR in known
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """As in accel.diagnostics.messages, and for what others call a field."""
+    """Return the suggestion of accel.diagnostics.messages, or our name for a field of another tool."""
     return f"; did you mean {_ACCELERATOR}?" if is_gpus(name, known) else messages.did_you_mean(name, known)
 
 
 def _gpus(value: Any) -> str | None:
-    """`; write accelerator: {count: 1}`, of a number or a kind of GPU as other tools have them."""
+    """Return `; write accelerator: {count: 1}` for a number or a kind of GPU as other tools write them."""
     if re.fullmatch(r"\d{1,4}", str(value), re.ASCII):
         return f"; write {_ACCELERATOR}: {{count: {value}}}"
     found = _KIND.fullmatch(value) if isinstance(value, str) and messages.display(value) != "text" else None
@@ -60,17 +60,17 @@ def _gpus(value: Any) -> str | None:
 
 
 def path_of(text: str) -> Path:
-    """Of `mounts.0.path`, or `mounts[0].path`."""
+    """Parse `mounts.0.path` or `mounts[0].path`."""
     return tuple(int(part) if part.isdecimal() else part for part in text.replace("[", ".").replace("]", "").split("."))
 
 
 def place_name(path: Path) -> str:
-    """The other way round, and short."""
+    """Format a path, shortened."""
     return messages.printable_name(".".join(str(part) for part in path))
 
 
 def inside(annotation: Any) -> Any:
-    """The model within an annotation; dict and list for those; None for a plain value."""
+    """Return the model within an annotation, dict and list for those, or None for a plain value."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     origin: Any = get_origin(annotation)

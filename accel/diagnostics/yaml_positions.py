@@ -1,8 +1,8 @@
-"""YAML text as plain values with the line of each, within bounds, and without YAML's surprises.
+"""YAML text as plain values with the line of each, within limits and without YAML's surprises.
 
-Plain YAML readers take `on:` for a true key, `3.10` for 3.1, `010` for 8 and `1:30` for 90, keep the last
-of two equal keys, and unfold a kilobyte of aliases into gigabytes. Here each of these is a fault with its
-line, or text as it is written.
+Plain YAML readers read `on:` as a true key, `3.10` as 3.1, `010` as 8 and `1:30` as 90, keep the last of two equal
+keys, and expand a kilobyte of aliases into gigabytes. Here each of these is a fault with its line, or text as it is
+written.
 """
 
 import math
@@ -18,7 +18,7 @@ from . import no_break_spaces
 Path = tuple[str | int, ...]
 
 _yaml: Any = yaml
-"""Its type stubs leave what nodes and events hold unknown."""
+"""Untyped, since the stubs leave the contents of nodes and events unknown."""
 
 BYTES_MAX = 2**20
 DEPTH_MAX = 32
@@ -52,7 +52,7 @@ _PROBLEMS = {
 
 @dataclass
 class Fault(Exception):
-    """What is wrong, and in which line; `path` where it is one value that could not be read."""
+    """A fault and its line; `path` is set for a single value that could not be read."""
 
     line: int
     words: str
@@ -61,21 +61,22 @@ class Fault(Exception):
 
 @dataclass
 class Tree:
-    """The values, the line of each, and every fault that does not keep the rest from being read."""
+    """The values, the line of each, and all faults that do not prevent reading the rest."""
 
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict[Path, int])
     faults: list[Fault] = field(default_factory=list[Fault])
     notes: list[str] = field(default_factory=list[str])
-    """What was read otherwise than it is written, each with its line."""
+    """Values read differently from how they are written, each with its line."""
 
 
 def documents(data: bytes) -> list[tuple[int, bytes]]:
-    """The documents of a stream, each with the number of lines above it. Empty ones are left out, unless all are."""
+    """Return the documents of a stream, each with the number of lines above it. Leaves out empty ones, unless all are
+    empty."""
     parts: list[tuple[int, list[bytes]]] = [(0, [])]
     begun = False
     for number, line in enumerate(data.splitlines(keepends=True)):
-        # A line that begins so is never inside a value: https://yaml.org/spec/1.2.2/#rule-c-forbidden
+        # A line that begins like this is never inside a value: https://yaml.org/spec/1.2.2/#rule-c-forbidden
         begins = re.match(rb"---(\s|$)", line) is not None
         if begins and begun:  # directives and comments stand above it
             parts.append((number, []))
@@ -86,9 +87,9 @@ def documents(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -> Tree:
-    """One document, or its part at the path `at`. Numbers below the keys in `as_written` stay text, as spelt.
+    """Read one document, or its part at the path `at`. Numbers below the keys in `as_written` stay text, as spelt.
 
-    Raises Fault where nothing can be read.
+    Raises Fault if nothing can be read.
     """
     text, lines = no_break_spaces.in_yaml(_text(data))
     _bounds(text)
@@ -110,7 +111,7 @@ def _text(data: bytes) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Fault(data.count(b"\n", 0, error.start) + 1, "is not UTF-8 text") from error
-    # What YAML does not allow (https://yaml.org/spec/1.1/#c-printable); libyaml would not say in which line.
+    # Characters that YAML forbids (https://yaml.org/spec/1.1/#c-printable); libyaml does not report the line.
     strange = re.search("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
     if strange:
         at = text.count("\n", 0, strange.start()) + 1
@@ -119,7 +120,8 @@ def _text(data: bytes) -> str:
 
 
 def _bounds(text: str) -> None:
-    """Looks at the events first: composing nodes recurses in C, and aliases share what they unfold."""
+    """Check the limits on the events first, since composing nodes recurses in C, and aliases share what they expand
+    to."""
     depth = values = aliases = documents = 0
     try:
         for event in _events(text):
@@ -239,7 +241,7 @@ class _Reader:
         if not self._plain(node, path, _PLAIN):
             return None
         if node.tag in _NUMBERS and (reading := _misread(node.value)):
-            # Not even constructed: PyYAML takes minutes for a long number to the base of 60.
+            # Not even constructed: PyYAML takes minutes for a long base-60 number.
             self._fault(line, f"{_dotted(path)}: {reading}; write a plain number, or text in quotes", path)
             return None
         try:

@@ -1,1 +1,1 @@
-"""Clients of AWS by boto3, and what botocore raises as the errors of accel."""
+"""AWS clients based on boto3, and the translation of botocore's errors into those of accel."""

@@ -1,4 +1,4 @@
-"""Jobs of AWS Batch, listed and described."""
+"""Lists and descriptions of AWS Batch jobs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

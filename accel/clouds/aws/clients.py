@@ -1,4 +1,4 @@
-"""AWS clients: one for a call or two, and those of a region that a backend makes when it first needs them."""
+"""AWS clients: single ones for a call or two, and those of a region that a backend creates on first use."""
 
 import threading
 from collections import defaultdict
@@ -11,21 +11,21 @@ from ..rate_limit import Rate
 from .errors import asking
 
 SUBMITS_PER_S = 49
-"""AWS takes 50 SubmitJob calls a second, of everybody in an account and region together.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
+"""AWS accepts 50 SubmitJob calls per second for an account and region in total. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 
 CONNECTIONS = 64
-"""Kept open by a client: as many as there are threads that submit."""
+"""Connections that a client keeps open: as many as there are submitting threads."""
 _MAKING = threading.Lock()
-"""Clients may be shared by threads, and making one is not safe for them.
-Source: https://docs.aws.amazon.com/boto3/latest/guide/clients.html"""
+"""Threads may share clients, but creating one is not thread-safe. Source:
+https://docs.aws.amazon.com/boto3/latest/guide/clients.html"""
 
 Client = Any
-"""A boto3 client: its methods are made at run time and have no types."""
+"""A boto3 client. Its methods are created at run time and have no types."""
 
 
 def client(service: str, region: str, *, connect_s: float, read_s: float, attempts: int) -> Client:
-    """Return a client. Raise what botocore raises."""
+    """Create a client. Raises botocore's errors."""
     from botocore.config import Config
 
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
@@ -36,21 +36,23 @@ def client(service: str, region: str, *, connect_s: float, read_s: float, attemp
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds. A claim's lease has to outlive a call (connect + read), the quiet period and another call."""
+    """Timeouts and intervals in seconds. A claim's lease has to outlive a call (connect + read), the quiet period and
+    another call."""
 
     connect_s: float = 5
     read_s: float = 20
     lease_s: float = 90
     quiet_s: float = 15
-    """ListJobs may lag behind SubmitJob; AWS gives no figure. A job not listed for this long was not made."""
+    """Time after which a job that is not listed was not created. ListJobs may lag behind SubmitJob; AWS gives no
+    figure."""
     poll_s: float = 2
-    """Between two looks at a log or at another client's claim."""
+    """Interval between two looks at a log or at another client's claim."""
     settle_s: float = 5
-    """Lines may arrive after the state: a log is whole once nothing came for so long after the job's end."""
+    """Silence after a job's end that completes its log, since lines may arrive after the state."""
     silence_s: float = 300
-    """A followed log outlives an API that cannot be reached for this long."""
+    """Longest outage of the API that a followed log survives."""
     submits_per_s: int = SUBMITS_PER_S
-    """The most SubmitJob calls that this process makes in a second."""
+    """Maximum number of SubmitJob calls per second of this process."""
 
     @property
     def call_s(self) -> float:
@@ -59,7 +61,7 @@ class Timing:
 
 
 class Clients:
-    """The clients of one region. They are made once; boto3 clients may be shared by threads."""
+    """The clients of one region, each created once. Threads may share boto3 clients."""
 
     def __init__(self, region: str, timing: Timing) -> None:
         self.region = region
@@ -67,22 +69,22 @@ class Clients:
         self._readers: dict[str, Client] = {}
         self.submits = Rate(timing.submits_per_s)
         self.registering: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """A job definition's: of several threads one registers it, and different ones do not wait for each other."""
+        """Lock for each job definition: one thread registers it, and different definitions do not wait for each
+        other."""
         self.registered: dict[str, float] = {}
-        """When which definition was last known to be there, by now() of patience."""
+        """When each definition was last known to exist, by backoff.now()."""
         self.looked: dict[str, float] = {}
-        """When which claim table last had no stop, by now() of patience."""
+        """When each claim table last had no stop, by backoff.now()."""
 
     @cached_property
     def batch(self) -> Client:
-        """For calls that may be made twice."""
+        """Client for calls that may be repeated."""
         return self._client("batch", attempts=4)
 
     @cached_property
     def batch_once(self) -> Client:
-        """For calls that make something: by default boto3 sends SubmitJob again after the server took it, and
-        SubmitJob has no token by which the server would know (https://github.com/aws/containers-roadmap/issues/2798).
-        """
+        """Client for calls that create something. By default boto3 resends SubmitJob after the server accepted it, and
+        SubmitJob has no idempotency token (https://github.com/aws/containers-roadmap/issues/2798)."""
         return self._client("batch", attempts=1)
 
     @cached_property
@@ -94,7 +96,7 @@ class Clients:
         return self._client("logs", attempts=4)
 
     def reader(self, service: str) -> Client:
-        """For calls that only look, of any other service."""
+        """Return the client for read-only calls of any other service."""
         if service not in self._readers:
             self._readers[service] = self._client(service, attempts=3)
         return self._readers[service]

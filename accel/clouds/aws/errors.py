@@ -1,9 +1,9 @@
-"""What botocore raises, as the errors of this package.
+"""Translation of botocore's errors into those of this package.
 
 NoCredentials   nothing was accepted: the cloud does not know the caller
-CloudRefused    nothing was accepted: the cloud understood and said no
-Throttled       nothing was accepted: the same call may be made again
-CloudSilent     nobody knows whether the call was accepted
+CloudRefused    nothing was accepted: the cloud understood and refused
+Throttled       nothing was accepted: the same call may be repeated
+CloudSilent     unknown whether the call was accepted
 """
 
 import re
@@ -29,7 +29,7 @@ THROTTLES = frozenset({
     "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
     "ThrottlingException", "ThrottledException", "TooManyRequests", "TooManyRequestsException",
 })  # fmt: skip
-# A proxy answers these for a request that it may have passed on.
+# A proxy may answer with these although it has passed the request on.
 UNDECIDED_STATUSES = frozenset({408, 425, 499})
 CREDENTIAL_ERRORS = (
     "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound",
@@ -47,7 +47,7 @@ _PAGE = re.compile(r"<(?:!doctype html|html)\b(?:.*?<title>(?P<title>[^<]*)</tit
 
 @contextmanager
 def asking(doing: str) -> Generator[None]:
-    """Turns botocore's errors into ours. `doing` begins the message: "SubmitJob digits-1a2b3c4d"."""
+    """Translate botocore's errors into ours. `doing` begins the message: "SubmitJob digits-1a2b3c4d"."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
@@ -58,12 +58,12 @@ def asking(doing: str) -> Generator[None]:
     except (BotoCoreError, ResponseParserError) as error:
         raise of_client(doing, error) from error
     except (AttributeError, TypeError, ValueError) as error:
-        # botocore's parsers take it for granted that a body is a JSON object; a proxy's may be anything.
+        # botocore's parsers assume that a body is a JSON object; a proxy's may be anything.
         raise CloudSilent(f"{doing}: the answer is not AWS's: {error}", REACH) from error
 
 
 def of_answer(doing: str, response: Any) -> JobsError:
-    """What an error answer of the service means."""
+    """Return the error for an error response of the service."""
     code = str(response.get("Error", {}).get("Code", ""))
     text = _line(response.get("Error", {}).get("Message", ""))
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -80,7 +80,8 @@ def of_answer(doing: str, response: Any) -> JobsError:
 
 
 def of_client(doing: str, error: Exception) -> JobsError:
-    """What it means that botocore has no answer: not sent, for want of credentials or sense; else unknown."""
+    """Return the error for a call without a response: not sent if credentials are missing or the input is invalid;
+    otherwise unknown."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     message = f"{doing}: {_line(error)}"
     if kinds.intersection(CREDENTIAL_ERRORS):
@@ -91,7 +92,7 @@ def of_client(doing: str, error: Exception) -> JobsError:
 
 
 def _line(told: object) -> str:
-    """One line, not too long; of a web page, as proxies answer with, that it is one, and its title."""
+    """Return the text on one line, shortened. Replaces a web page, such as a proxy's answer, with its title."""
     text = " ".join(str(told).split())
     page = _PAGE.search(text)
     if page is None:

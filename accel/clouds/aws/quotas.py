@@ -1,4 +1,4 @@
-"""Limits of EC2 that Service Quotas has for an account."""
+"""EC2 limits of an account, from Service Quotas."""
 
 import os
 from collections.abc import Iterable
@@ -14,17 +14,17 @@ from .errors import asking
 SERVICE = "ec2"
 
 _IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SERVICE_QUOTAS")
-"""What decides whose limits are read: one account's must not be taken for another's."""
+"""Variables that determine the account. One account's limits must not be used for another."""
 
 
 def client(region: str, *, attempts: int = 5) -> Client:
-    """Service Quotas of a region; it throttles early, so a call is tried a few times."""
+    """Create a Service Quotas client. The service throttles early, so calls are retried."""
     with asking(f"service-quotas in {region}"):
         return clients.client("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)
 
 
 def read(quotas: Client, code: str) -> Limit:
-    """The limit that applies to the account, else AWS's default; None where neither may be read.
+    """Return the limit of the account, or AWS's default; its value is None if neither may be read.
 
     Raises NoCredentials and CloudSilent. Source:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
@@ -41,7 +41,7 @@ def read(quotas: Client, code: str) -> Limit:
             return Limit(None, refused.message)
         quota: dict[str, Any] = answer.get("Quota") or {}
         value = quota.get("Value")
-        # Service Quotas answers without a value, and with an ErrorReason, where it could not ask EC2.
+        # Service Quotas answers without a value, and with an ErrorReason, if it could not ask EC2.
         if isinstance(value, int | float):
             return Limit(float(value))
     return Limit(None, f"Service Quotas has no {code}")
@@ -50,7 +50,7 @@ def read(quotas: Client, code: str) -> Limit:
 def limits(
     region: str, codes: Iterable[str], *, max_age_s: float = MAX_AGE_S, now: float | None = None
 ) -> dict[str, Limit]:
-    """The limits of a region: from this machine's copy where it is young enough, else asked, one call each.
+    """Return the limits of a region, from this machine's copy if it is recent enough, otherwise with one call each.
 
     Raises NoCredentials and CloudSilent.
     """

@@ -1,4 +1,4 @@
-"""Calls that may be refused: each is either looked at or named as not looked at."""
+"""Calls that AWS may refuse. Each is recorded as either read or refused."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Asks AWS, and keeps account of what was looked at and what was refused, by permission."""
+    """Client that records what was read and what was refused, by permission."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
@@ -22,8 +22,8 @@ class Reader:
         self.unread: dict[str, str] = {}
 
     def ask(self, permission: str, call: Callable[[Client], T], absent: tuple[str, ...] = ()) -> T | None:
-        """The answer of a call, None where it was refused. `absent`: error codes that mean "there is none" and are
-        raised as they are. Raises NoCredentials, and Absent."""
+        """Return the result of a call, or None if it was refused. `absent` lists error codes that mean "does not
+        exist". Raises NoCredentials, and Absent for those codes."""
         service, _, operation = permission.partition(":")
         client = self._clients.batch if service == "batch" else self._clients.reader(service)
         try:
@@ -38,7 +38,7 @@ class Reader:
         return found
 
     def pages(self, permission: str, operation: str, key: str, **arguments: Any) -> list[dict[str, Any]] | None:
-        """Every row of a list."""
+        """Return all rows of a list."""
 
         def read(client: Client) -> list[dict[str, Any]]:
             every = client.get_paginator(operation).paginate(**arguments)
@@ -47,12 +47,12 @@ class Reader:
         return self.ask(permission, read)
 
     def unread_lines(self) -> tuple[str, ...]:
-        """What could not be looked at."""
+        """Return what could not be read, with the reason."""
         return tuple(f"{permission}: {why}" for permission, why in self.unread.items())
 
 
 class Absent(Exception):
-    """AWS says that there is no such thing."""
+    """AWS reports that the resource does not exist."""
 
 
 def _answered(call: Callable[[Client], T], client: Client, absent: tuple[str, ...]) -> T | Absent:

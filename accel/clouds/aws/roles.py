@@ -1,4 +1,4 @@
-"""Reads an instance profile, and whether its role lets the ECS agent do its first call."""
+"""Reads instance profiles, and whether their role allows the ECS agent's first call."""
 
 import fnmatch
 import json
@@ -16,7 +16,8 @@ MANAGED = "/AmazonEC2ContainerServiceforEC2Role"
 
 @dataclass(frozen=True)
 class Role:
-    """The instance profile and its role. `trusted`: EC2 may take it on; `registers`: some policy lets it join ECS."""
+    """An instance profile and its role. `trusted`: EC2 may assume the role; `registers`: some policy lets it join
+    ECS."""
 
     profile: str
     exists: bool
@@ -26,7 +27,7 @@ class Role:
 
 
 def role(reader: Reader, profile: str) -> Role | None:
-    """What an instance profile, by name or ARN, lets instances do; None where it may not be read."""
+    """Return what an instance profile, by name or ARN, allows instances to do, or None if it may not be read."""
     name = profile.rpartition("/")[2]
     try:
         found = reader.ask(
@@ -47,15 +48,17 @@ def role(reader: Reader, profile: str) -> Role | None:
 
 
 def _registers(reader: Reader, role: str) -> bool | None:
-    """Whether any policy of the role allows the agent's first call; None where they may not be read."""
+    """Return whether any policy of the role allows the agent's first call, or None if the policies may not be read."""
     missing = lacking(reader, role, (REGISTER,), complete=MANAGED)
     return None if missing is None else not missing
 
 
 def lacking(reader: Reader, role: str, actions: Sequence[str], complete: str = "") -> tuple[str, ...] | None:
-    """The actions that no policy of a role allows, on whatever resource; None where its policies may not be read.
-    Denials, conditions and boundaries are not judged. `complete` is the end of the ARN of a managed policy that has
-    all of the actions, and is not read."""
+    """Return the actions that no policy of a role allows on any resource, or None if its policies may not be read.
+
+    Ignores denials, conditions and boundaries. `complete` is the end of the ARN of a managed policy that has all of the
+    actions; that policy is not read.
+    """
     attached = reader.pages(
         "iam:ListAttachedRolePolicies", "list_attached_role_policies", "AttachedPolicies", RoleName=role
     )
@@ -80,7 +83,7 @@ def lacking(reader: Reader, role: str, actions: Sequence[str], complete: str = "
 
 
 def trusts(role: Mapping[str, Any], service: str) -> bool:
-    """Whether the trust policy of a role, as GetRole answers it, names a service."""
+    """Return whether the trust policy of a role, as returned by GetRole, names a service."""
     return service in json.dumps(_policy(role.get("AssumeRolePolicyDocument")))
 
 
@@ -94,7 +97,7 @@ def _managed(reader: Reader, arn: str) -> Any:
 
 
 def _policy(document: Any) -> Any:
-    """botocore decodes policy documents; where one is text it is URL-encoded JSON."""
+    """Decode a policy document. botocore decodes most; one that is text is URL-encoded JSON."""
     if not isinstance(document, str):
         return document or {}
     try:
@@ -114,5 +117,5 @@ def _allows(document: Any, action: str) -> bool:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Policies may leave out the list around a single row."""
+    """Return a list. Policies may leave out the list around a single row."""
     return value if isinstance(value, list) else [value] if value else []  # pyright: ignore[reportUnknownVariableType]

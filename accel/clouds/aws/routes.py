@@ -1,4 +1,4 @@
-"""What leads out of the subnets of a compute environment, as EC2 answers it."""
+"""Routes out of the subnets of a compute environment, as reported by EC2."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from .responses import structures
 
 @dataclass(frozen=True)
 class Network:
-    """The ways out: by subnet the target of its default route, and the services that it reaches by endpoint."""
+    """Outbound connectivity: the target of each subnet's default route, and the services that it reaches by
+    endpoint."""
 
     routes: Mapping[str, str]
     endpoints: Mapping[str, frozenset[str]]
@@ -18,7 +19,7 @@ class Network:
 
 
 def network(reader: Reader, resources: Mapping[str, Any]) -> Network | None:
-    """The ways out of an environment's subnets; None where they may not be read."""
+    """Return the outbound connectivity of an environment's subnets, or None if it may not be read."""
     subnets = list(resources.get("subnets") or ())
     found = reader.ask("ec2:DescribeSubnets", lambda ec2: ec2.describe_subnets(SubnetIds=subnets))
     if found is None:
@@ -43,7 +44,7 @@ def network(reader: Reader, resources: Mapping[str, Any]) -> Network | None:
 
 
 def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
-    """The target of a subnet's default route, "" where it has none that works."""
+    """Return the target of a subnet's default route, or "" if none works."""
     own = [each for each in tables if any(row.get("SubnetId") == subnet for row in structures(each, "Associations"))]
     main = [
         each
@@ -59,7 +60,7 @@ def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
 
 
 def _egress_allowed(reader: Reader, groups: list[str]) -> bool:
-    """Whether any security group has a rule for outgoing traffic; without groups those of the launch template count."""
+    """Return whether any security group has an egress rule. Without groups, those of the launch template apply."""
     if not groups:
         return True
     found = reader.ask("ec2:DescribeSecurityGroups", lambda ec2: ec2.describe_security_groups(GroupIds=groups))

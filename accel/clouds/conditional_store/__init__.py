@@ -1,10 +1,10 @@
-"""Records that are written only where they are as they were read.
+"""Records that are written only if they have not changed since they were read.
 
 dynamodb.py   items of a table             firestore.py  documents of a collection
 objects.py    objects of a bucket          files.py      files of a folder on this machine
 
-A write whose condition does not hold raises WriteConflict and has changed nothing. An answer may be lost on its way, so
-whoever has to know whether a write was made reads again.
+A write whose condition does not hold raises WriteConflict and changes nothing. A response may get lost, so a caller
+that needs to know whether a write was made reads again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from ...diagnostics.errors import CloudRefused
 
 Value = TypeVar("Value")
 Fields = Mapping[str, Any]
-"""Strings, whole numbers and times by their names; what is of another kind is left as the service writes it."""
+"""Strings, whole numbers and times by name. Values of other types stay as the service writes them."""
 
 
 class WriteConflict(CloudRefused):
-    """The record is not as it was read, or there is one already."""
+    """The record has changed since it was read, or one exists already."""
 
 
 class Record(NamedTuple, Generic[Value]):
@@ -29,14 +29,15 @@ class Record(NamedTuple, Generic[Value]):
 
 
 class ConditionalStore(Protocol[Value]):
-    """Records by their keys. Each write raises WriteConflict where its condition does not hold."""
+    """Records by key. Each write raises WriteConflict if its condition does not hold."""
 
     def now(self) -> float:
-        """Return Unix seconds of the store's own clock at the last read: clocks of two clients may be minutes apart."""
+        """Return Unix seconds of the store's own clock at the last read. The clocks of two clients may differ by
+        minutes."""
         ...
 
     def read(self, key: str) -> Record[Value] | None:
-        """Return the record as it is now, never an older one."""
+        """Return the current record, never an older one."""
         ...
 
     def create(self, key: str, value: Value) -> None:
@@ -44,17 +45,18 @@ class ConditionalStore(Protocol[Value]):
         ...
 
     def replace(self, key: str, seen: Record[Value], value: Value, *, same: Sequence[str] = ()) -> None:
-        """Write a record if it is as it was seen. `same`: fields that stand for all in a store that has no versions."""
+        """Write a record if it has not changed. `same` names fields that stand for the whole record in a store without
+        versions."""
         ...
 
     def delete(self, key: str, seen: Record[Value], *, same: Sequence[str] = ()) -> None:
-        """Delete a record if it is as it was seen."""
+        """Delete a record if it has not changed."""
         ...
 
 
 class FieldStore(ConditionalStore[Fields], Protocol):
-    """Records of fields, of which some may be written alone."""
+    """Records whose fields can be written separately."""
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write some fields if the record is as it was seen; the others stay."""
+        """Write some fields if the record has not changed; keep the others."""
         ...

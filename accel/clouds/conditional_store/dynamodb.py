@@ -1,6 +1,6 @@
 """Items of a DynamoDB table.
 
-An item has no version of its own: a condition names the attributes that must be as they were read.
+An item has no version of its own: a condition names the attributes that must not have changed.
 """
 
 import threading
@@ -19,7 +19,7 @@ Item = dict[str, Any]
 
 
 class Table:
-    """One table. `key`: its partition key; `title` begins the messages of errors."""
+    """One table. `key` is its partition key; `title` begins error messages."""
 
     def __init__(self, clients: Clients, name: str, title: str, key: str = "") -> None:
         self.name = name
@@ -43,11 +43,11 @@ class Table:
         self._write("put_item", Item=encode(value), **_if("attribute_not_exists(#key)", names, {}))
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
-        """Put an item if the attributes of `same` are those seen."""
+        """Put an item if the attributes in `same` have not changed."""
         self._write("put_item", Item=encode(value), **_if_same(seen, same))
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Set some attributes if those of `same` are those seen."""
+        """Set some attributes if those in `same` have not changed."""
         names = {f"#{name}": name for name in fields}
         values = {f":new_{name}": value for name, value in encode(fields).items()}
         change = "SET " + ", ".join(f"#{name} = :new_{name}" for name in fields)
@@ -55,11 +55,11 @@ class Table:
         self._write("update_item", Key=self._key_of(key), UpdateExpression=change, **condition)
 
     def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
-        """Delete an item if the attributes of `same` are those seen."""
+        """Delete an item if the attributes in `same` have not changed."""
         self._write("delete_item", Key=self._key_of(key), **_if_same(seen, same))
 
     def ask(self, operation: str, doing: str = "", **arguments: Any) -> Item:
-        """Call a reading operation, and note the server's time."""
+        """Call a read operation and record the server's time."""
         with self.errors(doing or operation):
             answer: Item = getattr(self.client, operation)(**arguments)
             date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -69,7 +69,7 @@ class Table:
         return answer
 
     def errors(self, doing: str) -> AbstractContextManager[None]:
-        """Turn botocore's errors into ours."""
+        """Translate botocore's errors into ours."""
         return asking(f"{self._title}: {doing}")
 
     @property
@@ -91,12 +91,12 @@ class Table:
 
 
 def encode(fields: Fields) -> Item:
-    """Return fields as DynamoDB's attributes; a time is a number of seconds."""
+    """Convert fields to DynamoDB attributes; a time becomes a number of seconds."""
     return {name: _attribute(value) for name, value in fields.items()}
 
 
 def decode(item: Mapping[str, Mapping[str, Any]]) -> Fields:
-    """Return strings and numbers of an item; other attributes stay as they are."""
+    """Convert an item's strings and numbers; other attributes stay as they are."""
     return {name: _value(attribute) for name, attribute in item.items()}
 
 
@@ -121,7 +121,7 @@ def _if(condition: str, names: Mapping[str, str], values: Mapping[str, Any]) -> 
 def _if_same(
     seen: Record[Fields], same: Sequence[str], names: Mapping[str, str] | None = None, values: Item | None = None
 ) -> Item:
-    """Compare each attribute of `same` with what was seen of it, perhaps nothing."""
+    """Build the condition that each attribute in `same` still has its previous value, or is still absent."""
     there = {name: seen.value[name] for name in same if name in seen.value}
     condition = " AND ".join(
         f"#{name} = :{name}" if name in there else f"attribute_not_exists(#{name})" for name in same

@@ -1,6 +1,6 @@
-"""JSON files of this machine, one a record.
+"""JSON files of this machine, one per record.
 
-Whoever holds a key's lock is alone; the kernel frees it when a process dies.
+The holder of a key's lock has exclusive access; the kernel releases the lock when a process dies.
 """
 
 import json
@@ -17,14 +17,14 @@ from . import Fields, Record, WriteConflict
 
 
 class Files:
-    """One folder. Writes are made under lock(key). `by_hand`: the hint where a file is damaged."""
+    """One folder. Writes require lock(key). `by_hand` is the hint for a damaged file."""
 
     def __init__(self, folder: Path, by_hand: str | None = None) -> None:
         self._folder, self._by_hand = folder, by_hand
 
     @contextmanager
     def lock(self, key: str) -> Generator[None]:
-        """Hold the exclusive lock on a key; waits for whoever holds it."""
+        """Hold the exclusive lock on a key; wait for the current holder."""
         import fcntl  # not on Windows
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ class Files:
         return time.time()
 
     def read(self, key: str) -> Record[Fields] | None:
-        """Read the key's file. Raise CloudSilent where it is damaged."""
+        """Read the key's file. Raises CloudSilent if it is damaged."""
         path = self.path(key)
         if not path.exists():
             return None
@@ -55,21 +55,20 @@ class Files:
         folders.write_json(self.path(key), value)
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write a file if it is as it was read."""
+        """Write a file if it has not changed."""
         self._check(key, seen)
         folders.write_json(self.path(key), value)
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write some fields of a file if it is as it was read."""
+        """Write some fields of a file if it has not changed."""
         self.replace(key, seen, {**seen.value, **fields})
 
     def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
-        """Remove a file if it is as it was read."""
+        """Remove a file if it has not changed."""
         self._check(key, seen)
         self.path(key).unlink(missing_ok=True)
 
     def path(self, key: str) -> Path:
-        """Return the key's file."""
         return self._folder / f"{digest(key)}.json"
 
     def _check(self, key: str, seen: Record[Fields]) -> None:
@@ -79,10 +78,10 @@ class Files:
 
 
 def digest(text: str) -> str:
-    """Return a text's name as a file."""
+    """Return the hash of a text, used as its file name."""
     return digest_of(text.encode())
 
 
 def digest_of(data: bytes) -> str:
-    """Return the hash of bytes, which is a file's version."""
+    """Return the hash of bytes, used as a file's version."""
     return sha256(data).hexdigest()

@@ -1,7 +1,7 @@
-"""Documents of Firestore: the version of one is the time of its last update.
+"""Firestore documents. The version of a document is the time of its last update.
 
-A condition that does not hold is answered with 409 ALREADY_EXISTS, 404 NOT_FOUND or 400 FAILED_PRECONDITION. Sources:
-https://docs.cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents,
+Firestore answers a condition that does not hold with 409 ALREADY_EXISTS, 404 NOT_FOUND or 400 FAILED_PRECONDITION.
+Sources: https://docs.cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents,
 https://github.com/firebase/firebase-admin-node/issues/2587, https://github.com/floci-io/floci-gcp/issues/113
 """
 
@@ -31,8 +31,8 @@ class Documents:
         return self._clock
 
     def read(self, key: str) -> Record[Fields] | None:
-        """Read one document, strongly consistent. A database that does not exist reads as one without the document; the
-        write that comes next reports it. Source:
+        """Read one document, strongly consistent. A missing database reads as one without the document; the next write
+        reports it. Source:
         https://firebase.google.com/docs/firestore/reference/rest/latest/projects.databases.documents/get"""
         document = find(self._google, self._path(key))
         self._clock = self._google.clock
@@ -75,7 +75,7 @@ class Documents:
 
 @contextmanager
 def refusals() -> Generator[None]:
-    """Raise Changed where a document is not as it was read."""
+    """Raise WriteConflict if a document has changed since it was read."""
     try:
         yield
     except (Unmet, Conflict, NotFound) as error:
@@ -83,7 +83,7 @@ def refusals() -> Generator[None]:
 
 
 def find(google: Google, path: str) -> Json | None:
-    """Return the document at a path."""
+    """Return the document at a path, or None."""
     try:
         return google.get("firestore", path)
     except NotFound:
@@ -91,7 +91,7 @@ def find(google: Google, path: str) -> Json | None:
 
 
 def version(document: Mapping[str, Any], title: str) -> str:
-    """Return the time of a document's last update. Raise GarbledAnswer where it has none."""
+    """Return the time of a document's last update. Raises GarbledAnswer if it has none."""
     time = document.get("updateTime")
     if not isinstance(time, str):
         raise no_document(title)
@@ -99,17 +99,17 @@ def version(document: Mapping[str, Any], title: str) -> str:
 
 
 def no_document(title: str) -> GarbledAnswer:
-    """Return the error of an answer that is no document."""
+    """Return the error for a response that is not a document."""
     return GarbledAnswer(f"{title}: the answer is no document", REACH)
 
 
 def encode(fields: Fields) -> Json:
-    """Return fields as Firestore's values."""
+    """Convert fields to Firestore values."""
     return {name: _encoded(value) for name, value in fields.items()}
 
 
 def decode(fields: Mapping[str, Any]) -> Fields:
-    """Return strings and whole numbers of a document; other values stay as they are."""
+    """Convert a document's strings and whole numbers; other values stay as they are."""
     return {name: _decoded(mapping(value) or {}) for name, value in fields.items()}
 
 

@@ -1,4 +1,4 @@
-"""Objects of a Cloud Storage bucket: the version of one is its generation.
+"""Objects of a Cloud Storage bucket. The version of an object is its generation.
 
 Source: https://docs.cloud.google.com/storage/docs/request-preconditions
 """
@@ -11,7 +11,7 @@ from . import Record, WriteConflict
 
 
 class Objects:
-    """One bucket. A write that was made before, whose answer was lost, counts as made."""
+    """One bucket. A write that was made but whose response was lost counts as made."""
 
     def __init__(self, google: Google, bucket: str) -> None:
         self._google, self._bucket = google, bucket
@@ -21,22 +21,22 @@ class Objects:
         return self._google.clock
 
     def read(self, key: str) -> Record[bytes] | None:
-        """Read one object whole."""
+        """Read one object as a whole."""
         try:
             return Record(*self._google.read("storage", object_path(self._bucket, key)))
         except NotFound:
             return None
 
     def create(self, key: str, value: bytes) -> str:
-        """Write an object if there is none of the name, and return its generation."""
+        """Write an object if the name is new, and return its generation."""
         return self._write(key, value, 0)
 
     def replace(self, key: str, seen: Record[bytes], value: bytes, *, same: Sequence[str] = ()) -> str:
-        """Write an object if it is of the generation that was seen, and return the new one."""
+        """Write an object if its generation has not changed, and return the new one."""
         return self._write(key, value, seen.version)
 
     def delete(self, key: str, seen: Record[bytes], *, same: Sequence[str] = ()) -> None:
-        """Delete an object if it is of the generation that was seen."""
+        """Delete an object if its generation has not changed."""
         try:
             self._google.delete("storage", object_path(self._bucket, key), ifGenerationMatch=seen.version)
         except Conflict as error:

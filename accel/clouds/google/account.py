@@ -1,4 +1,4 @@
-"""Whose credentials Google's APIs are called with, where a call has to name it."""
+"""Account that calls Google's APIs, for calls that have to name it."""
 
 import os
 from importlib import import_module
@@ -8,20 +8,21 @@ from ...diagnostics.errors import CloudRefused, NoCredentials, NotFound
 from .rest import EMAIL, GIVEN, SCOPE, credentials, get, no_session_auth, session
 
 ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
-"""An address that is there already: of credentials that do not tell theirs."""
+"""Environment variable for the address of credentials that do not reveal theirs."""
 
 _HINT = f"say it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated identity a service account to act as"
 
 
 def email() -> str:
-    """The e-mail address of the person or service account: as it is given, as the credentials have it (the key of a
-    service account, an account that is acted as), or as Google tells it of the token.
+    """Return the e-mail address of the person or service account: from the environment, from the credentials (the key
+    of a service account, an impersonated account), or from Google's userinfo for the token.
 
-    Raises NoCredentials where it is not known."""
+    Raises NoCredentials if it is unknown.
+    """
     if given := os.environ.get(ACCOUNT):
         return given
     found = None if os.environ.get(GIVEN) else credentials(SCOPE, EMAIL)
-    # A person's `account` is empty in most files, and an instance's service account is "default" until it is asked for.
+    # A person's `account` is empty in most files, and an instance's service account is "default" until it is requested.
     for name in ("service_account_email", "account"):
         if "@" in str(known := getattr(found, name, None)):
             return str(known)

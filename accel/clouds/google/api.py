@@ -1,10 +1,10 @@
-"""Google's REST APIs for whoever makes things there: JSON by path, pages of lists, and the objects of a bucket.
+"""Google's REST APIs for callers that change resources: JSON by path, pages of lists, and the objects of a bucket.
 
-APIs are the keys of google.ROOTS, and paths are below them; their parts are quoted by the caller (google.part). A call
-that may be made twice is tried again while it is not answered; one that may not is sent once. What goes wrong is
-google.py's, and besides that:
+APIs are the keys of rest.ROOTS, and paths are relative to them; the caller quotes their parts (rest.path_segment). An
+idempotent call is retried while there is no response; any other is sent once. Errors are those of rest.py, and in
+addition:
 
-Unreached       no connection came about, so nothing was sent
+Unreached       no connection was established, so nothing was sent
 """
 
 import json
@@ -39,14 +39,15 @@ __all__ = ["Conflict", "Google", "Throttled", "Unreached", "object_path"]
 
 JSON = "application/json"
 GENERATION = "X-Goog-Generation"
-"""Header of an object's bytes. Source: https://github.com/googleapis/google-resumable-media-python/blob/main/google/resumable_media/requests/_request_helpers.py"""
+"""Header with the generation of an object's bytes. Source:
+https://github.com/googleapis/google-resumable-media-python/blob/main/google/resumable_media/requests/_request_helpers.py"""
 STORAGE = "X-GUploader-UploadID"
-"""Header by which an answer is known to be Cloud Storage's. Source:
+"""Header that identifies a response as Cloud Storage's. Source:
 https://docs.cloud.google.com/storage/docs/json_api/v1/parameters#xguploaderuploadid"""
 
 
 class Google:
-    """One session, for several threads. The token is fetched with the first call, and again where it has expired."""
+    """One session, for several threads. The token is fetched with the first call, and again after it has expired."""
 
     def __init__(self, timing: Timing | None = None) -> None:
         self.timing = timing or Timing()
@@ -57,18 +58,18 @@ class Google:
 
     @property
     def clock(self) -> float:
-        """Unix seconds, by the server's clock, when it gave its last answer to this thread; this machine's where the
-        answer does not say."""
+        """Unix seconds of the server's clock at its last response to this thread, or of this machine if the response
+        has no date."""
         with suppress(ValueError):
             return parsedate_to_datetime(str(getattr(self._last, "date", ""))).timestamp()
         return time.time()
 
     def get(self, api: str, path: str, **query: object) -> dict[str, Any]:
-        """The object at the path."""
+        """Return the object at the path."""
         return self._json("GET", api, path, query)
 
     def find(self, api: str, path: str) -> dict[str, Any] | None:
-        """The object of the path's last name, or None. Raise GarbledAnswer for an answer about something else."""
+        """Return the object that the path names, or None. Raises GarbledAnswer for a response about another object."""
         try:
             found = self.get(api, path)
         except NotFound:
@@ -78,7 +79,7 @@ class Google:
         return found
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
-        """All objects of a list, which its answers have under the name of `member`, page by page."""
+        """Yield all objects of a list, page by page. `member` is the field that holds them in each response."""
         token: object = None
         while True:
             page = self._json("GET", api, path, {**query, "pageToken": token})
@@ -90,26 +91,26 @@ class Google:
     def post(
         self, api: str, path: str, body: Mapping[str, Any], *, repeat: bool = False, **query: object
     ) -> dict[str, Any]:
-        """The answer. Sent once, unless it may be made twice (`repeat`); after CloudSilent, other than Throttled and
-        Unreached, it may have been carried out."""
+        """Return the response. The call is sent once, unless `repeat` declares it idempotent. After CloudSilent, other
+        than Throttled and Unreached, it may have been carried out."""
         return self._json("POST", api, path, query, body, repeat=repeat)
 
     def patch(self, api: str, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """The answer of a change, which made twice changes nothing more."""
+        """Return the response to a change, which has to be idempotent."""
         return self._json("PATCH", api, path, query, body)
 
     def put(self, api: str, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """The answer of a replacement, which made twice changes nothing more."""
+        """Return the response to a replacement, which has to be idempotent."""
         return self._json("PUT", api, path, query, body)
 
     def delete(self, api: str, path: str, **query: object) -> dict[str, Any]:
-        """The answer; empty for what is not there."""
+        """Return the response; empty if the object does not exist."""
         with suppress(NotFound):
             return self._json("DELETE", api, path, query)
         return {}
 
     def read(self, api: str, path: str, **query: object) -> tuple[bytes, str]:
-        """The bytes of a storage object (see object_path), and its generation. Raises NotFound."""
+        """Return the bytes of a storage object (see object_path), and its generation. Raises NotFound."""
         doing, url = _doing("GET", api, path), f"{root_of(api)}/{path}"
         answer = self._tried(lambda: self._sent("GET", url, doing, {**query, "alt": "media"}))
         generation = answer.headers.get(GENERATION)
@@ -118,13 +119,15 @@ class Google:
         return answer.content, generation
 
     def write(self, bucket: str, name: str, data: bytes, *, generation: int | str | None, kind: str = JSON) -> str:
-        """Writes an object whole, and gives its new generation. Raises Conflict unless the object is of `generation`
-        before; 0: there is none; None: whatever it is.
+        """Write a whole object and return its new generation.
+
+        Raises Conflict unless the object has `generation` before. 0 means that it does not exist, None that any is
+        accepted.
 
         Source: https://docs.cloud.google.com/storage/docs/request-preconditions
         """
         doing = f"storage write {bucket}/{name}"
-        # An upload is at the same host, below a path of its own.
+        # Uploads use the same host, with a path of their own.
         root = root_of("storage").removesuffix("storage/v1")
         url = f"{root}upload/storage/v1/b/{path_segment(bucket)}/o"
         query = {"uploadType": "media", "name": name, "ifGenerationMatch": generation}
@@ -139,25 +142,26 @@ class Google:
                     raise GarbledAnswer(f"{doing}: the answer has no generation", REACH)
                 return str(answer["generation"])
             except Conflict:
-                # Perhaps it was our own attempt before, whose answer was lost.
+                # This may be our own previous attempt, whose response was lost.
                 if sent == 1 or (found := self._same(bucket, name, data)) is None:
                     raise
                 return found
             except CloudRefused as refused:
-                # An attempt before, whose answer was lost, may have been carried out.
+                # A previous attempt, whose response was lost, may have been carried out.
                 raise refused if sent == 1 else CloudSilent(refused.message) from refused
 
         return self._tried(once)
 
     def _same(self, bucket: str, name: str, data: bytes) -> str | None:
-        """The generation of an object that holds these bytes."""
+        """Return the generation of the object if it holds these bytes, or None."""
         with suppress(NotFound):
             there, generation = self.read("storage", object_path(bucket, name))
             return generation if there == data else None
         return None
 
     def headers(self, refused: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Those that sign a call which is made elsewhere; new ones where `refused` are the ones that there are."""
+        """Return the authorization headers for a call made elsewhere; new ones if the server refused the current ones
+        (`refused`)."""
         return self._signed(refused)
 
     def _json(
@@ -186,7 +190,7 @@ class Google:
         data: bytes | None = None,
         kind: str = JSON,
     ) -> Any:
-        """One call; a second one only where the first was refused for its token, and so did nothing."""
+        """Send one request; a second one only if the first was refused for its token and therefore did nothing."""
         failures = import_module("requests.exceptions")
         refused: Mapping[str, str] | None = None
         for again in (False, True):
@@ -214,7 +218,7 @@ class Google:
         raise AssertionError
 
     def _signed(self, refused: Mapping[str, str] | None) -> Mapping[str, str]:
-        """The headers that sign a call; new ones if those that there are have been refused."""
+        """Return the authorization headers, renewed if the current ones were refused."""
         with self._lock:
             if self._headers is None or self._headers is refused:
                 self._headers = auth_headers()
@@ -230,7 +234,7 @@ class Google:
 
 
 def object_path(bucket: str, name: str) -> str:
-    """The path of a bucket's object below the storage API's root."""
+    """Return the path of a bucket's object below the storage API's root."""
     return f"b/{path_segment(bucket)}/o/{path_segment(name)}"
 
 
@@ -239,14 +243,15 @@ def _doing(method: str, api: str, path: str) -> str:
 
 
 def _text(value: object) -> object:
-    """A query's value; a list stays one, and its name is given with each item."""
+    """Convert a query value. A list stays one; its name is repeated for each item."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _object(doing: str, answer: Any) -> dict[str, Any]:
-    """The answer's JSON object. Raises GarbledAnswer for anything else: a proxy's page, or half of an answer."""
+    """Return the response's JSON object. Raises GarbledAnswer for anything else, such as a proxy's page or a truncated
+    response."""
     if answer.status_code == 204:
         return {}
     try:
@@ -259,8 +264,8 @@ def _object(doing: str, answer: Any) -> dict[str, Any]:
 
 
 def _refused(doing: str, answer: Any) -> JobsError:
-    """What an error answer means. That of an object's bytes is a line of text (recalled, not read on a page), as is no
-    proxy's page."""
+    """Return the error for an error response. The one for an object's bytes is a line of text (recalled, not read on a
+    page), unlike a proxy's page."""
     try:
         body: Any = json.loads(answer.content)
     except ValueError:

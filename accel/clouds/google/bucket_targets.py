@@ -13,7 +13,8 @@ _NAMES = "items(name),nextPageToken"
 
 
 def published_targets(google: Google, bucket: str, folder: str = buckets.TARGETS) -> Iterator[tuple[str, Any]]:
-    """Each target's name, and its JSON value. Raises BadInput for what is not JSON, NotFound without such a bucket."""
+    """Yield each target's name and JSON value. Raises BadInput for invalid JSON, NotFound if the bucket does not
+    exist."""
     for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
         name = str(item.get("name"))
         if not name.endswith(".json"):

@@ -1,14 +1,14 @@
-"""The way to a port of a machine that has no address outside of its network: Identity-Aware Proxy's relay for TCP.
+"""Connection to a port of a machine without an external address, through Identity-Aware Proxy's relay for TCP.
 
-A WebSocket carries the bytes. Each of its messages begins with two bytes, big-endian, that say what it is:
+A WebSocket carries the bytes. Each of its messages begins with a two-byte, big-endian tag:
 
 1  connected: length (4 bytes), the session's id
 4  data: length (4 bytes), at most 16,384 bytes
-7  acknowledgement: how many bytes of data have come in all (8 bytes)
+7  acknowledgement: total number of data bytes received (8 bytes)
 
 Tags, sizes and query: googlecloudsdk/api_lib/compute/iap_tunnel_websocket_utils.py of gcloud. Close codes:
-https://github.com/GoogleCloudPlatform/iap-desktop (SshRelayCloseCode). A session that broke off could be resumed; it is
-not, since what matters here is over in seconds or can be asked for again.
+https://github.com/GoogleCloudPlatform/iap-desktop (SshRelayCloseCode). Interrupted sessions could be resumed but are
+not, since operations here take seconds or can be repeated.
 """
 
 import os
@@ -27,7 +27,7 @@ from accel.clouds.google.rest import REACH, SIGN_IN, line
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
 
 URL = "ACCEL_IAP_URL"
-"""Variable: another relay than Google's."""
+"""Environment variable with the URL of another relay than Google's."""
 GOOGLES = "wss://tunnel.cloudproxy.app/v4"
 PROTOCOL, ORIGIN = "relay.tunnel.cloudproxy.app", "bot:iap-tunneler"
 
@@ -35,10 +35,10 @@ CONNECTED, DATA, ACK = 1, 4, 7
 CHUNK = 16_384
 ACK_EVERY = 2 * CHUNK
 DEAD_S = 60
-"""A connection on which nothing of what was sent has been confirmed for so long is over."""
+"""Time without acknowledgement of sent data after which a connection is dead."""
 
 RANGE = "35.235.240.0/20"
-"""Addresses that the relay comes from. Source: https://docs.cloud.google.com/iap/docs/using-tcp-forwarding"""
+"""Source addresses of the relay. Source: https://docs.cloud.google.com/iap/docs/using-tcp-forwarding"""
 ROLE = "roles/iap.tunnelResourceAccessor"
 FIREWALL = f"the machine's network must let {RANGE} in on port 22, and the machine must have started"
 GONE = "it may have gone, or not be there yet; `accel-jobs get` shows the job's state"
@@ -50,13 +50,13 @@ REFUSALS: Mapping[int, tuple[type[JobsError], str]] = {
     4033: (CloudRefused, ACCESS),
     4047: (NotFound, GONE),
 }
-"""What a close code means, and what to check."""
+"""Error and hint by close code."""
 STATUSES: Mapping[int, tuple[type[JobsError], str]] = {401: (NoCredentials, SIGN_IN), 403: (CloudRefused, ACCESS)}
-"""Likewise for a refusal of the WebSocket itself."""
+"""Error and hint by HTTP status, if the WebSocket itself is refused."""
 
 
 def connect(google: Google, project: str, zone: str, instance: str, port: int = 22) -> "Relay":
-    """A connection to a port of the instance's first interface.
+    """Connect to a port of the instance's first interface.
 
     Raises NotFound, CloudRefused, NoCredentials and CloudSilent, each with what to check.
     """
@@ -69,7 +69,7 @@ def connect(google: Google, project: str, zone: str, instance: str, port: int = 
 
 
 def _opened(google: Google, url: str, doing: str) -> Any:
-    """The WebSocket; a second try only where the first was refused for its token."""
+    """Open the WebSocket; try a second time only if the first was refused for its token."""
     websocket = import_module("websocket")
     linux = hasattr(socket, "TCP_USER_TIMEOUT")
     options = [(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_S * 1000)] if linux else []
@@ -96,7 +96,7 @@ def _opened(google: Google, url: str, doing: str) -> Any:
 
 
 class Relay:
-    """A socket, as far as paramiko needs one. One thread hears; any number may send."""
+    """A socket, as far as paramiko needs one. One thread receives; any number may send."""
 
     def __init__(self, websocket: Any, doing: str) -> None:
         self._websocket, self._doing = websocket, doing
@@ -107,10 +107,10 @@ class Relay:
         self._over = False
         self._closed = False  # paramiko reads it
         self.why: JobsError | None = None
-        """What ended the connection, once it is over; None where both sides meant to."""
+        """Error that ended the connection; None if both sides closed it."""
 
     def begin(self, timeout_s: float) -> None:
-        """Waits until the machine has answered, and hears from then on."""
+        """Wait until the machine has answered, then start receiving."""
         websocket = import_module("websocket")
         self._websocket.settimeout(timeout_s)
         try:
@@ -143,7 +143,7 @@ class Relay:
             self._websocket.shutdown()
 
     def _taken(self) -> bool:
-        """Takes in one message; whether it was `connected`, or the end."""
+        """Process one message; return whether it was `connected`, or the end."""
         opcode, message = self._websocket.recv_data()
         if opcode == 8:
             code = int.from_bytes(message[:2], "big") if len(message) >= 2 else 1000
@@ -165,7 +165,7 @@ class Relay:
         return tag == CONNECTED
 
     def recv(self, count: int) -> bytes:
-        """At most so many bytes; none at the end. Raises TimeoutError."""
+        """Return at most `count` bytes; none at the end. Raises TimeoutError."""
         until = None if self._timeout is None else time.monotonic() + self._timeout
         with self._came:
             while not self._data:
@@ -180,7 +180,7 @@ class Relay:
             return part
 
     def send(self, data: bytes) -> int:
-        """Sends the first bytes of it; how many. Raises OSError where nobody hears any more."""
+        """Send the first bytes and return their number. Raises OSError if the connection is closed."""
         websocket = import_module("websocket")
         part = bytes(data[:CHUNK])
         try:
@@ -190,11 +190,11 @@ class Relay:
         return len(part)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Of `recv`, in seconds."""
+        """Set the timeout of `recv`, in seconds."""
         self._timeout = timeout
 
     def close(self) -> None:
-        """Ends it, whoever is waiting; again: nothing."""
+        """Close the connection, even while others wait. Repeated calls do nothing."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""What Cloud Quotas says of a limit: its entries, and the value of one for a place.
+"""Limits in Cloud Quotas: its entries, and their value for a location.
 
 Source: https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
 """
@@ -12,16 +12,17 @@ from accel.catalog.quotas import Quota
 from .rest import entries, mapping, path_segment
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
-"""The catalogue's names of services as the APIs have them."""
+"""API names of the catalog's services."""
 
 
 def infos_path(project: str, service: str) -> str:
-    """Of a service's entries, below the API's root; one of them is below that, by its quota id."""
+    """Return the path of a service's entries below the API's root. A single entry is below that, by quota id."""
     return f"v1/projects/{path_segment(project)}/locations/global/services/{SERVICES[service]}/quotaInfos"
 
 
 def info_of(quota: Quota, infos: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The entry of a quota: by its id; by metric and scope where the id is not known, and only one has both."""
+    """Return the entry of a quota by id; if the id is unknown, by metric and scope, provided that only one entry
+    matches."""
     infos = list(infos)
     by_id = [each for each in infos if quota.quota_id and each.get("quotaId") == quota.quota_id]
     if by_id:
@@ -37,9 +38,10 @@ def info_of(quota: Quota, infos: Iterable[Mapping[str, Any]]) -> Mapping[str, An
 
 
 def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | None:
-    """The value of a QuotaInfo for a place: of the entry that names most of its dimensions, since one that names none
-    is for all places and families without their own. None where no entry is for it. A value of 0 is left out of the
-    JSON, and no limit is -1.
+    """Return the value of a QuotaInfo for a location, or None if no entry applies.
+
+    Prefers the entry that names the most dimensions, since one without dimensions applies to all locations and families
+    without their own. The JSON leaves out a value of 0 and uses -1 for no limit.
     """
     wanted = dimensions(quota) | ({} if quota.scope == "global" else {quota.scope: location})
     best: tuple[int, float | None] = (-1, None)
@@ -55,22 +57,22 @@ def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | No
 
 
 def dimensions(quota: Quota) -> dict[str, str]:
-    """Those of its own, besides the place."""
+    """Return the quota's own dimensions, without the location."""
     return dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """The JSON objects of an array."""
+    """Return the JSON objects of an array."""
     return [found for each in entries(value) if (found := mapping(each)) is not None]
 
 
 def texts(value: Any) -> list[str]:
-    """The strings of an array."""
+    """Return the strings of an array."""
     return [each for each in entries(value) if isinstance(each, str)]
 
 
 def number(value: Any) -> float | None:
-    """A number, which is text where it is 64 bits wide."""
+    """Return a finite number, or None. 64-bit numbers are text in JSON."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

@@ -1,15 +1,15 @@
-"""Google's REST APIs for a call or two of the command line's own: one JSON object by GET, its errors as ours.
+"""Google's REST APIs for single calls of the command line: one JSON object by GET, with errors translated into ours.
 
 NoCredentials   nobody signed in, or the token is not accepted
 CloudRefused    understood, and refused: a permission, or an API that is not enabled
-Conflict        of these: somebody else was first
-Unmet           of these: what the call depends on is not so
+Conflict        a CloudRefused: somebody else was first
+Unmet           a CloudRefused: a precondition of the call is not met
 NotFound        no such project or region
-CloudSilent     failing for all attempts, or out of reach
-Throttled       of these: 429, and surely not carried out
-GarbledAnswer   of these: an answer that is not Google's
+CloudSilent     failing in all attempts, or out of reach
+Throttled       a CloudSilent: 429, certain not to be carried out
+GarbledAnswer   a CloudSilent: a response that is not Google's
 
-Calls that change something are those of google_api.py.
+Calls that change something are in api.py.
 """
 
 import os
@@ -22,12 +22,12 @@ from urllib.parse import quote
 from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-"""What Cloud Quotas asks for; its methods have no read-only scope. Source:
+"""Scope that Cloud Quotas requires; its methods have no read-only scope. Source:
 https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/list"""
 
 EMAIL = "https://www.googleapis.com/auth/userinfo.email"
-"""Without it clusters know a service account by its number, and bindings of its e-mail do not count; and userinfo does
-not answer. Sources:
+"""Scope without which clusters identify a service account by its number, so that bindings of its e-mail do not apply,
+and without which userinfo does not answer. Sources:
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances,
 data_source_google_client_openid_userinfo.go of https://github.com/hashicorp/terraform-provider-google"""
 
@@ -54,11 +54,11 @@ ROOTS = {
     "file": "https://file.googleapis.com/",
     "iam": "https://iam.googleapis.com/",
 }
-"""Where each API is, unless CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> says otherwise, as it does to gcloud. Source:
+"""Root URL of each API. CLOUDSDK_API_ENDPOINT_OVERRIDES_<NAME> overrides it, as for gcloud. Source:
 https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
 GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
-"""A token that is there already, in the variable in which Pulumi's provider takes one."""
+"""Environment variable for an existing token, the one that Pulumi's provider reads."""
 
 ATTEMPTS = 5
 BACKOFF_S = 0.5
@@ -66,32 +66,34 @@ LONGEST_WAIT_S = 15
 RATE_LIMITED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 PASSING = frozenset({429, 500, 502, 503, 504})
 UNDECIDED = frozenset({408, 425, 499})
-"""What a proxy answers for a request that it may have passed on."""
+"""Statuses that a proxy may return although it has passed the request on."""
 CONNECT_S, READ_S = 3, 30
 
 SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
 SLOWER = "calls, or what they ask for, are above a quota just now; try again in a minute"
 NOT_ENABLED = "the API is not enabled"
-"""In the message of a refusal."""
+"""Part of a refusal's message."""
 
 
 class Conflict(CloudRefused):
-    """There is one of that name already (409), or it is not as the caller took it to be (409, 412)."""
+    """The name is already taken (409), or the object is not in the state that the caller expected (409, 412)."""
 
 
 class Unmet(CloudRefused):
-    """What the call depends on is not so (400 FAILED_PRECONDITION)."""
+    """A precondition of the call is not met (400 FAILED_PRECONDITION)."""
 
 
 class GarbledAnswer(CloudSilent):
-    """An answer that is not Google's: a proxy's page, or half of one."""
+    """A response that is not Google's, such as a proxy's page, or a truncated one."""
 
 
 def session(key: str = "") -> Any:
-    """An HTTP session that carries the user's credentials, or an API key for an API that takes one, and tries again,
-    with pauses of random length, what may pass. It lives as long as a token does, which is less than an hour. Raises
-    NoCredentials and CloudSilent."""
+    """Create an HTTP session with the user's credentials, or with an API key for an API that accepts one.
+
+    Retries transient errors with random pauses. The session lives as long as a token, less than an hour. Raises
+    NoCredentials and CloudSilent.
+    """
     requests = import_module("requests")
     retry = import_module("urllib3.util").Retry(
         total=ATTEMPTS - 1,
@@ -99,7 +101,7 @@ def session(key: str = "") -> Any:
         backoff_factor=BACKOFF_S,
         backoff_jitter=BACKOFF_S,
         backoff_max=LONGEST_WAIT_S,
-        # A server may ask for hours; the command ends before.
+        # A server may ask for hours; the command ends before that.
         respect_retry_after_header=False,
         raise_on_status=False,
     )
@@ -112,13 +114,13 @@ def session(key: str = "") -> Any:
 
 
 def no_session_auth(request: Any) -> Any:
-    """A session's own `auth`: without one a .netrc would replace the token."""
+    """Return the request unchanged. Used as a session's `auth`: without one a .netrc would replace the token."""
     return request
 
 
 def auth_headers() -> dict[str, str]:
-    """The headers of a call: the token that is given, or a new one of the application default credentials, and the
-    project that pays for the calls if they name one. Raises NoCredentials and CloudSilent."""
+    """Return the headers of a call: the given token, or a new one of the application default credentials, and the
+    billing project if the credentials name one. Raises NoCredentials and CloudSilent."""
     if token := os.environ.get(GIVEN):
         return {"Authorization": f"Bearer {token}"}
     headers: dict[str, str] = {}
@@ -127,9 +129,10 @@ def auth_headers() -> dict[str, str]:
 
 
 def credentials(*scopes: str) -> Any:
-    """The application default credentials, with a new token. Raises NoCredentials and CloudSilent.
+    """Return the application default credentials, with a new token. Raises NoCredentials and CloudSilent.
 
-    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
+    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html
+    """
     try:
         auth = import_module("google.auth")
         failures = import_module("google.auth.exceptions")
@@ -147,7 +150,8 @@ def credentials(*scopes: str) -> Any:
 
 
 def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The JSON object at a path of an API, a key of ROOTS; the caller quotes its parts (`path_segment`)."""
+    """Return the JSON object at a path of an API, a key of ROOTS. The caller quotes the parts of the path
+    (`path_segment`)."""
     import json
 
     failures = import_module("requests.exceptions")
@@ -168,9 +172,11 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
 
 
 def root_of(api: str) -> str:
-    """Where an API of ROOTS is, without a slash at the end. That of a region alone is <region>-<name>. Source:
-    https://github.com/googleapis/python-aiplatform/issues/1684. Raises BadInput for what is no region: it would lead to
-    another host, and the user's credentials with it."""
+    """Return the URL of an API of ROOTS, without a trailing slash. A regional API is <region>-<name>. Source:
+    https://github.com/googleapis/python-aiplatform/issues/1684.
+
+    Raises BadInput for an invalid region, which would send the user's credentials to another host.
+    """
     region, _, name = api.rpartition("-")
     if not re.fullmatch(r"[a-z0-9-]*", region):
         raise BadInput(f"region: {region[:60]!r} is no region of Google Cloud")
@@ -179,21 +185,21 @@ def root_of(api: str) -> str:
 
 
 def path_segment(text: str) -> str:
-    """A name as one part of a path."""
+    """Quote a name as one segment of a path."""
     return quote(text, safe="")
 
 
 ACT_AS = "whoever submits needs roles/iam.serviceAccountUser on the account that the job runs as"
 _ACT_AS = r"access to (act as|service account)|permission to act as|serviceAccounts\.actAs"
-"""The forms that the causes of `explain` cite. Source of the role:
+"""Wordings cited by the causes of `explain`. Source of the role:
 https://docs.cloud.google.com/iam/docs/service-accounts-actas"""
 
 
 def refusal(doing: str, status: int, body: Any) -> JobsError:
-    """What an error answer means. Source: https://google.aip.dev/193"""
+    """Return the error for an error response. Source: https://google.aip.dev/193"""
     error = mapping((mapping(body) or {}).get("error")) or {}
     message = f"{doing}: {_told(error) or f'HTTP {status}'}"
-    # Google answers 400 to a key that does not exist.
+    # Google answers 400 for a key that does not exist.
     if status == 401 or "API_KEY_INVALID" in str(error.get("details")):
         return NoCredentials(message, SIGN_IN)
     if status == 404:
@@ -212,13 +218,13 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
 
 
 def _limited(error: Mapping[str, Any]) -> bool:
-    """Whether a 403 is that of too many calls. Sources: https://docs.cloud.google.com/compute/api-quota, and for the
-    second reason https://github.com/googleapis/google-cloud-go/issues/269"""
+    """Return whether a 403 reports too many calls. Sources: https://docs.cloud.google.com/compute/api-quota, and for
+    the second reason https://github.com/googleapis/google-cloud-go/issues/269"""
     return any((mapping(each) or {}).get("reason") in RATE_LIMITED for each in entries(error.get("errors")))
 
 
 def _told(error: Mapping[str, Any]) -> str:
-    """The API to enable or the permission that is missing, where the error names it; else its own message."""
+    """Return the API to enable or the missing permission, if the error names it; otherwise its own message."""
     infos = [mapping(each) or {} for each in entries(error.get("details"))]
     found = {str(each.get("reason")): mapping(each.get("metadata")) for each in infos}
     disabled, denied = found.get("SERVICE_DISABLED"), found.get("IAM_PERMISSION_DENIED")
@@ -232,15 +238,15 @@ def _told(error: Mapping[str, Any]) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any] | None:
-    """A JSON object, None for anything else."""
+    """Return a JSON object, or None for anything else."""
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def entries(value: Any) -> list[Any]:
-    """A JSON array, empty for anything else."""
+    """Return a JSON array; empty for anything else."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def line(value: object) -> str:
-    """The value on one line, not too long."""
+    """Return the value on one line, shortened."""
     return " ".join(str(value).split())[:400]

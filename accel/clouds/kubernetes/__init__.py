@@ -1,1 +1,1 @@
-"""A client of a Kubernetes API server, and which servers may be sent credentials."""
+"""Client of a Kubernetes API server, and the list of servers that may receive credentials."""

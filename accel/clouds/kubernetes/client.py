@@ -1,4 +1,4 @@
-"""A Kubernetes API server over HTTPS: JSON objects by path. What goes wrong: see kubernetes_answers.py."""
+"""Kubernetes API server over HTTPS: JSON objects by path. For its errors, see responses.py."""
 
 import hashlib
 import ipaddress
@@ -19,16 +19,16 @@ from ..timeouts import Timing, classify_failure, with_retries
 from .responses import REACH, describe_path, line, object_of, refusal
 
 PAGE = 500
-"""Objects a page of a list, as kubectl asks for."""
+"""Objects per page of a list; kubectl uses the same number."""
 MERGE_PATCH = "application/merge-patch+json"
 
 
 class Api:
-    """One API server. Paths are those of the API (`/api/v1/nodes`); bodies and answers are its own JSON.
+    """One API server. Paths are those of the API (`/api/v1/nodes`); bodies and responses are its own JSON.
 
-    `endpoint` is a host, or host:port, of TLS; plain http is taken for this machine only. `ca_pem` is the authority
-    that signed the server's certificate, None those that the system trusts. `sign` gives a bearer token; it is asked
-    when the first call is made, and again where the server no longer takes the one it had.
+    `endpoint` is a host, or host:port, with TLS; plain http is accepted for this machine only. `ca_pem` is the
+    authority that signed the server's certificate; None: those that the system trusts. `sign` returns a bearer token;
+    it is called for the first call, and again when the server no longer accepts the token.
     """
 
     def __init__(
@@ -42,11 +42,12 @@ class Api:
         self._made: Any = None
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
-        """The object at the path."""
+        """Return the object at the path."""
         return self._repeated("GET", path, query)
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
-        """The objects of a collection, page by page. A list that has grown too old goes on with what is there now."""
+        """Yield the objects of a collection, page by page. A list whose continue token has expired goes on with the
+        current objects."""
         token: str | None = None
         while True:
             page = self._repeated("GET", path, {"limit": PAGE, **query, "continue": token})
@@ -56,25 +57,26 @@ class Api:
                 return
 
     def first(self, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
-        """At most so many objects of a collection, in one call."""
+        """Return at most `limit` objects of a collection, with one call."""
         page = self._repeated("GET", path, {"limit": limit, **query})
         return [mapping(item) or {} for item in entries(page.get("items"))]
 
     def create(self, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """Sent once. Raises AlreadyExists; after CloudSilent that is not Throttled the object may be there."""
+        """Create an object; the call is sent once. Raises AlreadyExists. After a CloudSilent that is not Throttled, the
+        object may exist."""
         return object_of(f"create {describe_path(path)}", self._call("POST", path, query, body))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A merge patch; made twice, it changes nothing more."""
+        """Apply a merge patch, which is idempotent."""
         return self._repeated("PATCH", path, {}, body)
 
     def delete(self, path: str, propagation: str = "Background") -> None:
-        """An object that is not there is no error."""
+        """Delete an object. A missing object is not an error."""
         with suppress(NotFound):
             self._repeated("DELETE", path, {"propagationPolicy": propagation})
 
     def lines(self, path: str, **query: object) -> Iterator[str]:
-        """The lines of a text, such as a log, as they come. Raises CloudSilent in the middle of it too."""
+        """Yield the lines of a text, such as a log, as they arrive. Raises CloudSilent, also in the middle of it."""
         failures = import_module("requests.exceptions")
         with self._call("GET", path, query, stream=True) as answer:
             try:
@@ -84,7 +86,7 @@ class Api:
                 raise self._unanswered(f"get {describe_path(path)}", error) from error
 
     def socket(self, path: str, query: list[tuple[str, str]], protocols: list[str]) -> Any:
-        """A websocket at the path."""
+        """Open a websocket at the path."""
         websocket = import_module("websocket")
         url = self.url.replace("http", "ws", 1) + path + "?" + "&".join(f"{k}={quote(v, safe='')}" for k, v in query)
         options = {"ca_certs": self._verify} if isinstance(self._verify, str) else {}
@@ -110,7 +112,7 @@ class Api:
     def _repeated(
         self, method: str, path: str, query: Mapping[str, object], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """A call that may be made twice, tried again while it is not answered."""
+        """Make an idempotent call, retried while there is no response."""
         doing = f"{VERBS[method]} {describe_path(path)}"
         return with_retries(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
 
@@ -122,7 +124,7 @@ class Api:
         body: Mapping[str, Any] | None = None,
         stream: bool = False,
     ) -> Any:
-        """One call; a second one only where the first was refused for its token, and so did nothing."""
+        """Send one request; a second one only if the first was refused for its token and therefore did nothing."""
         failures = import_module("requests.exceptions")
         doing = f"{VERBS[method]} {describe_path(path)}"
         for again in (False, True):
@@ -137,7 +139,7 @@ class Api:
                     data=None if body is None else json.dumps(body).encode(),
                     headers=headers,
                     timeout=(self.timing.connect_s, self.timing.read_s),
-                    # Given with each call: REQUESTS_CA_BUNDLE would replace what the session has.
+                    # Passed with each call: REQUESTS_CA_BUNDLE would replace the session's value.
                     verify=self._verify,
                     allow_redirects=False,
                     stream=stream,
@@ -153,7 +155,7 @@ class Api:
         raise AssertionError
 
     def _unanswered(self, doing: str, error: Exception) -> CloudSilent:
-        """What became of a request, in the words of its innermost cause."""
+        """Return the error for a failed request, in the words of its innermost cause."""
         kind, cause = classify_failure(error)
         where = self.url.partition("://")[2]
         return kind(f"{doing}: the cluster at {where} does not answer: {line(cause)}", REACH)
@@ -192,7 +194,8 @@ def _loopback(host: str) -> bool:
 
 
 def _ca_file(pem: str) -> Path:
-    """Where the certificate lies: TLS libraries want a file. It is public, and its name is that of its content."""
+    """Return the file of the certificate, since TLS libraries require one. The certificate is public, and the name is a
+    hash of its content."""
     name = f"ca-{hashlib.sha256(pem.encode()).hexdigest()[:16]}.pem"
     path = cache() / name
     try:
@@ -202,7 +205,7 @@ def _ca_file(pem: str) -> Path:
             draft.write_text(pem)
             draft.replace(path)
     except OSError:
-        # A cache that cannot be written: a folder of this process.
+        # The cache is not writable: use a folder of this process.
         path = Path(tempfile.mkdtemp(prefix="accel-")) / name
         path.write_text(pem)
     return path

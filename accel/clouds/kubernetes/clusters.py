@@ -1,8 +1,7 @@
-"""Where a cluster's API server is, and who asks it.
+"""Address of a cluster's API server, and the credentials for it.
 
-Google says where it is, or the user has confirmed it (accel/clouds/kubernetes/endpoint_trust.py). What a target says
-chooses among the addresses that Google has of the cluster, and no more: whoever can write a target would else be sent a
-token.
+The address comes from Google, or the user has confirmed it (accel/clouds/kubernetes/endpoint_trust.py). A target only
+chooses among the addresses that Google has for the cluster: otherwise whoever can write a target would receive a token.
 """
 
 import base64
@@ -31,7 +30,7 @@ _OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"
 
 @dataclass(frozen=True)
 class ClusterName:
-    """Where a cluster is."""
+    """The location of a cluster."""
 
     project: str
     location: str
@@ -39,8 +38,8 @@ class ClusterName:
 
 
 class Clusters:
-    """The API server of one cluster, as the user confirmed it or as Google says, who is asked at most once an hour.
-    `target` may name which of its addresses is meant."""
+    """The API server of one cluster, as confirmed by the user or reported by Google, which is asked at most once an
+    hour. `target` may name one of its addresses."""
 
     def __init__(self, name: ClusterName, target: GkeTarget | None = None, timing: Timing | None = None) -> None:
         self.name = name
@@ -50,8 +49,8 @@ class Clusters:
 
     @cached_property
     def api(self) -> Api:
-        """Raises BadInput for a target that cannot be right, CloudRefused where Google does not say where the cluster
-        is and nobody has confirmed it, and what google.get raises."""
+        """The API client. Raises BadInput for an invalid target, CloudRefused if Google does not reveal the cluster's
+        address and nobody has confirmed it, and the errors of rest.get."""
         copy = _copy(self.name)
         places, known = endpoint_trust.of(path_of(self.name)), _kept(copy)
         if self._target is not None:
@@ -69,7 +68,7 @@ class Clusters:
         return self._made(known[0])
 
     def _named(self, named: Endpoint, places: list[Endpoint], known: list[Endpoint] | None, copy: Path) -> Endpoint:
-        """The place that a target names, if it may be; else the one that Google names first."""
+        """Return the address that a target names, if it is allowed; otherwise Google's first."""
         if named in places:
             return named
         if known and (same := _at(known, named.endpoint)) and same.ca_pem in (named.ca_pem, None):
@@ -94,9 +93,9 @@ class Clusters:
         return Api(place.endpoint, place.ca_pem, self._sign, timing=timing)
 
     def _asked(self) -> list[Endpoint]:
-        """From GKE, the usual one first. A cluster without an address for its API server has a name of Google's
-        instead. Source: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
-        """
+        """Fetch the addresses from GKE, the usual one first. A cluster without an IP address for its API server has a
+        DNS name of Google's instead. Source:
+        https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters"""
         own = self.name
         names = [rest.path_segment(name) for name in (own.project, own.location, own.cluster)]
         path = "v1/projects/{}/locations/{}/clusters/{}".format(*names)
@@ -125,13 +124,13 @@ class Clusters:
         return self._google
 
     def _sign(self) -> str:
-        """A token; another one each time, where nobody gave us one."""
+        """Return a token; a new one on each call, unless the environment provides one."""
         session, self._google = self._session(), None
         return str(session.headers["Authorization"]).removeprefix("Bearer ")
 
 
 def pem(text: str, field: str) -> str:
-    """What base64 says of a certificate. Raises BadInput."""
+    """Decode a base64 certificate. Raises BadInput."""
     try:
         found = base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -142,17 +141,17 @@ def pem(text: str, field: str) -> str:
 
 
 def path_of(name: ClusterName) -> str:
-    """A cluster as Google writes it."""
+    """Return Google's resource name of a cluster."""
     return f"projects/{name.project}/locations/{name.location}/clusters/{name.cluster}"
 
 
 def target_place(target: GkeTarget) -> Endpoint:
-    """Where a target says that its cluster is. Raises BadInput."""
+    """Return the endpoint of a target's cluster. Raises BadInput."""
     return Endpoint(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
 
 
 def _at(places: list[Endpoint], endpoint: str) -> Endpoint | None:
-    """The place of an endpoint, however it is spelt."""
+    """Return the place with that endpoint, in any spelling."""
     plain = endpoint.removeprefix("https://").rstrip("/").removesuffix(":443")
     return next((place for place in places if place.endpoint in (endpoint, plain)), None)
 
@@ -163,7 +162,7 @@ def _copy(name: ClusterName) -> Path:
 
 
 def _kept(path: Path) -> list[Endpoint] | None:
-    """A copy that is young enough; one from the future has no age."""
+    """Return the cached places if they are recent enough. A timestamp in the future is invalid."""
     try:
         kept: Any = json.loads(path.read_text())
         young = 0 <= time.time() - float(kept["fetched"]) < MAX_AGE_S

@@ -1,6 +1,6 @@
-"""Where a cluster's API server is; and the places that the user has said credentials may be sent to.
+"""Addresses of cluster API servers that the user has confirmed for credentials.
 
-Each is a file of its own in the state folder, so that two commands at once lose nothing.
+Each is a separate file in the state folder, so that two concurrent commands lose nothing.
 """
 
 import hashlib
@@ -14,25 +14,26 @@ from ...folders import state, write_json
 
 
 class Endpoint(NamedTuple):
-    """`ca_pem`: the authority that signed the server's certificate; None for those that the system trusts."""
+    """An API server's address. `ca_pem` is the authority that signed the server's certificate; None: those that the
+    system trusts."""
 
     endpoint: str
     ca_pem: str | None
 
     @property
     def fingerprint(self) -> str:
-        """Of endpoint and certificate together."""
+        """Hash of endpoint and certificate together."""
         return f"SHA256:{hashlib.sha256(json.dumps(self).encode()).hexdigest()}"
 
 
 def of(cluster: str) -> list[Endpoint]:
-    """What was confirmed for a cluster, the newest first."""
+    """Return the confirmed endpoints of a cluster, newest first."""
     newest = sorted(_kept(), key=lambda kept: kept[0], reverse=True)
     return [place for _, whose, place in newest if whose == cluster]
 
 
 def add(cluster: str, place: Endpoint) -> None:
-    """Keeps it until somebody removes the file. Raises OSError."""
+    """Store a confirmed endpoint until somebody removes the file. Raises OSError."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = hashlib.sha256(f"{cluster}\n{place.fingerprint}".encode()).hexdigest()[:32]

@@ -1,10 +1,10 @@
-"""What a Kubernetes API server answers, and what it means.
+"""Responses of a Kubernetes API server, and the errors they become.
 
-NoCredentials   401: the server does not know who asks
+NoCredentials   401: the server does not know the caller
 CloudRefused    400, 403, 409, 422: understood, and refused; AlreadyExists and Conflict are two of these
 NotFound        404: no such object, or no such kind of object
-CloudSilent     nobody knows: no connection, no answer, 5xx, an answer that is not a Kubernetes server's
-Throttled       429: surely not accepted
+CloudSilent     unknown: no connection, no response, 5xx, a response that is not a Kubernetes server's
+Throttled       429: certain not to be accepted
 """
 
 import json
@@ -23,15 +23,16 @@ REACH = "the network, the proxy's variables and the cluster's authorized network
 
 
 class AlreadyExists(CloudRefused):
-    """There is an object of that name."""
+    """An object of that name exists."""
 
 
 class Conflict(CloudRefused):
-    """The object has changed in between, or is going away."""
+    """The object has changed in between, or is being deleted."""
 
 
 def object_of(doing: str, answer: Any) -> dict[str, Any]:
-    """The answer's JSON object. Raises CloudSilent for anything else: a proxy's page, or half of an answer."""
+    """Return the response's JSON object. Raises CloudSilent for anything else, such as a proxy's page or a truncated
+    response."""
     failures = import_module("requests.exceptions")
     try:
         body = mapping(json.loads(answer.content))
@@ -45,7 +46,7 @@ def object_of(doing: str, answer: Any) -> dict[str, Any]:
 
 
 def refusal(doing: str, status: int, content: bytes) -> JobsError:
-    """What an error answer means. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
+    """Return the error for an error response. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
     https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md"""
     try:
         body = mapping(json.loads(content)) or {}
@@ -67,7 +68,7 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
 
 
 def describe_path(path: str) -> str:
-    """A path in words: `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
+    """Describe a path in words: `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:
@@ -76,12 +77,12 @@ def describe_path(path: str) -> str:
 
 
 def line(value: object) -> str:
-    """The value on one line, not too long."""
+    """Return the value on one line, shortened."""
     return " ".join(str(value).split())[:SHOWN]
 
 
 def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
-    """A JSON object inside others; empty where there is none."""
+    """Return a nested JSON object; empty if there is none."""
     found: Any = value
     for name in names:
         found = (mapping(found) or {}).get(name)
@@ -89,5 +90,5 @@ def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
 
 
 def objects_at(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """The JSON objects of a list inside another; empty where there is none."""
+    """Return the JSON objects of a nested list; empty if there is none."""
     return [cast(dict[str, Any], each) for each in entries((value or {}).get(name)) if isinstance(each, dict)]
