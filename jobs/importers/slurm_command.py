@@ -38,8 +38,6 @@ STEP_SETTLED: Mapping[str, str] = {
     "mpi": "is MPI's start by Slurm, which accel has none of: programs find each other by MASTER_ADDR (docs/nodes.md)",
     "export": "sets variables of the step: write env",
     "input": "is a file of the cluster that the step reads",
-    "chdir": "is where the program begins: write `cd` before it",
-    "container-workdir": "is where the program begins: write `cd` before it",
     "container-entrypoint": "runs the image's entry point: write it before the program",
     "container-env": "keeps the container's own variables",
     **dict.fromkeys(("task-prolog", "task-epilog", "prolog", "epilog"), "is a program of the cluster beside the step"),
@@ -75,6 +73,8 @@ def settle(
         made.edits.append(Edit(statement.start, statement.end, ":"))
     for leaf, why in script.open:
         report.decide(leaf, why)
+    for leaf, why in script.hidden:
+        report.decide(leaf, why, is_open=False)
     for leaf in script.mpi:
         if shape.nodes > 1:
             why = "starts a program on several nodes, which accel does for MPI nowhere: write torchrun, or one node"
@@ -97,33 +97,62 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     """Takes away what starts a step's program."""
     words = step.statement.words
     texts = [script.known.value(word.text) for word in words]
-    numbers = _step_options(step, report, made)
-    before = _contained(step, report, made)
+    numbers, folder = _step_options(step, report, made)
+    before, inside = _contained(step, report, made)
+    folder = inside or folder
     if step.image:
         made.images.append(step.image)
+    for leaf in step.variables:
+        report.decide(leaf, "is of srun's options, which are left out", is_open=False)
     per_node = _per_node(step, numbers, shape, report)
     program = words[step.program :]
     if not program or _REDIRECTION.match(program[0].text):
         leaf = step.options[0][0] if step.options else step.image[0] if step.image else COMMANDS
         report.refuse(leaf, f"line {step.statement.line} names no program")
         return
-    start = step.statement.start
     if name_of(texts[step.program :]) == "hostname" and shape.nodes > 1 and _is_of_one(step, numbers):
         # The first node's address, as scripts ask for it.
         rest = next((word.start for word in program if _REDIRECTION.match(word.text)), step.statement.end)
-        made.edits.append(Edit(start, rest, "printf '%s\\n' \"$SLURM_JOB_NODELIST\" "))
+        made.edits.append(Edit(step.start, rest, "printf '%s\\n' \"$SLURM_JOB_NODELIST\" "))
         made.names_nodes = True
         return
-    calls = [f"run_tasks {per_node}"] if per_node > 1 else []
-    folders = [each for each in before if each.startswith("cd ")]
-    calls = [*folders, *calls, *(each for each in before if each not in folders)]
-    made.edits.append(Edit(start, program[0].start, "".join(f"{each} " for each in calls)))
     made.runs_tasks |= per_node > 1
+    made.edits += _start(step, folder, before, per_node)
 
 
-def _step_options(step: Step, report: Report, made: _Made) -> dict[str, int | None]:
-    """The numbers that a step asks for; None for one that a variable has."""
+_ALONE = ("exec", "nohup", "command")
+"""Words that start a program, and no function of the shell."""
+
+
+def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Edit]:
+    """The edits that start a step's program as often as srun would. `folder`: where it begins; `before`: words before
+    it."""
+    statement, words = step.statement, step.statement.words
+    lead = [f"run_tasks {per_node}"] if per_node > 1 else []
+    is_called = any(word.text in (*_ALONE, "time", "!") or "=" in word.text for word in statement.before)
+    if folder and (is_called or step.start != statement.start):
+        before = [f"""sh -c 'cd "$0" && exec "$@"' {folder}""", *before]
+    elif folder:
+        lead.insert(0, f"cd {folder} &&")
+    held = [word.text for word in words[step.program : step.written]]
+    end = words[0].end if held else words[step.program].start
+    text = "".join(f"{each} " for each in before) + " ".join(held)
+    if step.start == statement.start:
+        edits = [Edit(step.start, end, "".join(f"{each} " for each in lead) + text)]
+    else:
+        edits = [Edit(step.start, step.start, "".join(f"{each} " for each in lead)), Edit(statement.start, end, text)]
+    for word in statement.before if per_node > 1 else ():
+        if word.text in _ALONE:
+            edits.append(Edit(word.start, word.end, ""))
+        if word.text == "exec":
+            edits.append(Edit(statement.end, statement.end, "; exit"))
+    return edits
+
+
+def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str]:
+    """The numbers that a step asks for, None for one that a variable has; and the folder in which it begins."""
     numbers: dict[str, int | None] = {}
+    folder = ""
     for leaf, option in step.options:
         name = option.name
         if option.fault:
@@ -134,6 +163,9 @@ def _step_options(step: Step, report: Report, made: _Made) -> dict[str, int | No
             made.mounts.append((leaf, option.value))
         elif name in _SAME:
             numbers[name] = int(option.value) if re.fullmatch(r"\d{1,6}", option.value) else None
+        elif name in ("container-workdir", "chdir") and option.value:
+            folder = _quoted(option.value)
+            report.changed(leaf, "command", "is `cd` before the program")
         elif name in STEP_LEFT_OUT:
             report.changed(leaf, None, STEP_LEFT_OUT[name])
         elif name in STEP_SETTLED:
@@ -146,28 +178,34 @@ def _step_options(step: Step, report: Report, made: _Made) -> dict[str, int | No
             report.refuse(leaf, "is of a heterogeneous job; a job file has nodes that are alike")
         else:
             report.decide(leaf, "is of Slurm's own step", is_open=False)
-    return numbers
+    return numbers, folder
 
 
-def _contained(step: Step, report: Report, made: _Made) -> list[str]:
-    """What stands before the program of a container."""
+def _quoted(value: str) -> str:
+    """A value for a shell, which puts the variables in that it has."""
+    return '"' + re.sub(r'(["\\`])', r"\\\1", value) + '"' if "$" in value else shlex.quote(value)
+
+
+def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]:
+    """What stands before the program of a container, and the folder in which it begins."""
     before: list[str] = []
+    folder = ""
     for leaf, name, value in step.contained:
         if name in ("-B", "--bind", "--mount", "--volume", "-V"):
             made.mounts.append((leaf, value))
         elif name in ("--nv", "--nvccli"):
             report.changed(leaf, None, "a job's container has its GPUs and their driver")
         elif name in ("--pwd", "--cwd", "-W") and value:
-            before.append(f"cd {shlex.quote(value)} &&")
+            folder = _quoted(value)
             report.changed(leaf, "command", "is `cd` before the program")
         elif name == "--env" and re.match(r"[A-Za-z_]\w*=", value):
-            before.append(f"env {' '.join(map(shlex.quote, value.split(',')))}")
+            before.append(f"env {' '.join(map(_quoted, value.split(',')))}")
             report.changed(leaf, "command", "is set before the program")
         elif name == "run":
             report.decide(leaf, "runs the image's own run script, which a command replaces", is_open=False)
         else:
             report.decide(leaf, "is of a container of the cluster; a job's is made of its image", is_open=False)
-    return before
+    return before, folder
 
 
 def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, report: Report) -> int:

@@ -30,7 +30,7 @@ class Statement:
 
     words: list[Word]
     line: int
-    before: list[str] = field(default_factory=list[str])
+    before: list[Word] = field(default_factory=list[Word])
     """Assignments before the program, and words such as exec."""
 
     @property
@@ -134,9 +134,9 @@ class _Reader:
 
     def _finish(self) -> None:
         words, self._words = self._words, []
-        before: list[str] = []
+        before: list[Word] = []
         while words and (words[0].text in _KEYWORDS or _ASSIGNMENT.match(words[0].text)):
-            before.append(words.pop(0).text)
+            before.append(words.pop(0))
         if words:
             self.found.append(Statement(words, self._line(words[0].start), before))
 

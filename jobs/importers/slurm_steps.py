@@ -1,12 +1,13 @@
 """The body of a batch script: what of it is no part of a job, and the steps that srun and singularity start."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from . import slurm_variables as variables
 from .slurm_options import SlurmOption, options_of, plain_word
-from .slurm_script import Statement, name_of, statements
+from .slurm_script import Statement, Word, name_of, statements
 
 COMMANDS = "commands"
 """The leaf that is the body."""
@@ -74,6 +75,51 @@ class Step:
     program: int = 0
     """The word with which the program itself begins."""
     is_step: bool = False
+    start: int = 0
+    """Where the whole command begins, with what it is called through, such as timeout."""
+    written: int = 0
+    """How many of the words a variable holds, with which the statement begins."""
+    variables: list[str] = field(default_factory=list[str])
+    """Leaves of variables that hold options of srun."""
+
+
+_STARTERS = ("srun", "shifter", *_CONTAINERS)
+_THROUGH = ("timeout", "stdbuf", "time", "nice", "ionice", "env", "numactl", "taskset", "unbuffer", "strace")
+"""Programs that start the one that their words name."""
+_TELL = (
+    "echo",
+    "printf",
+    "which",
+    "type",
+    "hash",
+    "grep",
+    "[",
+    "[[",
+    "test",
+    "cat",
+    "mkdir",
+    "cd",
+    "ls",
+    "rm",
+    "nextflow",
+)
+_SHELLS = ("bash", "sh", "eval", "xargs", "parallel")
+_CALLS = re.compile(r"""["']\s*(?P<called>srun|singularity|apptainer|shifter)\s+\S""")
+_CALLED = re.compile(r"""(?:^|[\s;&|"'(])(?P<called>srun|singularity|apptainer|shifter)\s""")
+_ASSIGNED = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?(?P<name>\w+)\+?=["']\s*(?P<called>srun|singularity|apptainer|shifter)\s+\S.*$""",
+    re.MULTILINE,
+)
+
+
+def _starters(body: str) -> dict[str, list[str]]:
+    """The words of variables that the script sets once, to a command which starts with srun or a container."""
+    found: dict[str, list[str]] = {}
+    for name, _, value in re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)=([\"'])([^\"'\n]*)\2", body, re.MULTILINE):
+        words = value.split()
+        if name_of(words) in _STARTERS and len(re.findall(rf"\b{name}\+?=", body)) == 1:
+            found[name] = words
+    return found
 
 
 class Script:
@@ -88,13 +134,18 @@ class Script:
         self.mpi: list[str] = []
         self.open: list[tuple[str, str]] = []
         self.names_nodes = False
+        self.hidden: list[tuple[str, str]] = []
+        """Statements whose text calls what no image has: leaf, reason."""
         self._leaves: dict[str, tuple[str, int]] = {}
+        self._starters = _starters(body)
+        self._written = Counter[str]()
         shebang = re.match(r"#!\s*(.*)", body)
         self.interpreter = shebang[1].split() if shebang else []
         self.is_shell = not self.interpreter or self.shell() is not None
         if self.is_shell:
             for statement in statements(body):
                 self._read(statement, own_options)
+            self._read_assignments(outside_comments(body))
         self.text_names = variables.names_in(outside_comments(body) if self.is_shell else body)
         self.own_names = set(re.findall(r"\b(SLURMD?_[A-Z0-9_]+)=", body))
         first = next(
@@ -130,6 +181,7 @@ class Script:
         return leaf
 
     def _read(self, statement: Statement, own_options: bool) -> None:
+        statement, written = self._written_out(statement)
         texts = [self.known.value(text) for text in statement.texts]
         program = name_of(texts)
         said = " ".join(texts)[:200]
@@ -150,8 +202,49 @@ class Script:
             leaf = self._leaf("", statement.line, said)
             why = "starts a container inside of the job's own: write its image with --image, and its program alone"
             self.open.append((leaf, why))
-        elif program in ("srun", "shifter", *_CONTAINERS):
-            self._step(statement, texts, own_options)
+        elif program in _STARTERS:
+            self._step(statement, texts, own_options, statement.start, written)
+            return
+        elif why := self._hidden(program, statement):
+            self.hidden.append((self._leaf("", statement.line, said), why))
+        if program in (*_MPI, *_THROUGH) or texts[0].startswith(("$", "-")):
+            self._called_through(statement, texts, own_options)
+
+    def _written_out(self, statement: Statement) -> tuple[Statement, int]:
+        """A statement that begins with a variable which holds srun or a container, with the words of its value, as a
+        shell takes them; and how many these are."""
+        first = statement.words[0]
+        found = re.fullmatch(r"\$(?:\{(\w+)\}|(\w+))", first.text)
+        name = (found[1] or found[2]) if found else ""
+        words = self._starters.get(name, [])
+        self._written[name] += bool(words)
+        made = [Word(text, first.start, first.end) for text in words]
+        return Statement([*(made or [first]), *statement.words[1:]], statement.line, statement.before), len(made)
+
+    def _called_through(self, statement: Statement, texts: list[str], own_options: bool) -> None:
+        """A step that another program starts, such as `timeout 1h srun ...`."""
+        at = next((index for index, text in enumerate(texts) if index and name_of([text]) in _STARTERS), 0)
+        if at and not re.search(r"[\s$]", statement.words[at].text) and at + 1 < len(texts):
+            inner = Statement(statement.words[at:], statement.line, statement.before)
+            self._step(inner, texts[at:], own_options, statement.start, 0)
+
+    def _read_assignments(self, body: str) -> None:
+        """Says which variables hold srun or a container, and are used in other ways than those that are read."""
+        for found in _ASSIGNED.finditer(body):
+            name, called = found["name"], found["called"]
+            if len(re.findall(rf"\$\{{?{name}\b", body)) > self._written[name]:
+                why = f"calls {called} where ${name} is not read: write the program alone there"
+                line = body.count("\n", 0, found.start()) + 1
+                self.hidden.append((self._leaf("", line, found[0].strip()), why))
+
+    def _hidden(self, program: str, statement: Statement) -> str:
+        """Why a statement that is read no further may fail in a job: text in it calls what no image has."""
+        if program in _TELL:
+            return ""
+        for word in statement.words[1:]:
+            if found := _CALLS.match(word.text) or (program in _SHELLS and _CALLED.search(word.text)):
+                return f"calls {found['called']} in a text that is not read: write the program alone there"
+        return ""
 
     def _gone(self, program: str, texts: list[str]) -> str:
         """Why a statement has no part in a job; empty where it has one."""
@@ -169,17 +262,32 @@ class Script:
             return "asks Slurm, which there is none of: see `accel-jobs --help`"
         return ""
 
-    def _step(self, statement: Statement, texts: list[str], own_options: bool) -> None:
-        step = Step(statement)
+    def _srun(self, step: Step, texts: list[str], own: bool) -> int:
+        """Reads srun's options, those in variables too; where what it starts begins. `own`: whether they are the
+        job's."""
+        at, line = 1, step.statement.line
+        while True:
+            options, count = options_of(texts[at:], line, srun=True)
+            step.options += [
+                (self._leaf(f"srun {each.written}", line, each.value), each) for each in options if not own
+            ]
+            at += count
+            if at + 1 >= len(texts) or not self._holds_options(texts[at]):
+                return at
+            step.variables.append(self._leaf(f"srun {texts[at]}", line, texts[at]))
+            at += 1
+
+    def _holds_options(self, word: str) -> bool:
+        """Whether a word is a variable that the script gives options, as `SRUN_ARGS=" --label "` does."""
+        found = re.fullmatch(r"\$\{?(\w+)(?:\[[@*]\])?\}?", word)
+        return bool(found and re.search(rf"\b{found[1]}\+?=\(?\s*[\"']?\s*-", self.body))
+
+    def _step(self, statement: Statement, texts: list[str], own_options: bool, start: int, written: int) -> None:
+        step = Step(statement, start=start, written=written)
         at = 0
         if name_of(texts) == "srun":
             step.is_step = True
-            options, count = options_of(texts[1:], statement.line, srun=True)
-            own = own_options and not self.steps
-            step.options = [
-                (self._leaf(f"srun {each.written}", statement.line, each.value), each) for each in options if not own
-            ]
-            at = 1 + count
+            at = self._srun(step, texts, own_options and not self.steps)
         if name_of(texts[at:]) == "shifter":
             at += 1
             while at < len(texts) and texts[at].startswith("-"):

@@ -211,6 +211,21 @@ BODIES: dict[str, Any] = {
     "echo 'srun x' # srun y\nsrun python t.py > out 2>&1": "echo 'srun x' # srun y\npython t.py > out 2>&1",
     "OMP_NUM_THREADS=4 srun python t.py; date": "OMP_NUM_THREADS=4 python t.py; date",
     "squeue -j 1\npython t.py": ":\npython t.py",
+    "timeout 1h srun -u python t.py": ["timeout", "1h", "python", "t.py"],
+    "stdbuf -oL -eL srun python t.py; date": "stdbuf -oL -eL python t.py; date",
+    "time -p srun -l python t.py": ["time", "-p", "python", "t.py"],
+    "mpirun -np 4 apptainer exec --nv t.sif python t.py": ["mpirun", "-np", "4", "python", "t.py"],
+    'ARGS=" --wait=60 --label "\nsrun $ARGS --jobid 1 python t.py': 'ARGS=" --wait=60 --label "\npython t.py',
+    'A=(\n  --mpi=pmix\n)\nsrun "${A[@]}" -l python t.py': "A=(\n  --mpi=pmix\n)\npython t.py",
+    'RUN="srun --label"\n$RUN python t.py': 'RUN="srun --label"\npython t.py',
+    'export SING="singularity exec --nv t.sif"\n${SING} python t.py': (
+        'export SING="singularity exec --nv t.sif"\npython t.py'
+    ),
+    'GO="srun -u python"\n$GO t.py': 'GO="srun -u python"\npython t.py',
+    "srun --container-workdir=/src python t.py": "cd /src && python t.py",
+    'srun --chdir "$HOME/a b" python t.py': 'cd "$HOME/a b" && python t.py',
+    "A=1 srun --chdir=/src python t.py": """A=1 sh -c 'cd "$0" && exec "$@"' /src python t.py""",
+    "apptainer exec --env A=$HOME t.sif python t.py": 'env "A=$HOME" python t.py',
     "singularity pull t.sif docker://a/b:1\npython t.py": ":\npython t.py",
 }
 
@@ -242,6 +257,9 @@ def test_bodies(body: str) -> None:
         ("echo $SLURM_ARRAY_TASK_ID", "$SLURM_ARRAY_TASK_ID", "decision", "write #SBATCH --array"),
         ("# nothing", "commands", "refused", "has no command"),
         ("srun", "commands", "refused", "names no program"),
+        ('A=" --label"\nsrun $A python t.py', "srun $A (line 5)", "decision", "srun's options"),
+        ('bash -c "srun python t.py"', "line 4", "decision", "calls srun in a text"),
+        ('X="srun a"; X="srun b"\n$X python t.py', "line 4", "decision", "write the program alone"),
     ],
 )
 def test_what_is_said_of_a_body(body: str, field: str, kind: str, said: str) -> None:
@@ -307,6 +325,17 @@ def test_steps_run_on_each_node_as_often_as_srun_would(shell: str) -> None:
         values_of(text), ACCEL_NODE_COUNT="2", ACCEL_NODE_INDEX_FROM="RANK", RANK="1", ACCEL_MAIN_ADDRESS_FROM="M"
     )
     assert sorted(told.splitlines()) == ["2 0 1 4 0", "3 1 1 4 1"]
+
+
+@pytest.mark.parametrize(
+    "call", ["exec srun", "nohup srun", "command srun", "time srun", "timeout 9 srun", "A=1 srun --chdir=/", "$RUN"]
+)
+def test_steps_that_are_called_through_others_run_as_often(call: str) -> None:
+    body = f"RUN='srun -l'\n{call} sh -c 'exit $((SLURM_LOCALID + 3))'"
+    values = values_of(script("--ntasks-per-node=2", body=body))
+    path = {"PATH": "/usr/bin:/bin", "ACCEL_JOB_NAME": "a"}
+    done = subprocess.run(values["command"], env=path, check=False, capture_output=True, text=True)
+    assert done.returncode == 4, done.stderr
 
 
 def test_the_first_nodes_address_is_that_of_the_main_node() -> None:
