@@ -1,4 +1,4 @@
-"""What every component shares: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
+"""The base of every component: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ class Spec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     def findings(self) -> Sequence[Finding]:
-        """What the cloud's rules say of these values; fields are relative to this spec."""
+        """Return the findings of the cloud's rules about these values; fields are relative to this spec."""
         return ()
 
     @model_validator(mode="after")
@@ -35,7 +35,7 @@ class Spec(BaseModel):
         return self
 
     def settled(self) -> Self:
-        """The spec with outdated values translated to the ones that the cloud takes today."""
+        """Return the spec with outdated values replaced by the ones that the cloud accepts today."""
         values = self.model_dump()
         for field, value in apply(self.findings()).replacements.items():
             values = replace_value(values, parse_path(field), value)
@@ -58,32 +58,36 @@ class Component(pulumi.ComponentResource):
             pulumi.log.warn(f"{finding.field}: {finding.text} [{finding.rule}]", self)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:
-        """Options of a resource inside this component; the only way options reach children."""
+        """Return the options for a resource inside this component. Options reach children in no other way."""
         return pulumi.ResourceOptions(parent=self, **options)
 
     def finish(self) -> None:
-        """Registers the outputs; the last line of every constructor."""
+        """Register the outputs. Call it in the last line of every constructor."""
         self.register_outputs({field: getattr(self, field) for field in outputs_of(type(self))})
 
 
 def outputs_of(component: type[Component]) -> list[str]:
-    """Names of the attributes that a component class declares as outputs."""
+    """Return the names of the attributes that a component class declares as outputs."""
     own = inspect.get_annotations(component)
     return [name for name in own if name != "TYPE" and not name.startswith("_")]
 
 
 def join(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
-    """The parts as one text, as Output.concat; but one that is None is left out: a destroy that runs the program, so
-    that hooks are there, gives it None for whatever the state has not."""
+    """Concatenate the parts like Output.concat, but skip those that are None.
+
+    A destroy that runs the program for its hooks passes None for everything that the state lacks.
+    """
     return pulumi.Output.all(*parts).apply(lambda known: "".join(part for part in known if part is not None))
 
 
 def once(value: pulumi.Input[str], *others: pulumi.Input[Any]) -> pulumi.Output[str]:
-    """The value, as soon as the others are there too; None where one of them is not, as in `join`, or after a create
-    that failed with --continue-on-error."""
+    """Return the value once the others are known too.
+
+    Return None where any of them is None, as in `join` or after a create that failed with --continue-on-error.
+    """
     return pulumi.Output.all(value, *others).apply(lambda known: cast(str, None if None in known else known[0]))
 
 
 def map_present(value: pulumi.Output[Any], make: Callable[[Any], T]) -> pulumi.Output[T]:
-    """What `make` gives of the value; None where there is none, as in `once`."""
+    """Apply `make` to the value; return None where the value is None, as in `once`."""
     return value.apply(lambda known: cast(T, None if known is None else make(known)))

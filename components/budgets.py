@@ -1,5 +1,6 @@
-"""What budgets of both clouds have in common: at which shares of the amount somebody is told, and where the stack
-stops."""
+"""The part that budgets of both clouds share: the shares of the amount that trigger a notification, and the share that
+stops the stack.
+"""
 
 from typing import Literal
 
@@ -39,5 +40,5 @@ class Stop(Spec):
 
     @property
     def running_after_s(self) -> int | None:
-        """As accel.budget.spending.Limit has it."""
+        """Return the grace period as accel.budget.spending.Limit takes it."""
         return self.running.after_min * 60 if self.running else None

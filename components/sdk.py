@@ -1,12 +1,13 @@
-"""Provider SDKs that are imported when something of them is first used: each takes a quarter of a second or more, and
-a stack without that cloud shall not pay for it. Modules that use one leave their annotations unevaluated."""
+"""Provider SDKs, imported on first use: each takes a quarter of a second or more, which a stack without that cloud need
+not pay. Modules that use one leave their annotations unevaluated.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 
 class _Later:
-    """Stands for a module."""
+    """A stand-in for a module."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Guards over a whole preview: the house's own policies, as a pack of the Pulumi engine and as a command of their own.
+"""Policies over a whole preview, as a pack of the Pulumi engine and as a command of their own.
 
 The table is policy.table; docs/policy.md shows it.
 """

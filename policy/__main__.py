@@ -1,4 +1,4 @@
-"""Run by the engine with its address, the pack; run by a person, the command `python -m policy`."""
+"""Entry point: the pack when the engine runs it with its address, the command `python -m policy` for a person."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The pack as the engine calls it: Pulumi's analyzer service, without a package for policies in between.
+"""The pack as the engine calls it: Pulumi's analyzer service, without an intermediate package for policies.
 
 Each resource is read once for all policies. Source of the service:
 https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/analyzer.proto
@@ -23,7 +23,7 @@ from .table import POLICIES
 PACK = "accel"
 VERSION = "0.1.0"
 MOST_BYTES = 400 * 1024 * 1024
-"""Of one message: a whole stack is one. As the engine's own."""
+"""Maximum size of one message, the engine's own: a whole stack is one message."""
 
 _LEVELS: dict[Level, Any] = {"advisory": proto.ADVISORY, "mandatory": proto.MANDATORY, "disabled": proto.DISABLED}
 _BY_NUMBER: dict[int, Level] = {
@@ -42,7 +42,7 @@ _SEVERITIES: dict[Weight, Any] = {
 
 
 class Analyzer(proto.AnalyzerServicer):
-    """Answers for every policy at once. What is not known yet makes a policy not applicable, with the path."""
+    """A service that evaluates every policy at once. An unknown value makes a policy not applicable, with the path."""
 
     def __init__(self) -> None:
         self.config = Config()
@@ -144,7 +144,7 @@ def _value(value: struct_pb2.Value) -> Any:
 
 
 def serve() -> None:
-    """Answers the engine until it goes away. Its port is the one line on stdout that the engine waits for."""
+    """Answer the engine until it disconnects. The port is the only line on stdout, which the engine waits for."""
     options = [("grpc.max_receive_message_length", MOST_BYTES)]
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=4), options=options)
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Analyzer(), server)

@@ -1,4 +1,4 @@
-"""The most that each resource can come to: accelerators, and USD an hour on demand."""
+"""The maximum of each resource: accelerators, and USD per hour on demand."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from .resource import Resource, View
 
 @dataclass(frozen=True)
 class Capacity:
-    """What one resource may hold at once: GPUs and TPU chips, USD an hour on demand, and whether it is Spot."""
+    """Maximum content of one resource: GPUs and TPU chips, USD per hour on demand, and whether it is Spot."""
 
     accelerators: int
     worst: Amount
@@ -26,10 +26,10 @@ class Capacity:
 
 
 def capacities(resource: Resource) -> Iterator[Capacity]:
-    """What the resource may hold; nothing for a type that holds no machines.
+    """Yield what the resource may hold; nothing for a type that holds no machines.
 
-    Reservations are left out: what runs in them is counted where it is made. Raises UnknownValue, and LookupError for a
-    machine that the catalogue does not have.
+    Reservations are left out: what runs in them is counted where it is created. Raise UnknownValue, and LookupError for
+    a machine that the catalogue does not have.
     """
     maker = MAKERS.get(resource.type)
     if maker:
@@ -37,7 +37,6 @@ def capacities(resource: Resource) -> Iterator[Capacity]:
 
 
 def _region(place: str) -> str:
-    """The region of a zone, or the region itself."""
     return place.rpartition("-")[0] if place.count("-") == 2 else place  # us-central1-a, us-central1
 
 
@@ -94,7 +93,7 @@ def _spot(config: View) -> bool:
 
 
 def _gpus(region: str, name: str, view: View) -> tuple[int, Price]:
-    """GPUs of one machine and its price: built in, or attached to it."""
+    """Return the GPUs of one machine, built in or attached to it, and its price."""
     own = node_machine(name)
     attached = [(gpu.text("type"), round(gpu.number("count") or 0)) for gpu in view.each("guestAccelerators")]
     if own.accelerator or not attached:
@@ -116,7 +115,7 @@ def _instance(resource: Resource) -> Iterator[Capacity]:
 
 
 def _group(resource: Resource) -> Iterator[Capacity]:
-    """Its template is not known before the update; its spec is."""
+    """Read the component's spec: the template is not known before the update."""
     spec = resource.view.inside("spec")
     name, region = spec.text("machine_type"), _region(spec.text("zone"))
     count, price = _gpus(region, name, View({}))
@@ -148,7 +147,7 @@ def _slice(region: str, own: Slice, spot: bool) -> Capacity:
 
 
 def _queued(resource: Resource) -> Iterator[Capacity]:
-    """TPUs that are declared in a bucket, by the component's spec."""
+    """Yield the TPUs that are declared in a bucket, from the component's spec."""
     spec = resource.view.inside("spec")
     own = tpu(spec.text("accelerator_type"), spec.text("topology") or None)
     price, count = find_price("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1

@@ -83,7 +83,9 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _planned(name: str) -> tuple[list[Any], bool]:
-    """The resources of a preview or a state, and whether they are all: a preview may have ended half-way."""
+    """Return the resources of a preview or a state, and whether they are complete: a preview may have ended
+    half-way.
+    """
     document = _read(name)
     # A preview of nothing has no steps.
     readers = {"steps": from_preview, "changeSummary": from_preview, "deployment": from_state}
@@ -113,7 +115,7 @@ policy = Verbs(
 
 
 def main() -> None:
-    """Runs the command and exits with its code."""
+    """Run the command and exit with its code."""
     policy.main()
 
 
@@ -173,7 +175,7 @@ def _settings(policy: Policy) -> str:
 
 
 def policies_page() -> str:
-    """The page, as Markdown. "Also known as" are ids of Checkov."""
+    """Return the page, as Markdown. "Also known as" are ids of Checkov."""
     rows = [
         f"| [`{policy.id}`]({policy.source})"
         f"{' (stack)' if isinstance(policy, StackPolicy) else ''} | {policy.severity} | {policy.summary} "

@@ -1,4 +1,4 @@
-"""What a policy is."""
+"""The model of a policy."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,21 +9,21 @@ from .resource import Resource
 Level = Literal["advisory", "mandatory", "disabled"]
 Weight = Literal["low", "medium", "high", "critical"]
 Settings = Mapping[str, Any]
-"""What a policy's config says, its defaults included."""
+"""Settings from a policy's config, its defaults included."""
 
 LEVELS: tuple[Level, ...] = ("advisory", "mandatory", "disabled")
 
 Check = Callable[[Resource, Settings], Iterable[str]]
-"""Yields what is wrong with a resource. Raises UnknownValue where that cannot be told yet."""
+"""A function that yields the violations of a resource. Raises UnknownValue where they cannot be determined yet."""
 StackCheck = Callable[[list[Resource], Settings], Iterable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """One guard.
+    """One policy.
 
-    `fix` says what to write instead. `also` are the ids of other tools' rules about the same thing. `settings` is a
-    JSON schema a setting, as Pulumi takes it; one without a default that is not given switches the guard off.
+    `fix` is the remedy. `also` are the ids of other tools' rules about the same matter. `settings` has one JSON schema
+    per setting, as Pulumi takes it. A setting without default and value disables the policy.
     """
 
     id: str
@@ -35,14 +35,14 @@ class Policy:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def settled(self, given: Settings) -> Settings | None:
-        """The settings with their defaults; None where one is missing that has none."""
+        """Return the settings with their defaults; None where a setting without a default is missing."""
         known = {key: given.get(key, schema.get("default")) for key, schema in self.settings.items()}
         return None if None in known.values() else known
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourcePolicy(Policy):
-    """A guard over each resource of some types."""
+    """A policy over each resource of some types."""
 
     types: tuple[str, ...]
     check: Check
@@ -50,6 +50,6 @@ class ResourcePolicy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class StackPolicy(Policy):
-    """A guard over all resources together."""
+    """A policy over all resources together."""
 
     check: StackCheck

@@ -1,4 +1,4 @@
-"""Policies over resources: what they find, at the level that a config gives them."""
+"""Findings of the policies about resources, at the level that a config gives them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from .resource import NotJson, Resource, UnknownValue
 from .table import POLICIES
 
 ALL = "all"
-"""In a config, every policy. Source: https://www.pulumi.com/docs/insights/policy/policy-packs/configuration/"""
+"""Every policy, in a config. Source: https://www.pulumi.com/docs/insights/policy/policy-packs/configuration/"""
 LEVEL = "enforcementLevel"
 
 _KINDS: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "array": (list,), "string": (str,)}
 
 
 class ConfigFault(ValueError):
-    """Something in a policy config that cannot be."""
+    """An invalid value in a policy config."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A policy that does not hold, or (`unknown`, with the path) of which that cannot be told before the update."""
+    """A violation of a policy, or (`unknown`, with the path) a check that is impossible before the update."""
 
     policy: Policy
     level: Level
@@ -35,7 +35,7 @@ class Finding:
     unknown: bool = False
 
     def document(self) -> dict[str, Any]:
-        """The finding as JSON values."""
+        """Return the finding as JSON values."""
         return {
             "policy": self.policy.id,
             "level": self.level,
@@ -50,7 +50,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Config:
-    """Levels and settings of the policies; advisory and their defaults where nothing is said."""
+    """Levels and settings of the policies; by default advisory and the defaults of the settings."""
 
     levels: Mapping[str, Level] = field(default_factory=dict[str, Level])
     given: Mapping[str, Settings] = field(default_factory=dict[str, Settings])
@@ -60,7 +60,7 @@ class Config:
 
     @cached_property
     def active(self) -> dict[str, Settings]:
-        """The settings of each policy that is on."""
+        """Return the settings of each enabled policy."""
         settled = {
             policy.id: policy.settled(self.given.get(policy.id, {}))
             for policy in POLICIES.values()
@@ -70,7 +70,7 @@ class Config:
 
     @cached_property
     def by_type(self) -> dict[str, list[tuple[ResourcePolicy, Settings]]]:
-        """The policies that look at each type of resource."""
+        """Return the policies for each type of resource."""
         found: dict[str, list[tuple[ResourcePolicy, Settings]]] = {}
         for name, settings in self.active.items():
             policy = POLICIES[name]
@@ -81,7 +81,7 @@ class Config:
 
 
 def config(document: Mapping[str, Any]) -> Config:
-    """A policy config as Pulumi takes it with --policy-pack-config. Raises ConfigFault with place and choices."""
+    """Parse a policy config as Pulumi takes it with --policy-pack-config. Raise ConfigFault with place and choices."""
     levels: dict[str, Level] = {}
     given: dict[str, Settings] = {}
     if ALL in document:
@@ -100,7 +100,7 @@ def config(document: Mapping[str, Any]) -> Config:
 
 
 def _said(name: str, value: Any) -> dict[str, Any]:
-    """What a config says of a policy: its level alone, or that and settings."""
+    """Return a policy's entry as an object: it is a level alone, or a level with settings."""
     if isinstance(value, str):
         return {LEVEL: value}
     if isinstance(value, Mapping):
@@ -133,7 +133,7 @@ def _settings(policy: Policy, said: Mapping[str, Any]) -> Settings:
 
 
 def resource_findings(resource: Resource, using: Config) -> Iterator[Finding]:
-    """What the policies for its type say of one resource."""
+    """Yield the findings about one resource from the policies for its type."""
     for policy, settings in using.by_type.get(resource.type, ()):
         level = using.level(policy)
         try:
@@ -146,7 +146,7 @@ def resource_findings(resource: Resource, using: Config) -> Iterator[Finding]:
 
 
 def stack_findings(resources: list[Resource], using: Config) -> Iterator[Finding]:
-    """What the policies over the whole stack say."""
+    """Yield the findings of the policies over the whole stack."""
     for name, settings in using.active.items():
         policy = POLICIES[name]
         if not isinstance(policy, StackPolicy):
@@ -159,7 +159,7 @@ def stack_findings(resources: list[Resource], using: Config) -> Iterator[Finding
 
 
 def findings(resources: Iterable[Resource], using: Config | None = None) -> list[Finding]:
-    """What all policies say of the resources of one stack."""
+    """Return the findings of all policies about the resources of one stack."""
     listed, using = list(resources), using or Config()
     each = [finding for resource in listed for finding in resource_findings(resource, using)]
     return each + list(stack_findings(listed, using))

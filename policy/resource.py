@@ -1,4 +1,4 @@
-"""Resources as policies see them, out of the engine's requests, a preview's JSON, or a stack's state."""
+"""Resources as policies see them, from the engine's requests, a preview's JSON, or a stack's state."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ SIGNATURE = "4dabf18193072939515e22adb298388d"
 OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 CONCEALED = "1b47061264138c4ac30d75fd1eb44270"
 HIDDEN = "[secret]"
-"""What a preview's JSON has in the place of a secret."""
+"""Text that replaces a secret in a preview's JSON."""
 UNKNOWNS = frozenset(
     {
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -23,12 +23,13 @@ UNKNOWNS = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
-"""What the engine sends for a value that is not known before the update, by its type. Source:
-https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go"""
+"""Texts that the engine sends for a value that is unknown before the update, by its type. Source:
+https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go
+"""
 
 
 class UnknownValue(Exception):
-    """A value that a policy asked for is not known before the update, or is a secret."""
+    """A value that a policy needs, but that is a secret or unknown before the update."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -36,18 +37,18 @@ class UnknownValue(Exception):
 
 
 class NotJson(Exception):
-    """A text that should be a JSON object is none."""
+    """A text that should be a JSON object and is not."""
 
 
 class Unseen:
-    """Stands where a value is not known, or secret: policies never see the latter."""
+    """A stand-in for an unknown or secret value: policies never see secrets."""
 
 
 UNSEEN = Unseen()
 
 
 def plain(value: Any) -> Any:
-    """A value as the engine serialises it, with UNSEEN for what is not known or secret."""
+    """Return a value without the engine's serialisation, with UNSEEN in place of unknown and secret values."""
     if isinstance(value, str):
         return UNSEEN if value in UNKNOWNS or value == HIDDEN else value
     if isinstance(value, Mapping):
@@ -68,14 +69,14 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class View:
-    """An object among a resource's properties. Every look raises UnknownValue for a value that is not known."""
+    """An object among a resource's properties. Every access raises UnknownValue for an unknown value."""
 
     values: Mapping[str, Any]
     where: str = ""
     """Its own path, for messages."""
 
     def at(self, path: str) -> Any:
-        """The value at a path such as `nodeConfig.spot`; None where there is none."""
+        """Return the value at a path such as `nodeConfig.spot`; None where there is none."""
         here: Any = self.values
         for step in path.split("."):
             if not isinstance(here, Mapping):
@@ -86,24 +87,24 @@ class View:
         return here
 
     def true(self, path: str) -> bool:
-        """Whether it is true: launch templates have booleans as text."""
+        """Return whether the value is true: launch templates have booleans as text."""
         value = self.at(path)
         return value is True or value == "true"
 
     def number(self, path: str) -> float | None:
-        """The number at a path; some properties of Vertex AI have it as text. None for what is none."""
+        """Return the number at a path, which some properties of Vertex AI hold as text; None for anything else."""
         value = self.at(path)
         if isinstance(value, str) and value.isdecimal():
             return float(value)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def text(self, path: str) -> str:
-        """The text at a path; empty where there is none."""
+        """Return the text at a path; empty where there is none."""
         value = self.at(path)
         return "" if value is None else str(value)
 
     def each(self, path: str) -> list["View"]:
-        """The objects of a list, or the one object, at a path."""
+        """Return the objects of a list, or the one object, at a path."""
         found = self.at(path)
         if found is None:
             return []
@@ -111,7 +112,7 @@ class View:
         return [self._view(value, f"{path}[{index}]") for index, value in enumerate(listed)]
 
     def texts(self, path: str) -> list[str]:
-        """The texts of a list, or the one text, at a path."""
+        """Return the texts of a list, or the one text, at a path."""
         found = self.at(path)
         listed = cast("list[Any]", found) if isinstance(found, list) else [] if found is None else [found]
         if UNSEEN in listed:
@@ -119,7 +120,9 @@ class View:
         return [str(value) for value in listed]
 
     def document(self, path: str) -> "View":
-        """The JSON text at a path as an object; an empty one where there is none. Raises NotJson for other text."""
+        """Return the JSON text at a path as an object; an empty one where there is none. Raise NotJson for other
+        text.
+        """
         found = self.at(path)
         if isinstance(found, str):
             try:
@@ -129,11 +132,11 @@ class View:
         return self._view(found, path)
 
     def inside(self, path: str) -> "View":
-        """The object at a path; an empty one where there is none."""
+        """Return the object at a path; an empty one where there is none."""
         return self._view(self.at(path), path)
 
     def path(self, path: str) -> str:
-        """A path below this view as seen from the resource."""
+        """Return a path below this view relative to the resource."""
         return f"{self.where}.{path}" if self.where else path
 
     def _view(self, value: Any, path: str) -> "View":
@@ -144,7 +147,7 @@ class View:
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource. `retained` is None where the source does not tell, as the engine's requests do not."""
+    """One resource. `retained` is None where the source does not contain it, as in the engine's requests."""
 
     type: str
     name: str
@@ -153,22 +156,24 @@ class Resource:
     protect: bool = False
     retained: bool | None = None
     provider: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Inputs of its provider; None where the source has them not."""
+    """Inputs of its provider; None where the source lacks them."""
 
     @cached_property
     def view(self) -> View:
-        """Its properties, to be looked at."""
+        """Return a view of its properties."""
         return View(self.properties)
 
 
 def from_preview(document: Mapping[str, Any]) -> list[Resource]:
-    """The resources after what `pulumi preview --json` says; with --show-sames those too that do not change."""
+    """Return the resources after the update in the output of `pulumi preview --json`; with --show-sames, unchanged ones
+    too.
+    """
     steps = cast("list[Mapping[str, Any]]", document.get("steps") or [])
     return _resources(step["newState"] for step in steps if step.get("newState") and step.get("op") != "delete")
 
 
 def from_state(document: Mapping[str, Any]) -> list[Resource]:
-    """The resources of what `pulumi stack export` says."""
+    """Return the resources in the output of `pulumi stack export`."""
     return _resources(cast("Mapping[str, Any]", document.get("deployment") or {}).get("resources") or [])
 
 

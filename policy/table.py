@@ -1,4 +1,4 @@
-"""Every policy. Apart from the package itself, so that who needs one topic does not load them all."""
+"""Every policy. It is a module of its own, so that code that needs one topic does not load them all."""
 
 from .guard import Policy
 from .rules import identity, keeping, machines, money, reach

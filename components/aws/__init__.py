@@ -1,1 +1,1 @@
-"""GPU infrastructure on AWS: one component a file."""
+"""GPU infrastructure on AWS: one component per file."""

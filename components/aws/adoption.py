@@ -1,6 +1,7 @@
-"""What was there before the stack: it keeps its name, its tags, and what the stack has no words for.
+"""Resources that existed before the stack: they keep their name, their tags, and the properties that the stack cannot
+express.
 
-A resource that was imported is replaced by the next update where the program leaves its name to be generated
+The next update replaces an imported resource if the program leaves its name to be generated
 (https://github.com/pulumi/pulumi-terraform-bridge/issues/487), so the physical name is written down.
 """
 
@@ -13,7 +14,7 @@ from ..base import Spec
 
 
 class _Adopted(Spec):
-    """The physical name of a resource that was there before, and tags of its own."""
+    """The physical name of a resource that existed before the stack, and its own tags."""
 
     name: str = Field(
         min_length=1,
@@ -32,7 +33,7 @@ DefinitionPart = Literal["container", "parameters", "scheduling_priority"]
 
 
 class AdoptedEnvironment(_Adopted):
-    """A compute environment that was there before the stack."""
+    """A compute environment that existed before the stack."""
 
     keeps: list[EnvironmentPart] = Field(
         default_factory=list[EnvironmentPart], description="what stays as it was made, whatever else is written here"
@@ -40,13 +41,13 @@ class AdoptedEnvironment(_Adopted):
 
 
 class AdoptedQueue(_Adopted):
-    """A job queue that was there before the stack."""
+    """A job queue that existed before the stack."""
 
     keeps: list[QueuePart] = Field(default_factory=list[QueuePart], description="what stays as it was made")
 
 
 class AdoptedDefinition(_Adopted):
-    """A job definition that was there before the stack; its name is kept, and a change makes a revision of it."""
+    """A job definition that existed before the stack. It keeps its name; a change registers a revision of it."""
 
     keeps: list[DefinitionPart] = Field(
         default_factory=list[DefinitionPart], description="what stays as it was made, whatever else is written here"
@@ -67,12 +68,12 @@ PROPERTIES: Mapping[str, tuple[str, ...]] = {
     "scheduling_policy": ("schedulingPolicyArn",),
     "scheduling_priority": ("schedulingPriority",),
 }
-"""What is kept, as properties of the resource."""
+"""Resource properties behind each word of `keeps`."""
 
 Adopted = AdoptedEnvironment | AdoptedQueue | AdoptedDefinition
 
 
 def ignored_properties(adopted: Adopted | None) -> list[str]:
-    """The properties that updates leave alone (`ignore_changes`)."""
+    """Return the properties that updates leave alone (`ignore_changes`)."""
     keeps: Sequence[str] = adopted.keeps if adopted else ()
     return [path for word in keeps for path in PROPERTIES[word]]

@@ -1,6 +1,6 @@
-"""When CloudWatch rings: for queues where jobs fail in numbers or wait long, and for environments whose GPUs are idle.
+"""CloudWatch alarms for queues where many jobs fail or wait long, and for environments whose GPUs are idle.
 
-AWS Batch has no metric of how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one.
+AWS Batch has no metric for how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from .notifications import Grants
 from .queue_age_function import METRIC
 
 _RUNTIME = "python3.13"
-"""Of the function that looks how long jobs wait; until June 2029. Source:
-https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+"""Runtime of the function that measures how long jobs wait; supported until June 2029. Source:
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html
+"""
 _TIMEOUT_S = 120
 _MEMORY_MIB = 256
 
 
 class FailedJobs(Spec):
-    """Rings for a queue where jobs fail in numbers."""
+    """An alarm for a queue where many jobs fail."""
 
     jobs: int = Field(default=10, ge=1, description="as many in one period ring; children of arrays are counted")
     period_s: int = Field(default=3600, description="a multiple of 60")
@@ -42,7 +43,7 @@ class FailedJobs(Spec):
 
 
 class IdleGpus(Spec):
-    """Rings for an environment whose instances run and compute little."""
+    """An alarm for an environment whose instances run and compute little."""
 
     below_percent: float = Field(default=10, gt=0, le=100, description="the average over all GPUs of the environment")
     period_s: int = Field(default=300, description="a multiple of 60, not shorter than gpu_interval_s")
@@ -53,8 +54,9 @@ class IdleGpus(Spec):
 
 
 class WaitingJobs(Spec):
-    """Rings for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
-    stack looks, which costs a few cents a month."""
+    """An alarm for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
+    stack measures it, which costs a few cents a month.
+    """
 
     minutes: int = Field(default=60, ge=5, le=10_080, description="a job RUNNABLE for longer rings; 10,080 is a week")
     every_min: int = Field(default=5, ge=1, le=60, description="how often the function looks")
@@ -68,7 +70,7 @@ def failed_jobs(
     namespace: str,
     queue_arns: Mapping[str, pulumi.Input[str]],
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """An alarm for each queue; none without a spec."""
+    """Create an alarm for each queue; none without a spec."""
     if spec is None:
         return []
     return [
@@ -93,7 +95,7 @@ def failed_jobs(
 def idle_gpus(
     self: Component, name: str, spec: IdleGpus | None, topic: aws.sns.Topic, namespaces: Mapping[str, str]
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """An alarm for each environment whose agents publish; none without a spec."""
+    """Create an alarm for each environment whose agents publish metrics; none without a spec."""
     if spec is None:
         return []
     return [
@@ -123,7 +125,7 @@ def waiting_jobs(
     namespace: str,
     queue_arns: Mapping[str, pulumi.Input[str]],
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """An alarm for each queue; none without a spec."""
+    """Create an alarm for each queue; none without a spec."""
     if spec is None:
         return []
     return [

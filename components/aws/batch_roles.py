@@ -1,4 +1,6 @@
-"""The three roles of a Batch job: of the instance, of the agent that starts the container, of the job's own code."""
+"""The three roles of a Batch job: one each for the instance, the agent that starts the container, and the job's
+code.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,13 @@ from .bucket_mounts import Access
 from .job_definition import EfsVolume
 
 INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
-"""What the ECS agent on an instance needs.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
+"""Permissions that the ECS agent on an instance needs. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html
+"""
 
 
 class BatchRolesSpec(Spec):
-    """What jobs may reach."""
+    """Resources that jobs may access."""
 
     read_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read")
     write_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read and write")
@@ -56,8 +59,9 @@ class BatchRolesSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRolesArgs:
-    """The spec, the log group, repositories and secrets of the stack that the execution role may use, the metric
-    namespaces in which instances may publish, the EFS volumes that jobs mount, and the buckets that instances do."""
+    """The spec; the log group, repositories and secrets of the stack that the execution role may use; the metric
+    namespaces in which instances may publish; the EFS volumes that jobs mount and the buckets that instances mount.
+    """
 
     spec: BatchRolesSpec
     log_group_arn: pulumi.Input[str]
@@ -67,15 +71,15 @@ class BatchRolesArgs:
     efs_volumes: Sequence[EfsVolume] = ()
     mounted_buckets: Mapping[str, Access] = field(default_factory=dict[str, Access])
     code_arn: pulumi.Input[str] | None = None
-    """Of the objects with the code that jobs are sent with."""
+    """ARN of the objects with the code that jobs are sent with."""
     log_groups: Sequence[str] = ()
     """Names of further log groups that definitions write to."""
 
 
 class BatchRoles(Component):
-    """Instance profile, execution role and job role, each with no more than its part needs.
+    """Instance profile, execution role and job role, each with the least privileges that its part needs.
 
-    They outlive every environment that names them: an environment whose role has gone cannot be deleted any more.
+    They outlive every environment that names them: AWS cannot delete an environment whose role is gone.
     """
 
     TYPE = "accel:aws:BatchRoles"
@@ -140,7 +144,6 @@ def _tasks_trust(account: pulumi.Output[str]) -> pulumi.Output[str]:
 
 
 def _streams(args: BatchRolesArgs) -> pulumi.Output[str] | list[pulumi.Output[str]]:
-    """The streams of the log groups that jobs write to: the stack's, and those of its account and region by name."""
     own = join(args.log_group_arn, ":log-stream:*")
     log_group = pulumi.Output.from_input(args.log_group_arn)
     ground = map_present(log_group, lambda arn: arn.partition(":log-group:")[0])
@@ -175,7 +178,7 @@ def _execution_role(
 def _readable(
     references: set[str], account: pulumi.Output[str], partition: pulumi.Output[str]
 ) -> list[policies.Statement]:
-    """What the variables of containers are read with."""
+    """Return the statements for reading the secrets and parameters in containers' variables."""
     given = sorted({aws_secrets.readable(each) for each in references if each.startswith("arn:")})
     by_action: dict[str, list[pulumi.Input[str]]] = {aws_secrets.SECRETS: [], aws_secrets.PARAMETERS: []}
     for action, arn in given:
@@ -210,7 +213,9 @@ def _job_role(
 def _bucket_statements(
     partition: pulumi.Output[str], read: Iterable[str], write: Iterable[str]
 ) -> list[policies.Statement]:
-    """What Mountpoint needs too. Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md"""
+    """Include the permissions that Mountpoint needs. Source:
+    https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
+    """
     statements: list[policies.Statement] = []
     for names, on_objects, on_bucket in (
         (read, ["s3:GetObject"], ["s3:ListBucket"]),
@@ -225,7 +230,7 @@ def _bucket_statements(
 
 
 def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collection[str]) -> list[policies.Statement]:
-    """What S3 asks KMS for in the name of whoever reads or writes an object.
+    """Allow the KMS calls that S3 makes on behalf of a caller who reads or writes an object.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
     """
@@ -234,7 +239,7 @@ def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collecti
 
 
 def _use(actions: list[str], spec: BatchRolesSpec, *services: str) -> list[policies.Statement]:
-    """The keys, for these services alone."""
+    """Allow the actions on the spec's keys through these services only."""
     scopes = keys.via(spec.kms_key_arns, *services) if actions else []
     return [
         policies.allow(actions, list(scope.keys), Condition={"StringEquals": {"kms:ViaService": list(scope.services)}})

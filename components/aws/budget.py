@@ -1,4 +1,4 @@
-"""A monthly budget of AWS Budgets: who is told at which share of it, and the topic that stops the stack."""
+"""A monthly budget of AWS Budgets: the recipients at each share of it, and the topic that stops the stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .arns import account_id, partition
 
 
 class BudgetFilters(Spec):
-    """What counts; absent: all that the account spends, and of a payer's account, all of its members."""
+    """Costs that count. Without a filter all spending of the account counts, and for a payer's account that of all its
+    members.
+    """
 
     tags: dict[str, list[str]] = Field(
         default_factory=dict[str, list[str]],
@@ -31,7 +33,7 @@ class BudgetFilters(Spec):
 
 
 class Recipients(Spec):
-    """Who is told."""
+    """Recipients of notifications."""
 
     emails: list[str] = Field(default_factory=list, description="each is told of every threshold; at most ten")
     sns_topic_arn: str | None = Field(
@@ -40,7 +42,7 @@ class Recipients(Spec):
 
 
 class BudgetSpec(Spec):
-    """How much may be spent in a month, and what happens on the way there."""
+    """The amount that may be spent in a month, and the actions on the way there."""
 
     amount: float = Field(gt=0, description="of a month")
     currency: str = "USD"
@@ -61,7 +63,7 @@ class BudgetSpec(Spec):
 
 
 class Budget(Component):
-    """A cost budget of a month. AWS looks at it several times a day, hours after the money is spent."""
+    """A monthly cost budget. AWS evaluates it several times a day, hours after the money is spent."""
 
     TYPE = "accel:aws:Budget"
 
@@ -72,7 +74,7 @@ class Budget(Component):
         super().__init__(name, spec, opts)
         topic = self._topic(name) if spec.stop else None
         self.stop_topic_arn = topic
-        """That the function listens to; None where nothing stops."""
+        """Topic that the function listens to; None where the budget stops nothing."""
         budget = aws.budgets.Budget(
             name,
             budget_type="COST",
@@ -91,10 +93,10 @@ class Budget(Component):
         self.finish()
 
     def _topic(self, name: str) -> pulumi.Output[str]:
-        """The topic that the function listens to, once AWS Budgets may publish to it: until then it takes no budget
-        that names it.
+        """Return the topic that the function listens to, after AWS Budgets was allowed to publish to it.
 
-        Source: https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
+        AWS Budgets rejects a budget that names a topic it may not publish to. Source:
+        https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
         """
         account = account_id(self)
         topic = aws.sns.Topic(name, opts=self.child())

@@ -1,4 +1,4 @@
-"""What stops an AWS section whose budget is crossed: a function that the topics of its budgets call."""
+"""The Lambda function that stops an AWS section when its budget is crossed; the topics of its budgets call it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .arns import account_id, partition
 from .budget_function import SETTINGS
 
 RUNTIME = "python3.13"
-"""Until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+"""Supported until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
 TIMEOUT_S = 300
 MEMORY_MIB = 256
 PACKAGE = "stack_budget"
@@ -32,7 +32,7 @@ PACKAGE = "stack_budget"
 
 
 class BudgetStopSpec(Spec):
-    """How the function is kept."""
+    """Schedule and log retention of the function."""
 
     every_min: int = Field(default=5, ge=1, le=60, description="how often it goes on with a stop that is unfinished")
     retention_days: int = Field(default=90, description="of its log")
@@ -43,29 +43,29 @@ class BudgetStopSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetStopArgs:
-    """The spec, the budgets, and what the function may stop, each by the author's keys."""
+    """The spec, the budgets, and the resources that the function may stop, each by the author's keys."""
 
     spec: BudgetStopSpec
     region: str
     limits: Mapping[str, Limit]
-    """Where each budget stops the stack."""
+    """The share at which each budget stops the stack."""
     budget_names: Mapping[str, pulumi.Input[str]]
-    """As AWS Budgets knows them."""
+    """Names of the budgets in AWS Budgets."""
     budget_topic_arns: Mapping[str, pulumi.Input[str]]
-    """That they publish to."""
+    """Topics that the budgets publish to."""
     queue_arns: Mapping[str, pulumi.Input[str]]
     environment_arns: Mapping[str, pulumi.Input[str]]
     claim_table: pulumi.Input[str]
     claim_table_arn: pulumi.Input[str]
     emails: Sequence[str] = ()
-    """Told what was done."""
+    """Recipients of a report of what was stopped."""
     topic_arns: Sequence[str] = ()
-    """Likewise."""
+    """Topics that get the same report."""
     permissions_boundary: str | None = None
 
 
 class BudgetStop(Component):
-    """The function, its role and log, and what calls it."""
+    """The function, its role and log, and its triggers."""
 
     TYPE = "accel:aws:BudgetStop"
 
@@ -107,7 +107,9 @@ class BudgetStop(Component):
         self.finish()
 
     def _wake(self, name: str, args: BudgetStopArgs, function: aws.lambda_.Function) -> None:
-        """By the topics, and on a schedule: what a run leaves unfinished, the next goes on with."""
+        """Invoke the function by the topics and on a schedule: each run continues what the previous one left
+        unfinished.
+        """
         every = args.spec.every_min
         rule = aws.cloudwatch.EventRule(
             name,
@@ -140,7 +142,7 @@ class BudgetStop(Component):
 
 
 def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulumi.Input[str]]) -> pulumi.Output[str]:
-    """budget_function.Settings as JSON."""
+    """Return budget_function.Settings as JSON."""
     return pulumi.Output.all(
         account=account,
         table=args.claim_table,
@@ -153,7 +155,7 @@ def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulu
 
 
 def settings_text(region: str, limits: Mapping[str, Limit], known: Mapping[str, Any]) -> str:
-    """budget_function.Settings as JSON, of names and ARNs that are known."""
+    """Return budget_function.Settings as JSON, for names and ARNs that are already known."""
     return json.dumps(
         {
             "region": region,
@@ -176,7 +178,7 @@ def _policy(
     log: aws.cloudwatch.LogGroup,
     told: list[pulumi.Input[str]],
 ) -> pulumi.Output[str]:
-    """`arn`: how ARNs begin here."""
+    """`arn`: prefix of ARNs in this partition."""
     # Describing and listing has no resource level.
     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
     looks = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs"]
@@ -200,7 +202,10 @@ def _policy(
 
 
 def archive() -> dict[str, str]:
-    """The function's files by their paths in its archive: its own in a package, what it shares as in this project."""
+    """Return the function's files by their paths in its archive.
+
+    Its own files lie in a package; the files that it shares keep their paths in this project.
+    """
     here, contract = Path(__file__).parent, Path(stop.__file__)
     own = [here / "budget_function.py"]
     shared = sorted(Path(levers.__file__).parent.glob("*.py"))

@@ -1,4 +1,4 @@
-"""Capacity that was reserved elsewhere: what a launch template says of it."""
+"""The part of a launch template that names capacity reserved outside the stack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CapacityReservationSpec(Spec):
 
 
 def reservation_target(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
-    """`capacityReservationSpecification` of a launch template."""
+    """Return `capacityReservationSpecification` of a launch template."""
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
         capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
             capacity_reservation_id=spec.id, capacity_reservation_resource_group_arn=spec.group_arn
@@ -36,8 +36,11 @@ def reservation_target(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateC
 
 
 def market(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    """`instanceMarketOptions`: a Capacity Block is used only where the market type is said beside the target, and an
-    ODCR only where none is (https://github.com/awslabs/awsome-distributed-ai/issues/1263)."""
+    """Return `instanceMarketOptions`, or None.
+
+    AWS uses a Capacity Block only if the market type is set beside the target, and an ODCR only if it is not
+    (https://github.com/awslabs/awsome-distributed-ai/issues/1263).
+    """
     if spec.market != rules.BLOCK:
         return None
     return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type=rules.BLOCK)

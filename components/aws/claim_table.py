@@ -12,7 +12,7 @@ from . import dynamodb
 
 
 class ClaimTableSpec(Spec):
-    """How the table is kept. Its rows and attributes are those of accel.contract.claims."""
+    """Settings of the table. Its rows and attributes are those of accel.contract.claims."""
 
     protect: bool = Field(default=False, description="losing the table forgets which keys were used")
 

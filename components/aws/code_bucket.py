@@ -1,4 +1,4 @@
-"""The bucket for code that jobs are sent with."""
+"""The bucket for the code that jobs are sent with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..sdk import aws
 
 
 class CodeBucketSpec(Spec):
-    """How the bucket is kept. What is in it can be sent again."""
+    """Settings of the bucket. Its content can be sent again."""
 
     keep_days: int = Field(
         default=90, ge=2, description="code is deleted so long after it was last sent: more than a job waits and runs"
@@ -22,16 +22,16 @@ class CodeBucketSpec(Spec):
 
 
 class CodeBucket(Component):
-    """An S3 bucket that nobody reaches but by roles. S3 encrypts what is in it.
+    """An S3 bucket that only roles can access. S3 encrypts its content.
 
-    Another bucket fails the jobs that wait with code in the old one.
+    Replacing the bucket fails the jobs that wait with code in the old one.
     """
 
     TYPE = "accel:aws:CodeBucket"
 
     bucket: pulumi.Output[str]
     folder_arn: pulumi.Output[str]
-    """Of all code that there is and will be."""
+    """ARN of all present and future code objects."""
     arn: pulumi.Output[str]
 
     def __init__(self, name: str, spec: CodeBucketSpec, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -34,7 +34,7 @@ Folder = Annotated[_Path | None, BeforeValidator(_folder, json_schema_input_type
 
 
 class _EnvironmentSpec(Spec):
-    """What both variants have."""
+    """Fields that both variants have."""
 
     instance_types: list[str] = Field(
         min_length=1, description="families or sizes: g5, g6.12xlarge; a family newer than the catalogue is a warning"
@@ -112,18 +112,18 @@ class _EnvironmentSpec(Spec):
 
     @property
     def updates_in_place(self) -> bool:
-        """Whether AWS replaces its instances in place; it refuses an update policy otherwise."""
+        """Return whether AWS replaces its instances in place; it refuses an update policy otherwise."""
         strategy = getattr(self, "allocation_strategy", None)
         return not self.service_role and strategy != "BEST_FIT"
 
     @property
     def in_block(self) -> bool:
-        """Whether instances lie in a Capacity Block."""
+        """Return whether instances lie in a Capacity Block."""
         return self.capacity_reservation is not None and self.capacity_reservation.market == reservations.BLOCK
 
     @property
     def one_zone(self) -> str | None:
-        """The field for which all instances have to be in one zone."""
+        """Return the field that forces all instances into one zone."""
         fields = {"placement": self.placement, "capacity_reservation": self.capacity_reservation, "efa": self.efa}
         return next((name for name, value in fields.items() if value), None)
 
@@ -139,7 +139,7 @@ class OnDemandSpec(_EnvironmentSpec):
 
 
 class SpotSpec(_EnvironmentSpec):
-    """Spot instances: cheaper, and reclaimed with two minutes' notice."""
+    """Spot instances: cheaper, and interrupted with two minutes' notice."""
 
     capacity: Literal["spot"] = "spot"
     allocation_strategy: str = "SPOT_PRICE_CAPACITY_OPTIMIZED"
@@ -161,7 +161,8 @@ ComputeEnvironmentSpec = Annotated[OnDemandSpec | SpotSpec, Field(discriminator=
 @dataclass(frozen=True, kw_only=True)
 class ComputeEnvironmentArgs:
     """The spec, the network, profile and tags of its instances, and the hooks of `environment_hooks()`: without them
-    AWS refuses to delete an environment that a queue has named until just now. `vpc_id` is used by a cluster only."""
+    AWS refuses to delete an environment that a queue has just stopped naming. Only a cluster uses `vpc_id`.
+    """
 
     spec: OnDemandSpec | SpotSpec
     region: str
@@ -171,19 +172,19 @@ class ComputeEnvironmentArgs:
     security_group_ids: pulumi.Input[list[str]]
     instance_profile_arn: pulumi.Input[str]
     image_id: str | None = None
-    """The AMI that images.lock.yaml pins for the image type; the spec's own goes before it."""
+    """The AMI that images.lock.yaml pins for the image type. The spec's own takes precedence."""
     boot_scripts: Sequence[str] = ()
-    """Run at first boot, after the user data of the spec."""
+    """Scripts to run at first boot, after the user data of the spec."""
     tags: dict[str, str] = field(default_factory=dict[str, str])
     stop_tags: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, pulumi.Input[str]])
-    """Of the environment itself: where the hooks see that a budget has stopped it."""
+    """Tags of the environment itself, in which the hooks see that a budget has stopped it."""
 
 
 class ComputeEnvironment(Component):
     """A compute environment that scales between min_vcpus and max_vcpus.
 
-    Its physical name is generated, so that a replacement exists before the old one goes: a queue names environments,
-    and AWS deletes none that a queue names.
+    Its physical name is generated, so that a replacement exists before the old one is deleted: queues name
+    environments, and AWS deletes none that a queue names.
     """
 
     TYPE = "accel:aws:ComputeEnvironment"
@@ -229,7 +230,7 @@ def _groups(
 
 
 def own_scripts(spec: OnDemandSpec | SpotSpec) -> list[str]:
-    """What instances run at first boot because of their spec, after its user data."""
+    """Return the scripts of the spec's options that instances run at first boot, after its user data."""
     disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
     return [*disks, *([bucket_mounts_script(spec.buckets, storage.BUCKET_ROOT)] if spec.buckets else [])]
 
@@ -305,10 +306,11 @@ Source: https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html""
 
 
 def local_nvme_script(path: str, disks: str = DISKS) -> str:
-    """A shell script for user data: the disks striped (RAID 0) where there are several, XFS, mounted at `path` for all
-    to write. Run again, as at a reboot, it changes nothing.
+    """Return a shell script for user data that formats the local disks with XFS and mounts them at `path`, writable for
+    all.
 
-    Where it fails, jobs run all the same, and `path` is a folder of the root volume.
+    Several disks are striped (RAID 0). A second run, as at a reboot, changes nothing. If the script fails, jobs run all
+    the same, and `path` is a folder of the root volume.
     """
     return f"""\
 #!/bin/bash

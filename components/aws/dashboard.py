@@ -1,4 +1,4 @@
-"""What the dashboard of a stack shows, as the document that CloudWatch takes."""
+"""The dashboard of a stack, as the document that CloudWatch takes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +23,10 @@ def dashboard(
     gpu_namespaces: Mapping[str, str],
     alarms: Sequence[str],
 ) -> dict[str, Any]:
-    """The dashboard's body. `queues`: ARN by name; `clusters`: ARN of the ECS cluster by environment;
-    `gpu_namespaces`: by environment, empty where no agent publishes; `alarms`: ARNs.
+    """Return the dashboard's body.
+
+    `queues`: ARN by name; `clusters`: ARN of the ECS cluster by environment; `gpu_namespaces`: by environment, empty
+    where no agent publishes; `alarms`: ARNs.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
     """
@@ -74,7 +76,8 @@ def _searched(
 
 
 def _reserved(region: str, environment: str, cluster: str) -> dict[str, Any]:
-    """What running jobs have reserved. ECS publishes it only while at least one runs.
+    """Return a widget of the resources that running jobs have reserved. ECS publishes them only while at least one job
+    runs.
 
     Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/available-metrics.html
     """

@@ -1,6 +1,6 @@
-"""Frees a compute environment of queues and jobs, so that AWS lets it be deleted and no job is lost by it.
+"""The draining of a compute environment from queues and jobs, so that AWS lets it be deleted and no job is lost.
 
-AWS deletes only what is DISABLED and named by no queue, and the jobs on it end with its instances. Source:
+AWS deletes an environment only if it is DISABLED and no queue names it, and its jobs end with its instances. Source:
 https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html
 """
 
@@ -17,20 +17,22 @@ from accel.clouds.pauses import Pauses
 from ..base import Spec
 
 QUEUES_MIN = 10
-"""Minutes to wait for queues that are being changed; a queue that still names the environment then, nobody changes."""
+"""Minutes to wait for queues that are being changed. If a queue still names the environment then, nobody is changing
+it.
+"""
 POLL_S = (0.5, 10.0)
-"""Shortest and longest pause between looks."""
+"""Shortest and longest pause between polls, in seconds."""
 MOVING = ("CREATING", "UPDATING", "DELETING")
 SHOWN = 5
 DESCRIBED_AT_ONCE = 100
 LOOKS = ("batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:DescribeJobs", "batch:ListJobs")
-"""What whoever drains has to be allowed; IAM knows no resource for these."""
+"""Permissions that draining needs; IAM has no resource level for these."""
 ENDS = ("batch:TerminateJob",)
-"""And this of jobs, where they are not waited for."""
+"""Further permissions on jobs, needed where draining terminates them."""
 
 
 class DrainSpec(Spec):
-    """Running jobs of an environment that is replaced or removed."""
+    """Handling of the running jobs of an environment that is replaced or removed."""
 
     jobs: Literal["wait", "terminate"] = Field(default="wait", description="let them end, or terminate them")
     timeout_min: int = Field(
@@ -42,7 +44,10 @@ class DrainSpec(Spec):
 
 
 def batch_of(region: str) -> Any:
-    """A client, untyped, since its methods are made at run time, that is patient while AWS takes no more calls."""
+    """Return a client of AWS Batch that retries throttled calls.
+
+    It is untyped, since boto3 creates its methods at run time.
+    """
     from botocore.config import Config
 
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})
@@ -50,12 +55,12 @@ def batch_of(region: str) -> Any:
 
 
 class DrainError(Exception):
-    """Why the environment cannot be deleted now, and what would help."""
+    """The reason why the environment cannot be deleted now, and what would help."""
 
 
 @dataclass(frozen=True)
 class Draining:
-    """One environment to be freed; `batch` is a boto3 client of its region, `say` shows a line to the user."""
+    """One environment to drain. `batch` is a boto3 client of its region, `say` shows a line to the user."""
 
     batch: Any
     name: str
@@ -63,7 +68,9 @@ class Draining:
     say: Callable[[str], None]
 
     def run(self) -> None:
-        """Returns once no queue names it, it is DISABLED, and no job runs on it. Raises DrainError."""
+        """Wait until no queue names the environment, disable it, and wait until no job runs on it. Raise DrainError on
+        timeout.
+        """
         if self._settled() is None:
             return
         self._wait(self._naming, "queues that name it", QUEUES_MIN, "take it out of their environments")
@@ -95,7 +102,7 @@ class Draining:
             time.sleep(pause_s)
 
     def _settled(self) -> dict[str, Any] | None:
-        """The environment once AWS is not changing it; None where it is gone."""
+        """Wait until AWS is not changing the environment, and return it; None where it is gone."""
         pauses = Pauses(first_s=POLL_S[0])
         while True:
             answer = self.batch.describe_compute_environments(computeEnvironments=[self.name])
@@ -122,10 +129,10 @@ class Draining:
 
 
 def running_on(batch: Any, environment: Mapping[str, Any], queues: Iterable[str]) -> list[str]:
-    """Ids of the jobs, tasks and nodes on the environment's instances, of whatever queue: the ARN of a container
-    instance has the name of its cluster.
+    """Return the ids of the jobs, tasks and nodes on the environment's instances, whatever their queue.
 
-    Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html
+    The ARN of a container instance contains the name of its cluster. Source:
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html
     """
     cluster = str(environment.get("ecsClusterArn") or "").rpartition("/")[2]
     active = [job for queue in queues for job in _active(batch, queue)] if cluster else []

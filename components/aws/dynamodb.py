@@ -1,4 +1,4 @@
-"""Tables of DynamoDB in which clients of jobs keep what they know together."""
+"""DynamoDB tables in which clients of jobs share their records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..sdk import aws
 def expiring(
     component: Component, name: str, *, protect: bool, expires: str, key: str, sort: str | None = None
 ) -> aws.dynamodb.Table:
-    """A table, paid per request, whose items go at the time that `expires` says; both keys are strings."""
+    """Create a table, paid per request, that deletes items at the time in `expires`. Both keys are strings."""
     keys = [key] if sort is None else [key, sort]
     return aws.dynamodb.Table(
         name,

@@ -1,8 +1,9 @@
 """Hooks around the replacement and deletion of compute environments.
 
-A state names the hooks of its resources, and the engine refuses to run without them: so a program registers them in
-every run, whether or not it still has an environment, and `pulumi destroy` needs `--run-program`. What they need of an
-environment they read from its state. Source: https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/
+A state names the hooks of its resources, and the engine refuses to run without them. A program therefore registers them
+in every run, whether or not it still has an environment, and `pulumi destroy` needs `--run-program`. The hooks read
+what they need of an environment from its state. Source:
+https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/
 """
 
 import time
@@ -14,24 +15,29 @@ import pulumi
 from .draining import Draining, DrainSpec, batch_of
 
 TAG = "accel:drain"
-"""On an environment: what its `drain` said when it was last deployed."""
+"""Tag on an environment with its `drain` settings at the last deployment."""
 IN_USE = "found existing JobQueue relationship"
-"""AWS's refusal, also for a while after the last queue has let go (https://github.com/pulumi/pulumi-aws/issues/6233)."""
+"""AWS's refusal, which lasts a while after the last queue has dropped the environment
+(https://github.com/pulumi/pulumi-aws/issues/6233).
+"""
 SCALING = ("minVcpus", "maxVcpus", "desiredVcpus")
-"""Changes that touch no instance. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/updating-compute-environments.html"""
+"""Properties whose change touches no instance. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/updating-compute-environments.html
+"""
 RETRIES = 20
 LONGEST_RETRY_S = 15
 
 
 def tag_of(spec: DrainSpec) -> dict[str, str]:
-    """The tag under which the hook finds the spec of an environment that is no longer configured."""
+    """Return the tag in which the hook finds the spec of an environment that is no longer configured."""
     return {TAG: f"{spec.jobs} {spec.timeout_min}"}
 
 
 def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBinding:
-    """Registers the hooks, and returns them for ComputeEnvironmentArgs. `drains` by the names of environments that the
-    program has; the others are treated as their tag says."""
+    """Register the hooks and return them for ComputeEnvironmentArgs.
+
+    `drains`: the specs by the names of the environments that the program has. The tag decides for all others.
+    """
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         inputs = args.old_inputs or {}
@@ -68,7 +74,7 @@ def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBin
 
 
 def in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """What an update does to running jobs; None where it replaces no instance."""
+    """Describe what an update does to running jobs; return None where it replaces no instance."""
     before: dict[str, Any] = old.get("computeResources") or {}
     after: dict[str, Any] = new.get("computeResources") or {}
     changed = [name for name in sorted({*before, *after} - {*SCALING}) if before.get(name) != after.get(name)]
@@ -84,7 +90,7 @@ def in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
 
 
 def drain_of(inputs: Mapping[str, Any]) -> DrainSpec:
-    """What the tag of an environment says, from its inputs; the default without one."""
+    """Return the spec in the tag of an environment's inputs, or the default without a tag."""
     tags: dict[str, str] = inputs.get("tags") or {}
     jobs, _, minutes = tags.get(TAG, "").partition(" ")
     return DrainSpec.model_validate({"jobs": jobs, "timeout_min": minutes}) if minutes else DrainSpec()

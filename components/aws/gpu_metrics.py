@@ -1,4 +1,4 @@
-"""The CloudWatch agent on GPU instances: what it publishes, and the boot script that installs it."""
+"""The CloudWatch agent on GPU instances: its metrics, and the boot script that installs it."""
 
 import json
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 UTILISATION = "nvidia_smi_utilization_gpu"
 MEMORY_UTILISATION = "nvidia_smi_utilization_memory"
 MEMORY_USED = "nvidia_smi_memory_used"
-"""Names of what the agent reads off nvidia-smi: percent of the time that a kernel ran, and that memory was read or
-written, and MiB.
-Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html"""
+"""Names of the agent's nvidia-smi metrics: percent of the time that a kernel ran, percent of the time that memory was
+read or written, and MiB. Source:
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
+"""
 
 _MEASURED = ("utilization_gpu", "utilization_memory", "memory_used", "memory_total")
 
@@ -16,19 +17,21 @@ _CONFIG = "/opt/aws/amazon-cloudwatch-agent/etc/gpu.json"
 
 
 def gpu_namespace(namespace: str, environment: str) -> str:
-    """Where the instances of one compute environment publish.
+    """Return the metric namespace in which the instances of one compute environment publish.
 
-    A namespace each, and not a dimension: the agent takes none of our own on its GPU metrics
+    Each environment has a namespace and not a dimension: the agent takes no custom dimension on its GPU metrics
     (https://github.com/aws/amazon-cloudwatch-agent/issues/489).
     """
     return f"{namespace}/{environment}"
 
 
 def agent_config(namespace: str, interval_s: int) -> dict[str, Any]:
-    """The agent's configuration: every GPU by instance, and all GPUs of the namespace as one metric without dimensions,
-    which is what an alarm can name before an instance exists.
+    """Return the agent's configuration: every GPU by instance, and all GPUs of the namespace as one metric.
 
-    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
+    That metric has no dimensions, so that an alarm can name it before an instance exists.
+
+    Source:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
     """
     return {
         "agent": {"metrics_collection_interval": interval_s, "run_as_user": "root"},
@@ -42,9 +45,10 @@ def agent_config(namespace: str, interval_s: int) -> dict[str, Any]:
 
 
 def cloudwatch_agent_script(namespace: str, interval_s: int) -> str:
-    """A shell script for user data: installs the agent from Amazon Linux's own packages and starts it.
+    """Return a shell script for user data that installs the agent from Amazon Linux's own packages and starts it.
 
-    Run again it changes nothing. An instance without a driver, or where no package can be had, runs jobs all the same.
+    A second run changes nothing. An instance without a driver, or one that cannot get the package, runs jobs all the
+    same.
     """
     config = json.dumps(agent_config(namespace, interval_s), indent=2, sort_keys=True)
     return f"""\

@@ -12,7 +12,7 @@ from ..sdk import aws
 
 
 class ImageRepositorySpec(Spec):
-    """How images are kept."""
+    """Retention of images."""
 
     immutable_tags: bool = Field(default=True, description="a pushed tag never changes its image")
     keep_images: int = Field(default=50, ge=1, le=1000, description="older ones are removed by ECR")
@@ -51,7 +51,7 @@ class ImageRepository(Component):
 
 
 def lifecycle(spec: ImageRepositorySpec) -> str:
-    """ECR's lifecycle document: untagged images by age, then all by number."""
+    """Return ECR's lifecycle document: untagged images expire by age, then all by number."""
     rules = [
         {
             "rulePriority": 1,

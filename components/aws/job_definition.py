@@ -21,7 +21,7 @@ from .adoption import AdoptedDefinition, ignored_properties
 
 
 class ExitRule(Spec):
-    """What an attempt's end means. Patterns may end in *; the first rule whose patterns all match decides."""
+    """The consequence of an attempt's end. Patterns may end in *; the first rule whose patterns all match decides."""
 
     action: Literal["RETRY", "EXIT"]
     on_status_reason: str | None = None
@@ -30,7 +30,7 @@ class ExitRule(Spec):
 
 
 class EfsVolume(Spec):
-    """An EFS file system, mounted encrypted on the way and with the job's role."""
+    """An EFS file system, mounted with encryption in transit and with the job's role."""
 
     kind: Literal["efs"]
     file_system: str = Field(description="fs-...")
@@ -123,9 +123,9 @@ class JobDefinitionArgs:
 
 
 class JobDefinition(Component):
-    """A job definition. Every change makes a revision; the old ones stay active for whoever still names them.
+    """A job definition. Every change registers a revision; the old ones stay active for jobs that still name them.
 
-    `arn` has no revision: submitted with it, a job runs the latest one.
+    `arn` has no revision: a job submitted with it runs the latest one.
     """
 
     TYPE = "accel:aws:JobDefinition"
@@ -169,7 +169,7 @@ class JobDefinition(Component):
 def container(
     spec: JobDefinitionSpec, region: str, stream: str, *, log_group: str, job_role: str, execution_role: str
 ) -> dict[str, Any]:
-    """`containerProperties` as the API takes it; every value of a resource requirement is text."""
+    """Return `containerProperties` as the API takes them; every value of a resource requirement is text."""
     needs = {"VCPU": spec.vcpus, "MEMORY": spec.memory_mib, "GPU": spec.gpus}
     properties: dict[str, Any] = {
         "image": spec.image,
@@ -221,5 +221,5 @@ def _source(volume: EfsVolume | HostVolume) -> dict[str, Any]:
 
 
 def canonical(properties: dict[str, Any]) -> str:
-    """One spelling for one meaning: an equal definition in another order must not make a revision."""
+    """Return one spelling for one meaning: an equal definition in another order must not register a revision."""
     return json.dumps(properties, sort_keys=True, separators=(",", ":"))

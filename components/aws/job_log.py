@@ -14,7 +14,7 @@ from ..sdk import aws
 
 
 class JobLogSpec(Spec):
-    """How long what jobs print is kept."""
+    """Retention of the jobs' output."""
 
     retention_days: int = Field(default=90, description="one of the periods that CloudWatch Logs knows")
     kms_key_arn: str | None = Field(default=None, description="its policy has to admit CloudWatch Logs: docs/keys.md")

@@ -20,7 +20,7 @@ from .adoption import AdoptedQueue, ignored_properties
 
 
 class TimeLimit(Spec):
-    """Cancels a job that has stayed RUNNABLE for one reason for too long."""
+    """A limit after which a job that has stayed RUNNABLE for one reason is cancelled."""
 
     reason: str = Field(description="as Batch words it, such as CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY")
     max_time_s: int = Field(description="600 to 86400")
@@ -30,15 +30,16 @@ HOPELESS = [
     TimeLimit(reason="MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE", max_time_s=600),
     TimeLimit(reason="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", max_time_s=600),
 ]
-"""Reasons that waiting never cures: such a job ends with the reason, and not after days in the queue.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html"""
+"""Reasons that waiting never cures. Such a job ends with the reason instead of waiting in the queue for days. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
+"""
 
 
 class FairShare(Spec):
-    """Shares a queue between teams, users or projects, in the place of first in, first out.
+    """A policy that shares a queue between teams, users or projects, instead of first in, first out.
 
-    Every job then names its share (`aws_batch.share_identifier`). AWS adds no policy to a queue and takes none away, so
-    `fair_share` on a queue that is there, or its removal, replaces the queue; what is in it may change at any time.
+    Every job then names its share (`aws_batch.share_identifier`). AWS neither adds a policy to a queue nor removes one,
+    so adding `fair_share` to an existing queue, or removing it, replaces the queue; its content may change at any time.
     """
 
     shares: dict[str, float] = Field(
@@ -55,7 +56,7 @@ class FairShare(Spec):
 
 
 class JobQueueSpec(Spec):
-    """Which environments a queue uses, and how it treats jobs that cannot start."""
+    """The environments of a queue, and its treatment of jobs that cannot start."""
 
     environments: list[str] = Field(description="keys of environments, the first is tried first")
     priority: int = Field(default=1, description="the higher one is served first")
@@ -74,7 +75,9 @@ class JobQueueSpec(Spec):
 
     @property
     def shares(self) -> dict[str, float] | None:
-        """Weights by share identifier; None: first in, first out. Those of a policy that is kept are not known."""
+        """Return weights by share identifier; None means first in, first out. The weights of a kept policy are
+        unknown.
+        """
         if self.fair_share:
             return self.fair_share.shares
         return {} if self.adopted and "scheduling_policy" in self.adopted.keeps else None

@@ -1,4 +1,4 @@
-"""What every instance of a compute environment starts with: encrypted disk, IMDSv2, user data."""
+"""The launch template of every instance of a compute environment: encrypted disk, IMDSv2, user data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT_DEVICE = "/dev/xvda"
 Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-optimized_AMI.html"""
 
 BOUNDARY = "==accel=="
-"""Fixed, since a random boundary would make a new template version on every update."""
+"""Fixed, since a random boundary would create a new template version on every update."""
 
 
 class LaunchTemplateSpec(Spec):
@@ -43,7 +43,8 @@ class LaunchTemplateSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class LaunchTemplateArgs:
     """The spec, scripts that run after its own, network interfaces (none: Batch's one), a reservation, and tags for
-    instances and volumes, which a provider's default tags do not reach."""
+    instances and volumes, which a provider's default tags do not reach.
+    """
 
     spec: LaunchTemplateSpec
     scripts: Sequence[str] = ()
@@ -53,8 +54,9 @@ class LaunchTemplateArgs:
 
 
 class LaunchTemplate(Component):
-    """An EC2 launch template. Every change makes a version; `version` is its number, never $Latest or $Default:
-    Batch reads those once and then keeps what it read."""
+    """An EC2 launch template. Every change creates a version; `version` is its number, never $Latest or $Default: Batch
+    resolves those once and keeps the result.
+    """
 
     TYPE = "accel:aws:LaunchTemplate"
 
@@ -111,7 +113,7 @@ def _tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecification
 
 
 def user_data(scripts: list[str]) -> str:
-    """MIME multipart, since Batch merges its own part into it and refuses anything else.
+    """Return MIME multipart, since Batch merges its own part into it and refuses anything else.
 
     Source: https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
     """

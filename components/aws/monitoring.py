@@ -1,4 +1,4 @@
-"""Who is told when jobs fail and queues are blocked, what is counted, when an alarm rings, and a dashboard."""
+"""Notifications about failed jobs and blocked queues, metrics, alarms, and a dashboard."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
 from .notifications import BLOCKED, STATE_CHANGE
 
 QUEUES_OF_A_RULE = 14
-"""As many as fit a pattern with the longest ARNs, of 106 characters, and every state of a job."""
+"""Number of queues that fit a pattern with the longest ARNs, of 106 characters, and every state of a job."""
 JobState = Literal["ALL", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
-"""SUBMITTED is not among them: Batch makes no event of a submission.
-Source: https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html"""
+"""States without SUBMITTED: Batch emits no event for a submission. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html
+"""
 
 
 class MonitoringSpec(Spec):
-    """What is watched of queues and instances, and who is told."""
+    """Monitoring of queues and instances, and the recipients of notifications."""
 
     emails: list[str] = Field(default_factory=list, description="each gets a message to confirm before any other")
     https_endpoints: list[str] = Field(
@@ -66,26 +67,28 @@ class MonitoringSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class MonitoringArgs:
-    """The spec, and what it watches: ARNs of queues and of the environments' ECS clusters, by the author's keys."""
+    """The spec and the monitored resources: ARNs of queues and of the environments' ECS clusters, by the author's
+    keys.
+    """
 
     spec: MonitoringSpec
     region: str
     prefix: str
-    """Begins the names that AWS does not make up: <project>-<stack>."""
+    """Prefix of the names that AWS does not generate: <project>-<stack>."""
     namespace: str
-    """Of the metrics that are counted from events: <project>/<stack>."""
+    """Namespace of the metrics that are counted from events: <project>/<stack>."""
     queue_arns: Mapping[str, pulumi.Input[str]]
     cluster_arns: Mapping[str, pulumi.Input[str]]
     gpu_namespaces: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where the agents of each environment publish; empty without gpu_metrics."""
+    """Namespaces in which the agents of each environment publish; empty without gpu_metrics."""
     permissions_boundary: str | None = None
 
 
 class Monitoring(Component):
-    """A topic that is told of jobs and blocked queues, a log of every event, metrics from it, alarms, a dashboard.
+    """A topic for events of jobs and blocked queues, a log of every event, metrics from it, alarms, a dashboard.
 
-    AWS Batch publishes no metrics of jobs and queues, so its events are counted: a count says how many jobs came to a
-    state, not how many are in it. For how long jobs wait, a function looks.
+    AWS Batch publishes no metrics of jobs and queues, so its events are counted: a count says how many jobs entered a
+    state, not how many are in it. A function measures how long jobs wait.
     """
 
     TYPE = "accel:aws:Monitoring"
@@ -128,7 +131,8 @@ class Monitoring(Component):
 def _rules(
     self: Component, name: str, args: MonitoringArgs, what: str, kinds: list[str], **detail: Any
 ) -> dict[str, aws.cloudwatch.EventRule]:
-    """A rule for every few queues, by its name: a pattern has at most 2,048 characters, unless AWS raised the quota.
+    """Create a rule for every few queues, by its name: a pattern has at most 2,048 characters, unless AWS raised the
+    quota.
 
     Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
     """
@@ -144,7 +148,7 @@ def _rules(
 
 
 def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.cloudwatch.EventRule]:
-    """The rules whose events go to the topic, by the name of their target."""
+    """Return the rules whose events go to the topic, by the name of their target."""
     spec, made = args.spec, dict[str, aws.cloudwatch.EventRule]()
     if spec.job_states:
         detail: dict[str, Any] = {} if "ALL" in spec.job_states else {"status": sorted(set(spec.job_states))}
@@ -158,7 +162,7 @@ def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.clo
 
 
 def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwatch.LogGroup:
-    """Every event of the stack's queues, as JSON."""
+    """Log every event of the stack's queues, as JSON."""
     group = aws.cloudwatch.LogGroup(
         f"{name}-events",
         # EventBridge offers only log groups that begin so.
@@ -203,7 +207,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
 
 
 def _count(self: Component, name: str, args: MonitoringArgs, log: aws.cloudwatch.LogGroup) -> None:
-    """Metrics of the event log: jobs by queue and state, blocked queues by queue.
+    """Define metrics of the event log: jobs by queue and state, blocked queues by queue.
 
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """

@@ -1,4 +1,4 @@
-"""A VPC for GPU instances: private subnets over the zones, a way out, endpoints for what every Batch job needs."""
+"""A VPC for GPU instances: private subnets over the zones, a way out, endpoints that every Batch job needs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from . import policies
 from .node_cluster import WayOut, default_group
 
 JOB_ENDPOINTS = ("ecr.api", "ecr.dkr", "logs")
-"""Interface endpoints behind which an image pull and a log line need no NAT gateway.
-Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
+"""Interface endpoints with which an image pull and a log line need no NAT gateway. Source:
+https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
+"""
 
 AGENT_ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "secretsmanager", "ssm")
-"""What an ECS instance needs besides where it has no way out at all.
-Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html"""
+"""Further endpoints that an ECS instance needs if it has no way out at all. Source:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
+"""
 
 
 class NetworkSpec(Spec):
-    """A network that this stack makes."""
+    """A network that this stack creates."""
 
     cidr: str = Field(default="10.40.0.0/16", description="of the VPC, /16 to /20")
     zones: list[str] = Field(max_length=6, description="availability zones, in a fixed order")
@@ -47,8 +49,9 @@ class NetworkSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkArgs:
-    """The spec, and where the network lies. `open_default`: what wears the VPC's default group may talk to its like and
-    to whatever the instances reach."""
+    """The spec and the network's location. `open_default`: members of the VPC's default group may reach each other and
+    the same destinations as the instances.
+    """
 
     spec: NetworkSpec
     region: str
@@ -96,9 +99,11 @@ class Network(Component):
 
 
 def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
-    """The CIDR blocks of the private and of the public subnets: eighths for instances, slices of the last for NAT.
+    """Return the CIDR blocks of the private and of the public subnets: eighths for instances, slices of the last for
+    NAT.
 
-    Instances of up to 8 network interfaces each take addresses fast, so the private blocks are as large as they go.
+    Instances with up to 8 network interfaces each use up addresses fast, so the private blocks are as large as
+    possible.
     """
     eighths = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=3))
     slices = list(eighths[-1].subnets(prefixlen_diff=5))
@@ -106,8 +111,10 @@ def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
 
 
 def ways_out(spec: NetworkSpec) -> list[WayOut]:
-    """Everywhere; or where there are endpoints only, HTTPS to them and to S3, and NFS to mount targets of EFS, which
-    lie in the VPC. Source: https://docs.aws.amazon.com/efs/latest/ug/network-access.html"""
+    """Return the permitted destinations: everywhere, or with endpoints only, HTTPS to them and to S3, and NFS to EFS.
+
+    The mount targets of EFS lie in the VPC. Source: https://docs.aws.amazon.com/efs/latest/ug/network-access.html
+    """
     if spec.egress != "endpoints":
         return [WayOut("out", None, "0.0.0.0/0", "image pulls, data, logs")]
     return [
@@ -158,7 +165,7 @@ def _nat(
     cidrs: list[str],
     tables: dict[str, aws.ec2.RouteTable],
 ) -> None:
-    """Public subnets with NAT gateways, and a default route to them from each private table."""
+    """Create public subnets with NAT gateways, and a default route to them from each private table."""
     gateway = aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags={"Name": name}, opts=self.child())
     zones = spec.zones if spec.egress == "nat-per-zone" else spec.zones[:1]
     public = _subnets(self, f"{name}-public", vpc, zones, cidrs[: len(zones)])
@@ -195,7 +202,7 @@ def _nat(
 
 
 def _job_group(self: Component, name: str, vpc: aws.ec2.Vpc, spec: NetworkSpec) -> aws.ec2.SecurityGroup:
-    """What instances wear: nothing comes in; out goes what `ways_out` says."""
+    """Create the security group of instances: no ingress, and egress as `ways_out` says."""
     group = aws.ec2.SecurityGroup(
         f"{name}-jobs",
         vpc_id=vpc.id,
@@ -225,7 +232,7 @@ def _endpoints(
     subnets: dict[str, aws.ec2.Subnet],
     tables: dict[str, aws.ec2.RouteTable],
 ) -> None:
-    """S3 by a gateway endpoint, which is free; the interface endpoints share one security group."""
+    """Create a gateway endpoint for S3, which is free; the interface endpoints share one security group."""
     aws.ec2.VpcEndpoint(
         f"{name}-s3",
         vpc_id=vpc.id,

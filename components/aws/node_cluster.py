@@ -1,4 +1,4 @@
-"""What instances need to work as one machine: a placement group, a security group among themselves, EFA interfaces."""
+"""The parts that let instances work as one machine: a placement group, a shared security group, EFA interfaces."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Groups = pulumi.Input[list[str]]
 
 
 def placement_group(self: Component, name: str) -> aws.ec2.PlacementGroup:
-    """A cluster: instances close together in one availability zone."""
+    """Create a group of strategy `cluster`: instances close together in one availability zone."""
     return aws.ec2.PlacementGroup(name, strategy="cluster", opts=self.child())
 
 
 def node_group(self: Component, name: str, vpc_id: pulumi.Input[str]) -> aws.ec2.SecurityGroup:
-    """Everything between its own members, which EFA needs and nodes find each other by; nothing else.
+    """Create a group that allows all traffic between its own members, and nothing else.
 
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html
+    EFA needs this traffic, and nodes find each other by it. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/efa.html
     """
     group = aws.ec2.SecurityGroup(
         f"{name}-nodes",
@@ -46,7 +47,7 @@ def node_group(self: Component, name: str, vpc_id: pulumi.Input[str]) -> aws.ec2
 
 
 class WayOut(NamedTuple):
-    """What a security group lets out: one TCP port, or with None everything."""
+    """An egress rule of a security group: one TCP port, or everything with None."""
 
     name: str
     port: int | None
@@ -55,11 +56,12 @@ class WayOut(NamedTuple):
 
 
 def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], ways_out: Sequence[WayOut] | None) -> None:
-    """A VPC's default security group: without rules, so that what names no group gets no access by accident; or opened
-    among its own members and by the ways out.
+    """Manage a VPC's default security group.
 
-    Where an environment names no group, as with EFA, Batch gives this one to the containers of multi-node jobs.
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
+    By default it has no rules, so that resources that name no group get no access by accident. With `ways_out` it is
+    opened among its own members and to those destinations: where an environment names no group, as with EFA, Batch
+    gives this one to the containers of multi-node jobs. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
     """
     out = aws.ec2.DefaultSecurityGroupEgressArgs
     among = aws.ec2.DefaultSecurityGroupIngressArgs(protocol="-1", from_port=0, to_port=0, self=True)
@@ -78,9 +80,9 @@ def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], ways_ou
 
 
 def efa_interfaces(cards: Sequence[int], groups: Groups) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
-    """One interface on each network card with EFA. The primary one carries IP too; the others take no address.
+    """Return one interface for each network card with EFA. The primary one carries IP too; the others take no address.
 
-    Card 0 keeps a place free, since a node's container gets an interface of its own there and the cards of a p5 have
+    Card 0 keeps a slot free, since a node's container gets an interface of its own there and the cards of a p5 have
     two. Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
     """
     kinds = {0: "efa" if 0 in cards else "interface"} | {card: "efa-only" for card in cards if card}

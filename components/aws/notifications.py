@@ -1,4 +1,4 @@
-"""A topic, who is subscribed to it, and who may publish: rules of EventBridge through a role, alarms by its policy."""
+"""A topic, its subscribers, and its publishers: rules of EventBridge through a role, alarms by its policy."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ _PATHS = {
     "reason": "$.detail.statusReason",
     "log": "$.detail.container.logStreamName",
 }
-"""What a message says of an event. The whole event has the container's variables in it, where people put tokens.
-Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html"""
+"""Fields of an event that a message contains. The whole event includes the container's variables, where people put
+tokens. Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
+"""
 
 
 class Grants(NamedTuple):
-    """The key that monitoring encrypts with, and what its roles may never exceed."""
+    """The key that monitoring encrypts with, and the permissions boundary of its roles."""
 
     kms_key_arn: str | None
     permissions_boundary: str | None
@@ -42,7 +43,7 @@ class Grants(NamedTuple):
 def topic(
     self: Component, name: str, emails: Sequence[str], https: Sequence[str], kms_key_arn: str | None
 ) -> aws.sns.Topic:
-    """The topic with its subscriptions. One that is never confirmed goes with the topic, or after some days."""
+    """Create the topic with its subscriptions. AWS drops an unconfirmed one with the topic, or after some days."""
     made = aws.sns.Topic(name, kms_master_key_id=kms_key_arn, opts=self.child())
     for protocol, endpoints in (("email", emails), ("https", https)):
         for endpoint in dict.fromkeys(endpoints):
@@ -66,7 +67,7 @@ def tell(
     account: pulumi.Input[str],
     grants: Grants,
 ) -> None:
-    """Sends what the rules match to the topic, in one line. `rules`: by the name of the target."""
+    """Send what the rules match to the topic, in one line. `rules`: by the name of the target."""
     if not rules:
         return
     role = _publisher(self, name, to, [rule.arn for rule in rules.values()], account, grants)
@@ -92,10 +93,10 @@ def _publisher(
     account: pulumi.Input[str],
     grants: Grants,
 ) -> pulumi.Output[str]:
-    """The role with which EventBridge publishes, for these rules alone.
+    """Create the role with which EventBridge publishes, for these rules only.
 
-    A topic's policy cannot say so: EventBridge knows no Condition there, and without one any account's rule could
-    publish. Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
+    A topic's policy cannot express that: EventBridge supports no Condition there, and without one any account's rule
+    could publish. Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
     https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html
     """
     condition = {"ArnEquals": {"aws:SourceArn": rule_arns}, "StringEquals": {"aws:SourceAccount": account}}
@@ -120,7 +121,7 @@ def admit_alarms(
     alarms: Sequence[aws.cloudwatch.MetricAlarm],
     account: pulumi.Input[str],
 ) -> None:
-    """Lets these alarms publish, and nobody of another account.
+    """Allow these alarms to publish, and no other account.
 
     Source: https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
     """

@@ -9,17 +9,17 @@ Statement = Mapping[str, Any]
 
 
 def document(*statements: Statement) -> pulumi.Output[str]:
-    """A policy document; the statements may hold outputs."""
+    """Return a policy document; the statements may hold outputs."""
     return pulumi.Output.json_dumps({"Version": "2012-10-17", "Statement": [dict(one) for one in statements]})
 
 
 def allow(actions: list[str], resources: Any, **rest: Any) -> Statement:
-    """A statement that allows the actions on the resources."""
+    """Return a statement that allows the actions on the resources."""
     return {"Effect": "Allow", "Action": actions, "Resource": resources, **rest}
 
 
 def trust_policy(service: str, condition: Any = None) -> pulumi.Output[str]:
-    """A trust policy for one AWS service."""
+    """Return a trust policy for one AWS service."""
     statement: dict[str, Any] = {
         "Effect": "Allow",
         "Action": "sts:AssumeRole",

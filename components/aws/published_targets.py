@@ -1,5 +1,6 @@
-"""Where `jobs` reads a stack's targets without asking Pulumi: one SSM parameter a target, and where a target would be
-too large, one a definition besides."""
+"""SSM parameters from which `jobs` reads a stack's targets without asking Pulumi: one per target, and where a target
+would be too large, one more per definition.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ from ..sdk import aws
 
 
 class PublishedTargetsSpec(Spec):
-    """Where the parameters lie."""
+    """Path of the parameters."""
 
     path: str = Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", description="each target is <path>/<name>")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTargetsArgs:
-    """The spec, and each target as JSON text; with `definitions`, each of those as well, and the targets without."""
+    """The spec, and each target as JSON text. With `definitions`, each of those is JSON text too, and targets omit
+    them.
+    """
 
     spec: PublishedTargetsSpec
     targets: Mapping[str, pulumi.Input[str]]

@@ -1,4 +1,4 @@
-"""The table in which clients hold what jobs may cost."""
+"""The table in which clients reserve what jobs may cost."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class SpendLedgerSpec(Spec):
 
 
 class SpendLedger(Component):
-    """A DynamoDB table, an item for each balance and each hold, paid per request; holds that are settled expire.
+    """A DynamoDB table, an item for each balance and each hold, paid per request; settled holds expire.
 
-    It is a table of its own, beside the claims': a team's holds are listed by its partition key, of which a policy may
-    be made (dynamodb:LeadingKeys), and balances outlive claims.
+    It is separate from the claims' table: a team's holds are listed by its partition key, for which a policy can be
+    written (dynamodb:LeadingKeys), and balances outlive claims.
     """
 
     TYPE = "accel:aws:SpendLedger"

@@ -1,4 +1,4 @@
-"""Keeps an update from undoing the stop of a budget: what the function has disabled, an update would enable again.
+"""Hooks that keep an update from undoing the stop of a budget: it would enable again what the function has disabled.
 
 An update without changes touches nothing and passes. As with environment_hooks, a state names its hooks, so every run
 registers them.
@@ -15,9 +15,9 @@ from accel.contract import stop
 from ..base import join
 
 TAG = "accel:budget-stop"
-"""On what a budget stops: <region>/<claim table>, where the stop is told."""
+"""Tag on what a budget stops: <region>/<claim table>, where the stop is recorded."""
 READS = ("dynamodb:GetItem",)
-"""What whoever deploys has to be allowed of the claim table."""
+"""Permissions on the claim table that a deployment needs."""
 
 
 class StoppedStackError(Exception):
@@ -25,12 +25,12 @@ class StoppedStackError(Exception):
 
 
 def tag_of(region: str, table: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
-    """The tag under which the hook finds the table."""
+    """Return the tag in which the hook finds the table."""
     return {TAG: join(region, "/", table)}
 
 
 def stop_hooks() -> pulumi.ResourceHookBinding:
-    """Registers the hooks, and returns them for what a budget stops."""
+    """Register the hooks and return them for the resources that a budget stops."""
 
     def before(args: pulumi.ResourceHookArgs) -> None:
         # The old ones too: a change that takes the budget away would leave what it has stopped.
@@ -51,8 +51,10 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
 
 
 def reason(region: str, table: str) -> str | None:
-    """Why the stack is stopped, from its claim table; None where it is not, or the table is gone. Raises RunError where
-    that cannot be read."""
+    """Return why the stack is stopped, from its claim table; None where it is not, or the table is gone.
+
+    Raise RunError where the table cannot be read.
+    """
     errors: Any = import_module("botocore.exceptions")
     client: Any = import_module("boto3").client("dynamodb", region_name=region)
     key = {stop.TABLE_KEY: {"S": stop.KEY}}
@@ -66,7 +68,7 @@ def reason(region: str, table: str) -> str | None:
 
 
 def join_hooks(first: pulumi.ResourceHookBinding, second: pulumi.ResourceHookBinding) -> pulumi.ResourceHookBinding:
-    """Both, the first one's before the second one's."""
+    """Combine both bindings; the first one's hooks run before the second one's."""
     kinds = ("before_create", "after_create", "before_update", "after_update", "before_delete", "after_delete")
     both = {kind: [*(getattr(first, kind) or ()), *(getattr(second, kind) or ())] for kind in (*kinds, "on_error")}
     return pulumi.ResourceHookBinding(**{kind: hooks for kind, hooks in both.items() if hooks})

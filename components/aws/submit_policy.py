@@ -1,6 +1,6 @@
-"""What whoever submits jobs may do: a managed policy to attach to people, groups and roles.
+"""A managed policy with the permissions to submit jobs, to attach to people, groups and roles.
 
-Which actions know resources, and which conditions, is AWS's:
+AWS's reference lists the actions that support resources and conditions:
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
 """
 
@@ -25,41 +25,47 @@ READS = (
     *("batch:DescribeJobs", "batch:DescribeSchedulingPolicies", "batch:ListJobs"),
     *("servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"),
 )
-"""Those of Batch have no resource level; limits of the account are no secret of a stack."""
+"""Read actions. Those of Batch have no resource level; limits of the account are no secret of a stack."""
 
 LEDGER = (
     *("dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"),
     *("dynamodb:Query", "dynamodb:UpdateItem"),
 )
-"""A transaction needs the actions of its parts, and none of its own. Source:
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html"""
+"""Actions on the ledger. A transaction needs the actions of its parts, and none of its own. Source:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+"""
 CLAIMS = ("dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 NOT_THE_STOP = {
     "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": [stop.KEYS]},
     "Null": {"dynamodb:LeadingKeys": "false"},
 }
-"""Rows that are not submission keys are the stack's own: whoever submits reads them and writes none. `ForAllValues`
-alone would hold of a request without the key. Not a Deny: that would bind a person who may resume the stack, too.
-Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
-https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html"""
+"""A condition that keeps submitters from writing the stack's own rows, those that are not submission keys; they may
+read them. `ForAllValues` alone would match a request without the key. It is not a Deny: that would bind a person who
+may resume the stack, too. Sources:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+"""
 
 NOT_PRIVILEGED = {"BoolIfExists": {"batch:Privileged": "false", "batch:EKSPrivileged": "false"}}
-"""Whether AWS has the key for a definition that leaves the field out is said nowhere, hence IfExists: what brings it as
-true is refused. Source: https://docs.aws.amazon.com/batch/latest/userguide/iam-example-job-def.html"""
+"""A condition that refuses requests in which the key is true. AWS does not document whether it sets the key for a
+definition that omits the field, hence IfExists. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/iam-example-job-def.html
+"""
 
 PASSED_TO = ("batch.amazonaws.com", "ecs-tasks.amazonaws.com")
-"""Under whose names RegisterJobDefinition may pass a job's roles. AWS's reference has iam:PassRole beside it, without a
+"""Services to which RegisterJobDefinition may pass a job's roles. AWS's reference lists iam:PassRole without a
 service's name, and no other page was found that has one: ECS's tasks assume the roles, and Batch takes the call.
-Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html"""
+Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
+"""
 
 FIRST, PER_POLICY = 21, 30
-"""ARNs of queues and definitions in the first policy, which has all else besides, and in each further one. IAM takes
-6,144 characters.
-Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+"""Number of ARNs of queues and definitions in the first policy, which also has everything else, and in each further
+one. IAM takes 6,144 characters. Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
 
 
 class SubmitPolicySpec(Spec):
-    """What the stack's name decides."""
+    """Settings that follow from the stack's name."""
 
     definition_prefix: str = Field(description="definitions that jobs register carry it")
     targets_path: str = Field(pattern="^/", description="of the SSM parameters that hold the targets")
@@ -67,29 +73,29 @@ class SubmitPolicySpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitPolicyArgs:
-    """The spec, and what jobs are submitted to and with. Definitions are by their ARNs without a revision."""
+    """The spec, and the queues and definitions that jobs are submitted with. ARNs of definitions have no revision."""
 
     spec: SubmitPolicySpec
     region: str
     queue_arns: Sequence[pulumi.Input[str]]
     definition_arns: Sequence[pulumi.Input[str]]
     role_arns: Sequence[pulumi.Input[str]]
-    """Of jobs, which their own definitions name."""
+    """Roles of jobs, which their own definitions name."""
     log_group_arn: pulumi.Input[str]
     claim_table_arn: pulumi.Input[str] | None
     ledger_arn: pulumi.Input[str] | None = None
-    """Of the table of allowances."""
+    """ARN of the table of allowances."""
     code_bucket_arn: pulumi.Input[str] | None = None
     code_arn: pulumi.Input[str] | None = None
-    """Of the objects with code in that bucket."""
+    """ARN of the objects with code in that bucket."""
     log_groups: Sequence[str] = ()
     """Names of further log groups that definitions write to."""
 
 
 class SubmitPolicy(Component):
-    """A policy with which jobs are submitted, looked at, stopped and explained in one stack, and nothing else.
+    """A policy to submit, inspect, stop and explain jobs in one stack, and nothing else.
 
-    It is one policy, and further ones where a stack has more queues and definitions than one holds: attach all of them.
+    A stack with more queues and definitions than one policy holds has several: attach all of them.
     """
 
     TYPE = "accel:aws:SubmitPolicy"
@@ -140,7 +146,9 @@ def _rest(
     published: pulumi.Output[str],
     log_groups: Sequence[pulumi.Input[str]],
 ) -> list[policies.Statement]:
-    """All but the queues and definitions. `batch`: an ARN of Batch as far as the kind of resource."""
+    """Return all statements but those of queues and definitions. `batch`: an ARN of Batch up to the kind of
+    resource.
+    """
     streams = [join(group, ":log-stream:*") for group in log_groups]
     own = _both(join(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
     jobs, stack = join(batch, "job/*"), args.spec.definition_prefix

@@ -1,4 +1,4 @@
-"""What jobs of Google Batch stand on: the service itself, an account, a bucket, and a firewall among a job's VMs."""
+"""The ground of jobs on Google Batch: the service itself, an account, a bucket, and a firewall among a job's VMs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from .services import enable_services
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 TAG = "accel-batch"
-"""Network tag of every VM that Batch makes for these jobs."""
+"""Network tag of every VM that Batch creates for these jobs."""
 
 SERVICES = ("batch", "compute", "logging", "artifactregistry")
-"""Source: https://docs.cloud.google.com/batch/docs/get-started#prerequisites, and the registry of images."""
+"""Batch's prerequisites (https://docs.cloud.google.com/batch/docs/get-started#prerequisites) and the registry of
+images.
+"""
 
 REPORTER = "roles/batch.agentReporter"
-"""Without it a VM's agent never reports, and its tasks never begin. Source:
-https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites"""
+"""Without this role a VM's agent never reports, and its tasks never begin. Source:
+https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites
+"""
 
 
 class BatchJobsSpec(Spec):
@@ -42,10 +45,10 @@ class BatchJobsArgs:
 
 
 class BatchJobs(Component):
-    """A bucket, and an account that may report to Batch, log, pull images, and write there.
+    """A bucket, and an account that may report to Batch, log, pull images, and write to the bucket.
 
-    Whoever submits needs roles/batch.jobsEditor in the project and roles/iam.serviceAccountUser on the account. Another
-    bucket leaves outputs and checkpoints where they were: running jobs go on writing to the old one.
+    Submitters need roles/batch.jobsEditor in the project and roles/iam.serviceAccountUser on the account. A replaced
+    bucket leaves outputs and checkpoints behind: running jobs go on writing to the old one.
     """
 
     TYPE = "accel:gcp:BatchJobs"

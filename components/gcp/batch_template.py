@@ -23,8 +23,9 @@ IMAGE = "projects/batch-custom-image/global/images/family/batch-cos-stable-offic
 
 
 class BatchTemplateSpec(GpuMachineSpec):
-    """A machine with GPUs. Batch takes its VMs' machine, disks, network and account from here, and nothing of that from
-    the job."""
+    """A machine with GPUs. Batch takes machine, disks, network and account of its VMs from here, and none of them from
+    the job.
+    """
 
     zone: str = Field(description="where the machine is looked for; jobs run in every zone of its region that has it")
     capacity: Literal["on-demand", "spot"] = "on-demand"
@@ -42,7 +43,7 @@ class BatchTemplateSpec(GpuMachineSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchTemplateArgs:
-    """The spec, where the VMs are, and what they run as: Batch refuses a job whose account is another."""
+    """The spec, and the VMs' location and account: Batch refuses a job with another account."""
 
     spec: BatchTemplateSpec
     project: str
@@ -52,7 +53,9 @@ class BatchTemplateArgs:
 
 
 class BatchTemplate(Component):
-    """A global instance template: of others Batch would have to know the region. Every change makes another one."""
+    """A global instance template: Batch would have to know the region of any other. Every change creates another
+    one.
+    """
 
     TYPE = "accel:gcp:BatchTemplate"
 

@@ -1,4 +1,4 @@
-"""A budget of Google Cloud Billing: who is told at which share of it, and the topic that stops the stack."""
+"""A budget of Google Cloud Billing: the recipients at each share of it, and the topic that stops the stack."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ..sdk import gcp
 from .services import enable_services
 
 PUBLISHER = "serviceAccount:billing-budget-alert@system.gserviceaccount.com"
-"""Who publishes what budgets say. Source: https://docs.cloud.google.com/organization-policy/restrict-domains"""
+"""Publisher of budget notifications. Source: https://docs.cloud.google.com/organization-policy/restrict-domains"""
 
 _ACCOUNT = "gcp:organizations/getBillingAccount:getBillingAccount"
 OFF = "has not been used in project"
-"""What Google says of an API that is off."""
+"""Part of Google's error for an API that is off."""
 _NAME_MOST = 60
 _NANOS = 1_000_000_000
 
 
 class GcpBudgetFilters(Spec):
-    """What counts."""
+    """Costs that count."""
 
     projects: list[str] | None = Field(
         default=None, description="ids; absent: the section's own; [] counts all that the billing account pays for"
@@ -44,7 +44,9 @@ class GcpBudgetFilters(Spec):
 
 
 class GcpRecipients(Spec):
-    """Who is told. Mail goes out at the thresholds; a topic gets a message several times a day, whatever is spent."""
+    """Recipients of notifications. Mail goes out at the thresholds; a topic gets a message several times a day,
+    whatever is spent.
+    """
 
     emails: list[str] = Field(default_factory=list, description="at most five")
     billing_admins: bool = Field(default=False, description="administrators and users of the billing account get mail")
@@ -55,7 +57,7 @@ class GcpRecipients(Spec):
 
 
 class GcpBudgetSpec(Spec):
-    """How much may be spent in a period, and what happens on the way there."""
+    """The amount that may be spent in a period, and the actions on the way there."""
 
     billing_account: str = Field(description="012345-567890-ABCDEF")
     amount: float = Field(gt=0)
@@ -69,7 +71,7 @@ class GcpBudgetSpec(Spec):
 
     @property
     def watched(self) -> bool:
-        """Whether the stack's function has to hear of it."""
+        """Return whether the stack's function has to receive its messages."""
         return self.stop is not None or self.recipients.chat_secret is not None
 
     def findings(self) -> list[Finding]:
@@ -95,8 +97,9 @@ class GcpBudgetSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetArgs:
-    """The spec, the section's project, the topic of the function, for a budget that it has to hear of, and the APIs of
-    the environment: project and account cannot be read before they are enabled."""
+    """The spec, the section's project, the topic of the function if the budget stops something, and the APIs of the
+    environment: project and account cannot be read before they are enabled.
+    """
 
     spec: GcpBudgetSpec
     project: str
@@ -105,10 +108,10 @@ class GcpBudgetArgs:
 
 
 class GcpBudget(Component):
-    """A budget, and a channel of Cloud Monitoring for each address. Google counts hours late: what a budget says is
-    past, and what is spent until it says so is not held back by it.
+    """A budget, and a channel of Cloud Monitoring for each address. Google counts hours late: a budget reports the
+    past, and does not limit what is spent until it reports.
 
-    Whoever deploys it needs roles/billing.costsManager on the billing account.
+    Its deployment needs roles/billing.costsManager on the billing account.
     """
 
     TYPE = "accel:gcp:Budget"
@@ -156,8 +159,10 @@ class GcpBudget(Component):
 
 
 def _currency(self: Component, account: str, services: pulumi.Output[Sequence[str]]) -> pulumi.Output[str]:
-    """Of the billing account; of an API that is off a preview does not know it. Raises RunError for one that may not be
-    read, in a preview too."""
+    """Return the billing account's currency, which a preview does not know while the API is off.
+
+    Raise RunError for an account that may not be read, in a preview too.
+    """
 
     async def currency() -> str | None:
         # Not by the SDK's own function, whose failure would be told twice, once with a trace.
@@ -218,7 +223,7 @@ def _numbered(self: Component, project: str, services: pulumi.Output[Sequence[st
 
 
 def _shares(spec: GcpBudgetSpec) -> list[tuple[str, float]]:
-    """By basis, as Google calls it."""
+    """Return pairs of basis and share, with Google's name of the basis."""
     by_basis = {"CURRENT_SPEND": spec.thresholds.actual, "FORECASTED_SPEND": spec.thresholds.forecast}
     wanted = [(basis, share) for basis, shares in by_basis.items() for share in shares]
     if spec.stop and spec.stop.basis == "forecast":

@@ -1,4 +1,4 @@
-"""What the function of a budget may stop, as an object that it reads."""
+"""An object with the resources that a budget's function may stop; the function reads it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from .budget_function.plan import PLAN
 
 
 class BudgetPlanSpec(Spec):
-    """Nothing but where it lies."""
+    """An empty spec: the object's location is fixed."""
 
     object: str = PLAN
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPlanArgs:
-    """The spec, the bucket of the stop, and the plan as text; buckets with records of jobs, by a name for each, and
-    the function's account, which has to write there."""
+    """The spec, the bucket of the stop, and the plan as text; buckets with records of jobs, by a name for each, and the
+    function's account, which needs write access there.
+    """
 
     spec: BudgetPlanSpec
     bucket: pulumi.Input[str]
@@ -31,7 +32,7 @@ class BudgetPlanArgs:
 
 
 class BudgetPlan(Component):
-    """What the function may stop: it reads this with every message."""
+    """The resources that the function may stop; it reads this object with every message."""
 
     TYPE = "accel:gcp:BudgetPlan"
 
@@ -55,7 +56,7 @@ class BudgetPlan(Component):
 def writes(
     self: Component, name: str, bucket: pulumi.Input[str], member: pulumi.Input[str]
 ) -> gcp.storage.BucketIAMMember:
-    """Lets an account read and write objects of a bucket."""
+    """Allow an account to read and write objects of a bucket."""
     return gcp.storage.BucketIAMMember(
         name, bucket=bucket, role="roles/storage.objectUser", member=member, opts=self.child()
     )

@@ -1,4 +1,6 @@
-"""What stops a Google section whose budget is crossed: a topic that budgets publish to, and a Cloud Run function."""
+"""The parts that stop a Google section when its budget is crossed: a topic that budgets publish to, and a Cloud Run
+function.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ from .service_accounts import custom_role
 from .services import enable_services
 
 TIMEOUT_S = 300
-"""Less than the lease of a stop (accel.budget.acting), and than the most that Google lets it take. Source:
-https://docs.cloud.google.com/functions/quotas#time_limits"""
+"""Less than the lease of a stop (accel.budget.acting), and than Google's maximum. Source:
+https://docs.cloud.google.com/functions/quotas#time_limits
+"""
 PACKAGE = "stack_budget"
 """Folder of the function's own files in its archive."""
 ENTRY = "stop"
@@ -41,16 +44,18 @@ PULLS = (
     *("container.clusters.update", "tpu.nodes.delete", "aiplatform.customJobs.cancel", "compute.instances.delete"),
     *("compute.instanceGroupManagers.delete", "compute.instanceGroups.delete"),
 )
-"""Permissions of the function in the project; a person takes a stop back, with permissions of their own. A node pool
-is the cluster's, a queued resource its node's, and who deletes a managed group deletes the group in it. Sources:
-https://docs.cloud.google.com/iam/docs/roles-permissions/container,
+"""Permissions of the function in the project; a person resumes the stack with their own. A node pool falls under its
+cluster's permission and a queued resource under its node's, and deleting a managed group needs permission to delete the
+group in it. Sources: https://docs.cloud.google.com/iam/docs/roles-permissions/container,
 https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
-https://docs.cloud.google.com/iam/docs/roles-permissions/compute"""
+https://docs.cloud.google.com/iam/docs/roles-permissions/compute
+"""
 
 CANCELS = "roles/batch.jobsEditor"
-"""For jobs of Google Batch. Google names this role for who cancels them, and no permission: there is no
-`batch.jobs.cancel`. A job that is created needs an account to run as, which the function may not. Source:
-https://docs.cloud.google.com/batch/docs/cancel-job#before-you-begin"""
+"""Role for jobs of Google Batch. Google documents this role for cancelling them, and no permission: there is no
+`batch.jobs.cancel`. Creating a job needs an account to run as, which the function may not use. Source:
+https://docs.cloud.google.com/batch/docs/cancel-job#before-you-begin
+"""
 
 _MAIN = f'''\
 """Where Cloud Run functions begin: {PACKAGE} has what happens."""
@@ -64,7 +69,7 @@ from {PACKAGE}.handler import handler
 
 
 class GcpBudgetStopSpec(Spec):
-    """Who may see whether the stack is stopped."""
+    """Principals who may see whether the stack is stopped."""
 
     readers: list[str] = Field(
         default_factory=list, description="group:ml@example.com and their like: whoever submits has to read the stop"
@@ -73,8 +78,9 @@ class GcpBudgetStopSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetStopArgs:
-    """The spec, the project and region, the secrets of the project that have addresses of chats, and the hooks of the
-    function (StopHooks.function)."""
+    """The spec, the project and region, the secrets of the project that hold addresses of chats, and the hooks of the
+    function (StopHooks.function).
+    """
 
     spec: GcpBudgetStopSpec
     project: str
@@ -84,10 +90,10 @@ class GcpBudgetStopArgs:
 
 
 class GcpBudgetStop(Component):
-    """The topic, the bucket that has plan and state, and the function.
+    """The topic, the bucket with plan and state, and the function.
 
-    Google builds the function's image when it is deployed, which takes minutes. A call that fails is made again for a
-    day, at the latest after ten minutes: https://docs.cloud.google.com/eventarc/docs/retry-events
+    Google builds the function's image during the deployment, which takes minutes. A failed call is retried for a day,
+    at intervals of at most ten minutes: https://docs.cloud.google.com/eventarc/docs/retry-events
     """
 
     TYPE = "accel:gcp:BudgetStop"
@@ -148,7 +154,7 @@ def _allowed(
     account: gcp.serviceaccount.Account,
     bucket: gcp.storage.Bucket,
 ) -> list[pulumi.Resource]:
-    """What the function may do."""
+    """Grant the function its permissions."""
     title = f"accel: stops the stack at its budget ({name})"
     role_id = f"accelBudget_{pulumi.get_stack()}_{name}"
     role = custom_role(self, name, args.project, role_id, title, (*LOOKS, *PULLS))
@@ -217,7 +223,10 @@ def _read(self: Component, name: str, readers: Sequence[str], bucket: gcp.storag
 
 
 def archive() -> dict[str, str]:
-    """The function's files by their paths in its archive: its own in a package, what it shares as in this project."""
+    """Return the function's files by their paths in its archive.
+
+    Its own files lie in a package; the files that it shares keep their paths in this project.
+    """
     own = sorted(Path(budget_function.__file__).parent.glob("*.py"))
     shared = sorted(Path(accel.budget.__file__).parent.glob("*.py"))
     return {

@@ -1,4 +1,4 @@
-"""What reservations of machines with GPUs say, those of today and those of a day to come."""
+"""The fields that reservations of GPU machines and requests for future ones share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCAL_SSD_GIB = 375
 
 
 class ReservedSpec(GpuMachineSpec):
-    """So many machines of one kind in one zone, kept for whoever may use them."""
+    """A number of machines of one kind in one zone, kept for anyone who may use them."""
 
     count: int = Field(ge=1, description="machines")
     local_ssds: int = Field(default=0, ge=0, description="of each machine; those that it always has need no word")
@@ -29,7 +29,9 @@ class ReservedSpec(GpuMachineSpec):
 
     @property
     def sharing(self) -> dict[str, Any]:
-        """`shareSettings` of either API, by the argument's name; nothing where it is kept to its project."""
+        """Return `shareSettings` of either API, by the argument's name; empty where the reservation stays within its
+        project.
+        """
         if not self.share_with:
             return {}
         maps = [{"id": project, "project_id": project} for project in self.share_with]
@@ -37,7 +39,7 @@ class ReservedSpec(GpuMachineSpec):
 
     @property
     def properties(self) -> dict[str, Any]:
-        """`instanceProperties` of either API. GPUs that are built in come with the machine type."""
+        """Return `instanceProperties` of either API. Built-in GPUs come with the machine type."""
         said: dict[str, Any] = {"machine_type": self.machine, "min_cpu_platform": self.min_cpu_platform}
         if self.attached:
             said["guest_accelerators"] = [{"accelerator_type": self.accelerator_type, "accelerator_count": self.gpus}]

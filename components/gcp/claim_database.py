@@ -14,7 +14,7 @@ from . import firestore
 
 
 class ClaimDatabaseSpec(Spec):
-    """How the database is kept. Its documents are those of accel.contract.claims."""
+    """Settings of the database. Its documents are those of accel.contract.claims."""
 
     location: str | None = Field(default=None, description="of Firestore, such as nam5; absent: the section's region")
     protect: bool = Field(default=False, description="losing the database forgets which keys were used")

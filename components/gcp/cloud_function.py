@@ -1,4 +1,4 @@
-"""A Cloud Run function out of files of this project: how its image is built, and who may call it."""
+"""A Cloud Run function built from files of this project: the build of its image, and its callers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ RUNTIME = "python313"
 LOCKS = Path(__file__).parent / "data"
 
 BUILD_ROLES = ("roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer")
-"""Of the account that builds the function's image, in place of the project's default one. Source:
-https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"""
+"""Roles of the account that builds the function's image, instead of the project's default one. Source:
+https://docs.cloud.google.com/functions/docs/securing/build-custom-sa
+"""
 
 
 def packages(name: str) -> str:
-    """The requirements.txt of a function: every package that is installed, with the hashes of its files. Google's
-    builders run pip over it, which checks all of them where one has a hash. Sources:
+    """Return the requirements.txt of a function: every installed package, with the hashes of its files.
+
+    Google's builders run pip over it, which checks all of them if one has a hash. Sources:
     https://docs.cloud.google.com/run/docs/runtimes/python-dependencies,
-    https://pip.pypa.io/en/stable/topics/secure-installs/#hash-checking-mode"""
+    https://pip.pypa.io/en/stable/topics/secure-installs/#hash-checking-mode
+    """
     return (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSource:
     """The files of a function by their paths in its archive, the bucket and folder that keep the archive, and the
-    function of `main.py` that is called."""
+    function of `main.py` to call.
+    """
 
     files: Mapping[str, str]
     bucket: pulumi.Input[str]
@@ -43,10 +47,10 @@ class FunctionSource:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionArgs:
-    """A function that runs one call at a time and takes no calls from the internet.
+    """A function that handles one call at a time and accepts no calls from the internet.
 
     `builds` is the display name of the account that builds it, `account` the one that it runs as, and `trigger` the
-    event that calls it, where one does.
+    event that calls it, if any.
     """
 
     project: str
@@ -94,7 +98,7 @@ def function(
 def _build_config(
     self: Component, name: str, project: str, source: FunctionSource, purpose: str
 ) -> gcp.cloudfunctionsv2.FunctionBuildConfigArgs:
-    """Upload the archive and make the account that builds it."""
+    """Upload the archive and create the account that builds it."""
     digest = hashlib.sha256("\0".join(part for item in sorted(source.files.items()) for part in item).encode())
     archive = gcp.storage.BucketObject(
         f"{name}-source",
@@ -125,8 +129,9 @@ def invoker(
     function: gcp.cloudfunctionsv2.Function,
     member: pulumi.Input[str],
 ) -> gcp.cloudrunv2.ServiceIamMember:
-    """Let a member call the function, whose Cloud Run service has its name. Source:
-    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions"""
+    """Allow a member to call the function, whose Cloud Run service has its name. Source:
+    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions
+    """
     return gcp.cloudrunv2.ServiceIamMember(
         f"{name}-invoker",
         project=project,

@@ -1,4 +1,4 @@
-"""A Standard cluster of GKE without nodes, and when Google may upgrade it: pools are components of their own."""
+"""A Standard cluster of GKE without nodes, and its maintenance windows: pools are components of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Day = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
 
 _DAYS: tuple[_Day, ...] = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _ANY_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
-"""Where the weekly window begins to count; of a date Google keeps the time and the length only."""
+"""Start of the weekly window; Google keeps only time and length of it."""
 
 Metrics = Literal[
     "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "STORAGE", "HPA", "POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET",
@@ -31,7 +31,7 @@ Logs = Literal["WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "KCP
 
 
 class AddonsSpec(Spec):
-    """What Google runs in the cluster besides."""
+    """Addons that Google runs in the cluster."""
 
     gcs_fuse: bool = Field(default=True, description="buckets as volumes")
     filestore: bool = Field(default=False, description="Filestore as volumes")
@@ -52,7 +52,7 @@ class WindowSpec(Spec):
 
 
 class ExclusionSpec(Spec):
-    """A time in which Google does not upgrade."""
+    """A period in which Google does not upgrade."""
 
     start: AwareDatetime = Field(description="with its zone, such as 2026-01-01T00:00:00Z")
     end: AwareDatetime | None = Field(default=None, description="null: when the support of the version ends")
@@ -62,7 +62,7 @@ class ExclusionSpec(Spec):
 
 
 class MaintenanceSpec(Spec):
-    """When upgrades may come. Google overrides both for grave faults and where a version's support ends."""
+    """Times of upgrades. Google overrides them for grave faults and at the end of a version's support."""
 
     window: WindowSpec | None = Field(default=WindowSpec(), description="null: at any time")
     exclusions: dict[Name, ExclusionSpec] = Field(default_factory=dict[str, ExclusionSpec])
@@ -77,7 +77,7 @@ class MaintenanceSpec(Spec):
 
 
 class GkeClusterSpec(Spec):
-    """A cluster that this stack makes. A change of location, of the ranges or of the data plane replaces it."""
+    """A cluster that this stack creates. A change of location, of the ranges or of the data plane replaces it."""
 
     key: Name = Field(default="cluster", description="in the `clusters` output; its name begins so")
     location: str = Field(description="a region, or a zone: one control plane, no fee for the first zonal cluster")
@@ -134,14 +134,14 @@ class GkeClusterSpec(Spec):
 
     @property
     def zonal(self) -> bool:
-        """Whether its control plane is in one zone."""
         return rules.is_zone(self.location)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GkeClusterArgs:
-    """The spec, the project, where nodes, pods and services get addresses (`max_pods_per_node` is what the range for
-    pods was cut for), and the account that nodes run as."""
+    """The spec, the project, the address ranges of nodes, pods and services (`max_pods_per_node` is the number that the
+    pods' range was sized for), and the account that nodes run as.
+    """
 
     spec: GkeClusterSpec
     project: str
@@ -216,7 +216,7 @@ def _cluster(self: Component, name: str, args: GkeClusterArgs) -> gcp.container.
 
 
 def _default_pool(args: GkeClusterArgs) -> dict[str, Any]:
-    """A cluster cannot be made without a pool: one with a node is made, and deleted at once."""
+    """Request a pool with one node, which is deleted at once: a cluster cannot be created without a pool."""
     return {
         "initial_node_count": 1,
         "remove_default_node_pool": True,
@@ -233,7 +233,7 @@ def _versions(spec: GkeClusterSpec) -> dict[str, Any]:
 
 
 def _access(spec: GkeClusterSpec) -> dict[str, Any]:
-    """Who reaches the API, and how nodes do."""
+    """Return the arguments for access to the API, and for how nodes reach it."""
     given: dict[str, Any] = {
         "master_auth": gcp.container.ClusterMasterAuthArgs(
             client_certificate_config=gcp.container.ClusterMasterAuthClientCertificateConfigArgs(
@@ -311,7 +311,6 @@ def _observed(spec: GkeClusterSpec) -> dict[str, Any]:
 
 
 def _addons(spec: AddonsSpec) -> gcp.container.ClusterAddonsConfigArgs:
-    """Each addon as Google takes it."""
     return gcp.container.ClusterAddonsConfigArgs(
         gce_persistent_disk_csi_driver_config=gcp.container.ClusterAddonsConfigGcePersistentDiskCsiDriverConfigArgs(
             enabled=True
@@ -328,7 +327,7 @@ def _addons(spec: AddonsSpec) -> gcp.container.ClusterAddonsConfigArgs:
 
 
 def _maintenance_policy(spec: MaintenanceSpec) -> gcp.container.ClusterMaintenancePolicyArgs | None:
-    """The policy as Google takes it; None where neither a window nor an exclusion is asked for."""
+    """Return the policy as Google takes it; None without a window and an exclusion."""
     if spec.window is None and not spec.exclusions:
         return None
     return gcp.container.ClusterMaintenancePolicyArgs(
@@ -365,7 +364,7 @@ def _zulu(moment: datetime) -> str:
 
 
 def _webhooks(self: Component, name: str, args: GkeClusterArgs, control_plane: str) -> None:
-    """GKE lets the control plane in at 443 and 10250 alone, and admission webhooks of controllers listen elsewhere.
+    """Open the ports of admission webhooks. By default GKE lets the control plane reach nodes at 443 and 10250 only.
 
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/private-clusters#add_firewall_rules
     """

@@ -1,4 +1,4 @@
-"""The bucket for code that jobs in a cluster are sent with."""
+"""The bucket for the code that jobs in a cluster are sent with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .job_bucket import JobBucketSpec, job_bucket
 
 @dataclass(frozen=True, kw_only=True)
 class CodeBucketArgs:
-    """The spec, where the bucket is, and the e-mails of the accounts that pods become, by their namespaces' keys."""
+    """The spec, the bucket's location, and the e-mails of the accounts that pods run as, by their namespaces' keys."""
 
     spec: JobBucketSpec
     project: str
@@ -23,9 +23,9 @@ class CodeBucketArgs:
 
 
 class CodeBucket(Component):
-    """A bucket that the pods of some namespaces may read. Whoever submits needs roles/storage.objectUser on it.
+    """A bucket that the pods of some namespaces may read. Submitters need roles/storage.objectUser on it.
 
-    Another bucket fails the jobs that wait with code in the old one.
+    Replacing the bucket fails the jobs that wait with code in the old one.
     """
 
     TYPE = "accel:gcp:CodeBucket"

@@ -1,4 +1,4 @@
-"""A purchase: machines in a region at a lower price, for one year or three, whether they are used or not."""
+"""A purchase: machines in a region at a lower price for one or three years, used or not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Plan = Literal["TWELVE_MONTH", "THIRTY_SIX_MONTH"]
 
 
 class CommittedResourcesSpec(Spec):
-    """What is committed to where no machine type says so, such as N1 with attached GPUs."""
+    """The committed resources where no machine type implies them, such as N1 with attached GPUs."""
 
     vcpus: int | None = Field(default=None, ge=1)
     memory_mib: int | None = Field(default=None, ge=256)
@@ -53,7 +53,7 @@ class CommitmentSpec(Spec):
 
     @property
     def committed(self) -> CommittedResourcesSpec:
-        """`resources`, or what so many machines have."""
+        """Return `resources`, or those of the committed number of machines."""
         if self.machine_type is None:
             return self.resources
         one, count = machine_named("gcp", self.machine_type), self.count or 1
@@ -94,7 +94,7 @@ class CommitmentSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class CommitmentArgs:
-    """The spec, whose it is, and the link of the reservation that the spec names."""
+    """The spec, its owner, and the link of the reservation that the spec names."""
 
     spec: CommitmentSpec
     project: str
@@ -102,10 +102,10 @@ class CommitmentArgs:
 
 
 class Commitment(Component):
-    """A resource-based commitment, which the update that makes it buys.
+    """A resource-based commitment. The update that creates it buys it.
 
-    Nothing deletes it before its end: it is protected, and given up by Pulumi it is still paid for. Every change would
-    buy another one beside it, so Pulumi is made to refuse that too.
+    It cannot be deleted before its end: it is protected, and a commitment that Pulumi no longer manages is still paid
+    for. Every change would buy another one beside it, so Pulumi is made to refuse changes too.
     """
 
     TYPE = "accel:gcp:Commitment"
@@ -114,9 +114,9 @@ class Commitment(Component):
     region: pulumi.Output[str]
     plan: pulumi.Output[str]
     saving: pulumi.Output[float | str]
-    """Share of the on-demand price, of machines that run always; or unknown."""
+    """Share of the on-demand price that machines save if they always run; or unknown."""
     break_even: pulumi.Output[float | str]
-    """Share of all hours from which on it is cheaper than on demand; or unknown."""
+    """Share of all hours above which it is cheaper than on demand; or unknown."""
 
     def __init__(self, name: str, args: CommitmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -146,7 +146,7 @@ class Commitment(Component):
 
 
 def purchase_summary(spec: CommitmentSpec) -> str:
-    """What the purchase costs and when it pays, in one line."""
+    """Describe in one line what the purchase costs and when it pays off."""
     years = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}[spec.plan]
     price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
     first = f"this buys a commitment of {years} in {spec.region}, which cannot be cancelled"

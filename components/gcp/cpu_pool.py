@@ -14,7 +14,7 @@ from .pool_spec import PoolSpec
 
 
 class CpuPoolSpec(PoolSpec):
-    """CPU machines: for system pods, queue controllers, data loading."""
+    """CPU machines for system pods, queue controllers and data loading."""
 
     kind: Literal["cpu"] = "cpu"
     machine_type: str = "e2-standard-4"
@@ -35,7 +35,7 @@ class CpuPoolSpec(PoolSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuPoolArgs(PoolArgs):
-    """The spec, and what PoolArgs wire."""
+    """The spec and the arguments of PoolArgs."""
 
     spec: CpuPoolSpec
 
@@ -43,9 +43,9 @@ class CpuPoolArgs(PoolArgs):
 class CpuPool(Component):
     """Nodes without accelerators, as many as pods need.
 
-    Google replaces the pool, and evicts the pods of its nodes, where its zones' region, its disks' encryption, local
-    SSDs, reservation, placement or Spot change. The name is generated, so that the new pool is there before the old one
-    goes.
+    Google replaces the pool, and evicts the pods of its nodes, when its zones' region, its disks' encryption, local
+    SSDs, reservation, placement or Spot change. The name is generated, so that the new pool exists before the old one
+    is deleted.
     """
 
     TYPE = "accel:gcp:CpuPool"

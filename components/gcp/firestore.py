@@ -1,4 +1,4 @@
-"""Databases of Firestore in which clients of jobs keep what they know together."""
+"""Firestore databases in which clients of jobs share their records."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from .services import enable_services
 def expiring(
     component: Component, name: str, *, project: str, location: str, protect: bool, collection: str, field: str
 ) -> pulumi.Output[str]:
-    """A database in native mode, paid per request, whose documents of the collection go at the time that the field
-    says: projects/<p>/databases/<d>."""
+    """Create a database in native mode, paid per request, and return its path: projects/<p>/databases/<d>.
+
+    Documents of the collection expire at the time in the given field.
+    """
     made = gcp.firestore.Database(
         name,
         project=project,

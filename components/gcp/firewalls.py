@@ -9,7 +9,7 @@ from ..sdk import gcp
 
 
 def among(self: Component, name: str, project: str, network: pulumi.Input[str], tag: str) -> gcp.compute.Firewall:
-    """Machines with a tag reach each other; nothing else comes in."""
+    """Allow machines with a tag to reach each other, and no other ingress."""
     return gcp.compute.Firewall(
         f"{name}-inside",
         project=project,

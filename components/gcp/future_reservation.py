@@ -1,4 +1,4 @@
-"""A request for machines with GPUs from a day on, which Google approves or declines."""
+"""A request for machines with GPUs from a given day, which Google approves or declines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .capacity_spec import ReservedSpec
 
 
 class FutureReservationSpec(ReservedSpec):
-    """A request. As a draft it is kept and not looked at; submitted and approved, it is paid for from its start on."""
+    """A request. Google stores a draft without reviewing it; a submitted and approved request is billed from its
+    start.
+    """
 
     start_time: str = Field(description="such as 2027-01-31T08:00:00Z")
     end_time: str | None = Field(default=None, description="or duration_s")
@@ -48,7 +50,7 @@ class FutureReservationSpec(ReservedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class FutureReservationArgs:
-    """The spec, and whose it is."""
+    """The spec and its owner."""
 
     spec: FutureReservationSpec
     project: str
@@ -57,8 +59,8 @@ class FutureReservationArgs:
 class FutureReservation(Component):
     """A future reservation.
 
-    The update ends when the request is made, not when it is approved. Google lets it be changed until its lock time,
-    and what it approved in calendar mode not be cancelled at all. Deleting it leaves what it delivered.
+    The update ends when the request is created, not when it is approved. Google permits changes until the lock time,
+    and never permits cancelling what it approved in calendar mode. Deleting it leaves what it delivered.
     """
 
     TYPE = "accel:gcp:FutureReservation"
@@ -68,7 +70,7 @@ class FutureReservation(Component):
     machine_type: pulumi.Output[str]
     count: pulumi.Output[int]
     reservation: pulumi.Output[str]
-    """Name, or with a prefix the beginning of the name, of the reservation that it delivers."""
+    """Name of the reservation that it delivers, or the beginning of that name where there is a prefix."""
 
     def __init__(self, name: str, args: FutureReservationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -99,7 +101,7 @@ class FutureReservation(Component):
 
 
 def _parts(spec: FutureReservationSpec) -> dict[str, Any]:
-    """The arguments that are blocks."""
+    """Return the arguments that are blocks."""
     properties = dict(spec.properties)
     if disks := properties.get("local_ssds"):
         # A number in the one API and text in the other.

@@ -1,4 +1,4 @@
-"""A machine with GPUs as several specs name it: by its type, or by accelerator and number."""
+"""A machine with GPUs, named by its type or by accelerator and number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GpuMachineSpec(Spec):
 
     @property
     def machine(self) -> str:
-        """machine_type, or the one that was chosen."""
+        """Return machine_type, or the type that was chosen for the accelerator."""
         if self.machine_type:
             return self.machine_type
         found = vms.smallest_machine(self.accelerator or "", self.accelerator_count or 1, self.zone)
@@ -32,18 +32,18 @@ class GpuMachineSpec(Spec):
 
     @property
     def attached(self) -> bool:
-        """Whether the GPUs are attached to an N1 machine; others have theirs built in."""
+        """Return whether the GPUs are attached to an N1 machine; others have theirs built in."""
         return n1(self.machine) is not None
 
     @property
     def accelerator_type(self) -> str:
-        """As Google spells it."""
+        """Return the type in Google's spelling."""
         name = (self.accelerator or "") if self.attached else machine_named("gcp", self.machine).accelerator
         return accelerator_named(name).gcp_type
 
     @property
     def gpus(self) -> int:
-        """That the machine sees; a share of one is one."""
+        """Return the number that the machine sees; a share of one counts as one."""
         if self.attached:
             return self.accelerator_count or 1
         return math.ceil(machine_named("gcp", self.machine).accelerator_count)

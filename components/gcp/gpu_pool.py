@@ -26,14 +26,14 @@ Driver = Literal["default", "latest", "daemonset", "operator"]
 
 
 class SharingSpec(Spec):
-    """One GPU, or one partition, for several containers at once."""
+    """The sharing of one GPU, or one partition, between several containers."""
 
     strategy: Literal["time-sharing", "mps"]
     clients: int = Field(description="containers of each GPU or partition, 2 to 48")
 
 
 class GpuPoolSpec(PoolSpec):
-    """GPU machines. With GPUs built in, `accelerator` and `accelerator_count` may be left out."""
+    """GPU machines. With GPUs built in, `accelerator` and `accelerator_count` may be omitted."""
 
     kind: Literal["gpu"] = "gpu"
     max_nodes: int
@@ -52,42 +52,44 @@ class GpuPoolSpec(PoolSpec):
 
     @property
     def accelerator_type(self) -> str:
-        """As Google spells it, which is also the node label."""
+        """Return the type in Google's spelling, which is also the node label."""
         name = node_machine(self.machine_type).accelerator or self.accelerator or ""
         return accelerator_named(name).gcp_type
 
     @property
     def attached(self) -> bool:
-        """Whether its GPUs are put on an N1 machine; a machine that has some may name them again."""
+        """Return whether its GPUs are attached to an N1 machine; a machine with built-in GPUs may name them again."""
         return not node_machine(self.machine_type).accelerator
 
     @property
     def gpu_count(self) -> float:
-        """Of each node; a share of one GPU is a fraction."""
+        """Return the number per node; a share of one GPU is a fraction."""
         return node_machine(self.machine_type).accelerator_count or self.accelerator_count or 1
 
     @property
     def whole_gpus(self) -> int:
-        """As the API counts: a share of a GPU is one."""
+        """Return the number per node as the API counts: a share of a GPU is one."""
         return math.ceil(self.gpu_count)
 
     @property
     def offered_gpus(self) -> int:
-        """The nvidia.com/gpu that a node offers."""
+        """Return the nvidia.com/gpu that a node offers."""
         clients = self.sharing.clients if self.sharing else 1
         return offered_gpus(accelerator_named(self.accelerator_type).name, self.whole_gpus, self.mig_partition, clients)
 
     @property
     def quota_gpus(self) -> int:
-        """The GPUs that the pool may come to, for which the project needs quota; in one zone where zones are not known
-        and limits are by zone."""
+        """Return the maximum number of GPUs of the pool, for which the project needs quota.
+
+        Count one zone where zones are unknown and limits are per zone.
+        """
         return pools.most_accelerators(
             self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
         )
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """The author's, and the one that keeps GKE's device plugin away from the operator's."""
+        """Return the author's labels, and the one that keeps GKE's device plugin away from the operator's."""
         own = {drivers.NO_PLUGIN_LABEL: "true"} if self.driver == "operator" else {}
         return {**self.labels, **own}
 
@@ -144,20 +146,21 @@ class GpuPoolSpec(PoolSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPoolArgs(PoolArgs):
-    """The spec, and what PoolArgs wire."""
+    """The spec and the arguments of PoolArgs."""
 
     spec: GpuPoolSpec
 
 
 class GpuPool(Component):
-    """Nodes with GPUs, as many as pods need; none are made at first, so that it is made where they are out of stock.
+    """Nodes with GPUs, as many as pods need. The pool starts with none, so that it can be created while they are out of
+    stock.
 
-    The driver mode is always written out, and exactly one party installs. Google replaces the whole pool, and evicts
-    the jobs on its nodes, where driver, sharing, mig_partition, accelerator or its count, Spot, flex-start,
+    The driver mode is always set explicitly, and exactly one party installs the driver. Google replaces the whole pool,
+    and evicts the jobs on its nodes, when driver, sharing, mig_partition, accelerator or its count, Spot, flex-start,
     reservation, placement, local SSDs or queued provisioning change
-    (https://github.com/hashicorp/terraform-provider-google/issues/23248); a machine type, disk or image is changed by
-    an upgrade of the nodes, which evicts their pods too. The name is generated, so that the new pool is there before
-    the old one goes; `pool_hooks()` warn in a preview.
+    (https://github.com/hashicorp/terraform-provider-google/issues/23248). A change of machine type, disk or image
+    upgrades the nodes, which evicts their pods too. The name is generated, so that the new pool exists before the old
+    one is deleted; `pool_hooks()` warn in a preview.
     """
 
     TYPE = "accel:gcp:GpuPool"

@@ -1,4 +1,4 @@
-"""A VM of Compute Engine with GPUs that stays until the stack gives it up."""
+"""A Compute Engine VM with GPUs that stays until the stack deletes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .vm_spec import VmArgs
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVmArgs(VmArgs):
-    """The spec, and what VmArgs wire. `placement` is the policy that the spec names, where the stack makes it."""
+    """The spec and the arguments of VmArgs. `placement` is the policy that the spec names, if the stack creates it."""
 
     spec: GpuVmSpec
     placement: pulumi.Input[str] | None = None
@@ -25,8 +25,8 @@ class GpuVmArgs(VmArgs):
 class GpuVm(Component):
     """A VM with GPUs.
 
-    A changed machine type stops it and starts it anew, with its disk; image, network and zone replace it. The update
-    ends when the VM runs, not when its driver does: that is told by the guest attribute `ready` names.
+    A change of machine type stops and restarts it with its disk; a change of image, network or zone replaces it. The
+    update ends when the VM runs, not when its driver works: the guest attribute in `ready` reports that.
     """
 
     TYPE = "accel:gcp:GpuVm"
@@ -68,5 +68,5 @@ class GpuVm(Component):
 
 
 def ssh_command(name: str, project: str, zone: str) -> str:
-    """Through IAP, which needs no address on the internet."""
+    """Return a command that connects through IAP, which needs no external address."""
     return f"gcloud compute ssh {name} --project={project} --zone={zone} --tunnel-through-iap"

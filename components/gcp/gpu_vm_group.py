@@ -20,7 +20,7 @@ from .vm_spec import VmArgs
 
 
 class GpuVmGroupSpec(GpuVmSpec):
-    """So many VMs, each as a single one would be."""
+    """A number of VMs, each with the settings of a single one."""
 
     size: int = Field(ge=0)
     compact_placement: bool = Field(default=False, description="close together, by a policy that the stack makes")
@@ -34,8 +34,9 @@ class GpuVmGroupSpec(GpuVmSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVmGroupArgs(VmArgs):
-    """The spec, and what VmArgs wire. `placement` is the policy that the spec names, where the stack makes it; a
-    workload policy is the group's, any other its VMs'."""
+    """The spec and the arguments of VmArgs. `placement` is the policy that the spec names, if the stack creates it. A
+    workload policy applies to the group, any other to its VMs.
+    """
 
     spec: GpuVmGroupSpec
     placement: pulumi.Input[str] | None = None
@@ -43,11 +44,10 @@ class GpuVmGroupArgs(VmArgs):
 
 
 class GpuVmGroup(Component):
-    """VMs with GPUs that are made anew when they fail or are preempted, under names of their own.
+    """VMs with GPUs that are recreated under their own names when they fail or are preempted.
 
-    A change of anything but the size makes them anew, one at a time. The update waits until all of them run, since the
-    template of the old ones can only go then; where they are out of stock it fails after an hour, and the group keeps
-    trying.
+    A change of anything but the size recreates them, one at a time. The update waits until all of them run, since the
+    old template can only be deleted then. If they are out of stock, it fails after an hour, and the group keeps trying.
     """
 
     TYPE = "accel:gcp:GpuVmGroup"
@@ -58,7 +58,7 @@ class GpuVmGroup(Component):
     machine_type: pulumi.Output[str]
     accelerator: pulumi.Output[str]
     gpus: pulumi.Output[int]
-    """Of each VM."""
+    """Number per VM."""
     ready: pulumi.Output[str]
     """Guest attribute of each VM, namespace and key: `waiting`, the number of GPUs, or `driver-not-ready`."""
 

@@ -1,4 +1,4 @@
-"""What an instance and an instance template both say, as arguments of either."""
+"""The parts that an instance and an instance template share, as arguments of either."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODELS = {"spot": "SPOT", "flex-start": "FLEX_START"}
 
 
 def parts(spec: GpuVmSpec, args: VmArgs) -> dict[str, Any]:
-    """Arguments that have one form in both resources."""
+    """Return the arguments that have one form in both resources."""
     return {
         "project": args.project,
         "machine_type": spec.machine,

@@ -1,4 +1,4 @@
-"""The spec that a GPU VM and a group of them have in common, and what it comes to in Compute Engine's terms."""
+"""The spec that a GPU VM and a group of them share, and its translation to Compute Engine's terms."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .vm_spec import VmSpec, metadata
 
 
 def today() -> date:
-    """The day that images are held against."""
+    """Return the day that the age of images is checked against."""
     return date.today()
 
 
 class BootDiskSpec(Spec):
-    """The boot disk, which goes with the VM."""
+    """The boot disk, which is deleted with the VM."""
 
     size_gib: int = Field(default=200, ge=10)
     type: str | None = Field(default=None, description="absent: as the machine type needs it")
 
 
 class CheckpointSpec(Spec):
-    """What is told by SIGTERM that the VM goes, and waited for."""
+    """The unit or process that gets SIGTERM before the VM ends, and the time to wait for it."""
 
     unit: str | None = Field(default=None, description="of systemd, such as training.service")
     pid_file: str | None = Field(default=None, pattern=r"^/", description="holds the number of a process group")
@@ -40,7 +40,7 @@ class CheckpointSpec(Spec):
 
 
 class GpuVmSpec(GpuMachineSpec, VmSpec):
-    """One VM with GPUs: by its machine type, or by accelerator and number."""
+    """One VM with GPUs, named by its machine type or by accelerator and number."""
 
     image_family: str = CURRENT
     image_project: str = DEEP_LEARNING
@@ -76,7 +76,7 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
 
     @property
     def ending(self) -> str | None:
-        """The termination action that the API is given; None where nothing ends the VM by itself."""
+        """Return the termination action for the API; None where nothing ends the VM by itself."""
         if self.capacity == "flex-start":
             return "DELETE"
         ends = self.capacity == "spot" or self.max_run_duration_s is not None
@@ -84,7 +84,7 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
 
     @property
     def all_metadata(self) -> dict[str, str]:
-        """With the stack's scripts."""
+        """Return the author's metadata together with the stack's scripts."""
         script = None
         if self.checkpoint:
             most = vms.most_wait_s(self.capacity, self.preemption_notice_s)

@@ -15,8 +15,9 @@ _DAY_S = 24 * 3600
 
 
 class GcpImageRepositorySpec(Spec):
-    """How images are kept. What both a policy that keeps and one that deletes fit stays. Source:
-    https://docs.cloud.google.com/artifact-registry/docs/repositories/cleanup-policy-overview"""
+    """Retention of images. An image that matches both a keep policy and a delete policy stays. Source:
+    https://docs.cloud.google.com/artifact-registry/docs/repositories/cleanup-policy-overview
+    """
 
     repository_id: str | None = Field(
         default=None,
@@ -35,7 +36,7 @@ class GcpImageRepositorySpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRepositoryArgs:
-    """The spec, the project, and the region where it says none."""
+    """The spec, the project, and the default region."""
 
     spec: GcpImageRepositorySpec
     project: str
@@ -43,8 +44,9 @@ class ImageRepositoryArgs:
 
 
 class ImageRepository(Component):
-    """A docker repository. Whether images are scanned is the project's to say. Replacing it (another name, location or
-    key of encryption) loses its images, and so does destroying it."""
+    """A docker repository. The project decides whether images are scanned. Replacing the repository (another name,
+    location or encryption key) loses its images, and so does destroying it.
+    """
 
     TYPE = "accel:gcp:ImageRepository"
 
@@ -76,7 +78,7 @@ class ImageRepository(Component):
 
 
 def repository_id(stack: str, key: str) -> str:
-    """A repository's own name by its stack and key: 63 characters at most, the first a letter."""
+    """Return a repository's own name for its stack and key: 63 characters at most, the first a letter."""
     bare = "".join(each if each.isalnum() else "-" for each in f"{stack}-{key}".lower())
     return (bare if bare[0].isalpha() else f"r-{bare}")[:63].rstrip("-")
 

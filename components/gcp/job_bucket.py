@@ -1,4 +1,4 @@
-"""The bucket that jobs of one ground write to, and what their account may do there."""
+"""The bucket that jobs of one ground write to, and the permissions of their account on it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from ..base import Component, Spec, map_present
 from ..sdk import gcp
 
 WRITES, READS = "roles/storage.objectUser", ("roles/storage.objectViewer",)
-"""Of the account of jobs: for what is not the stack's, and for all of their bucket."""
+"""Roles of the jobs' account: to write everything but the stack's own objects, and to read their whole bucket."""
 
 
 class JobBucketSpec(Spec):
-    """For outputs and checkpoints of jobs."""
+    """A bucket for outputs and checkpoints of jobs."""
 
     keep_days: int = Field(default=90, ge=1, description="what jobs wrote under accel-jobs/ is deleted after that")
     force_delete: bool = Field(default=False, description="the bucket goes with the stack, whatever is in it")
 
 
 def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:
-    """The rule that drops the parts of uploads that were never completed. Its only other conditions are of names."""
+    """Return the rule that drops the parts of uploads that were never completed. It supports no other conditions than
+    names.
+    """
     return gcp.storage.BucketLifecycleRuleArgs(
         action=gcp.storage.BucketLifecycleRuleActionArgs(type="AbortIncompleteMultipartUpload"),
         condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=buckets.UPLOAD_DAYS),
@@ -32,7 +34,7 @@ def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:
 
 
 def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, location: str) -> gcp.storage.Bucket:
-    """A bucket that nobody reaches but by roles, and which forgets what is old."""
+    """Create a bucket that only roles can access, and that deletes old objects."""
     return gcp.storage.Bucket(
         name,
         project=project,
@@ -63,9 +65,10 @@ def job_roles(
     writes: str = WRITES,
     reads: Sequence[str] = READS,
 ) -> list[pulumi.Output[str]]:
-    """Lets the account of jobs read the bucket, and write what is not the stack's; the grants' ids.
+    """Allow the jobs' account to read the bucket, and to write everything but the stack's own objects; return the
+    grants' ids.
 
-    A list is judged by the bucket's name, so no condition on objects would allow it.
+    Google checks a list request against the bucket's name, so no condition on objects would allow it.
     """
     condition = gcp.storage.BucketIAMMemberConditionArgs(
         title="accel: what jobs may write",
@@ -82,9 +85,12 @@ def job_roles(
 
 
 def job_write_condition(bucket: str) -> str:
-    """The condition under which jobs may write to an object. It needs uniform bucket-level access, and has at most 12
-    logical operators. Sources: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
-    https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas"""
+    """Return the condition under which jobs may write to an object.
+
+    It needs uniform bucket-level access, and has at most 12 logical operators. Sources:
+    https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
+    https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas
+    """
 
     def starts(prefix: str) -> str:
         return f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{prefix}")'

@@ -1,4 +1,4 @@
-"""A topic that Google Batch tells of jobs' changes of state."""
+"""A topic to which Google Batch publishes jobs' changes of state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .services import enable_services
 
 
 class JobNotificationsSpec(Spec):
-    """How long messages are kept."""
+    """Retention of messages."""
 
     retention_s: int | None = Field(
         default=None, ge=600, le=31 * 24 * 3600, description="for subscriptions that come later; absent: not at all"
@@ -22,8 +22,9 @@ class JobNotificationsSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobNotificationsArgs:
-    """The spec, the project, and the account of the jobs: it is the one that publishes. Source:
-    https://docs.cloud.google.com/batch/docs/enable-notifications#before-you-begin"""
+    """The spec, the project, and the jobs' account, which is the one that publishes. Source:
+    https://docs.cloud.google.com/batch/docs/enable-notifications#before-you-begin
+    """
 
     spec: JobNotificationsSpec
     project: str
@@ -31,7 +32,7 @@ class JobNotificationsArgs:
 
 
 class JobNotifications(Component):
-    """A Pub/Sub topic. Messages reach nobody before somebody subscribes."""
+    """A Pub/Sub topic. Messages published before the first subscription reach nobody."""
 
     TYPE = "accel:gcp:JobNotifications"
 

@@ -1,4 +1,4 @@
-"""A VPC for GKE: a subnet a region, with ranges of its own for nodes, pods and services, and a way out."""
+"""A VPC for GKE: one subnet per region, with ranges of its own for nodes, pods and services, and a way out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NatSpec(Spec):
 
 
 class GcpNetworkSpec(Spec):
-    """A network that this stack makes."""
+    """A network that this stack creates."""
 
     subnets: dict[str, SubnetSpec] = Field(min_length=1, description="by region")
     nat: NatSpec | None = Field(default=NatSpec(), description="null: Google's APIs alone are reached")
@@ -61,7 +61,7 @@ class GcpNetworkSpec(Spec):
         return found + rules.ranges(self.ranges())
 
     def ranges(self) -> dict[str, str]:
-        """Every range by its field."""
+        """Return every range by its field."""
         kinds = ("nodes", "pods", "services")
         return {
             f"subnets.{region}.{kind}": getattr(one, kind) for region, one in self.subnets.items() for kind in kinds
@@ -71,8 +71,8 @@ class GcpNetworkSpec(Spec):
 class GcpNetwork(Component):
     """A custom-mode VPC whose subnets reach Google's APIs privately, and the internet through Cloud NAT.
 
-    Without rules of its own: GKE opens what a cluster's nodes and pods need between themselves, and nothing else comes
-    in. Another primary range replaces a subnet, and with it every cluster there; it can only be widened in place.
+    It has no firewall rules: GKE opens what a cluster's nodes and pods need between themselves, and there is no other
+    ingress. Another primary range replaces a subnet, and with it every cluster there; it can only be widened in place.
     """
 
     TYPE = "accel:gcp:Network"
@@ -99,8 +99,11 @@ class GcpNetwork(Component):
         self.finish()
 
     def subnetwork(self, region: str) -> pulumi.Output[str]:
-        """The subnet of one region. Out of `subnetworks` it would be unknown while a subnet of another region is new,
-        and a preview would replace the cluster for it."""
+        """Return the subnet of one region.
+
+        Read from `subnetworks` it would be unknown while a subnet of another region is new, and a preview would replace
+        the cluster for it.
+        """
         return self._by_region[region]
 
 

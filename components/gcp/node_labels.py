@@ -1,4 +1,4 @@
-"""The labels and taints that GKE gives the nodes of a pool, and the contract made of them.
+"""The labels and taints that GKE sets on the nodes of a pool, and the contract built from them.
 
 Names of labels: pkg/cloudprovider/gke/labels/labels.go of https://github.com/GoogleCloudPlatform/cluster-autoscaler, by
 which GKE's own autoscaler predicts nodes.
@@ -33,8 +33,11 @@ def gke_pool(
     zones: Sequence[str],
     max_pods: int = DEFAULT_MAX_PODS,
 ) -> GkePool:
-    """A pool as jobs must know it. `zones` are those that its nodes are in, the spec's or the cluster's; `max_pods` is
-    the cluster's, for a spec without its own. Raises UnknownName for a machine type of which nothing is known."""
+    """Return the facts of a pool that jobs need.
+
+    `zones`: those of its nodes, from the spec or the cluster. `max_pods`: the cluster's, for a spec without its own.
+    Raise UnknownName for a machine type that the catalogue does not have.
+    """
     resources = node_allocatable(
         node_machine(spec.machine_type), spec.disk.size_gib, spec.ephemeral_ssds, spec.max_pods_per_node or max_pods
     )
@@ -76,7 +79,7 @@ def _tpu(spec: TpuPoolSpec) -> dict[str, object]:
 
 
 def node_labels(spec: PoolSpec, physical_name: str, zones: Sequence[str]) -> dict[str, str]:
-    """Every label of the nodes that can be known beforehand, the author's own among them."""
+    """Return all labels of the nodes that can be known beforehand, the author's own included."""
     machine = node_machine(spec.machine_type)
     regions = {zone.rpartition("-")[0] for zone in zones}
     labels = {
@@ -127,7 +130,7 @@ def _gpu_labels(spec: GpuPoolSpec) -> dict[str, str]:
 
 
 def node_taints(spec: PoolSpec) -> list[Taint]:
-    """Every taint of the nodes, GKE's own among them. A GPU pool that is alone in its cluster has none of GKE's."""
+    """Return all taints of the nodes, GKE's own included. A GPU pool that is alone in its cluster has none of GKE's."""
     taints = [taint for taint in spec.taints if taint.key not in ("nvidia.com/gpu", "google.com/tpu")]
     if isinstance(spec, GpuPoolSpec):
         taints.append(Taint(key="nvidia.com/gpu", value="present", effect="NO_SCHEDULE"))

@@ -1,4 +1,4 @@
-"""Machines of Vertex AI that are kept between jobs."""
+"""Vertex AI machines that are kept between jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PersistentPoolSpec(Spec):
 
     @property
     def accelerators(self) -> tuple[str, int] | None:
-        """Vertex AI's name of the GPUs of a machine, and their number: it wants them said of built-in ones too."""
+        """Return Vertex AI's name of a machine's GPUs and their number: it requires both for built-in ones too."""
         if n1(self.machine_type):
             name, count = self.accelerator, self.accelerator_count or 1
         else:
@@ -58,14 +58,14 @@ class PersistentPoolSpec(Spec):
 
     @property
     def key(self) -> str:
-        """As targets name a machine: a2-highgpu-1g, n1-standard-8+nvidia-tesla-t4x1."""
+        """Return the name by which targets know a machine: a2-highgpu-1g, n1-standard-8+nvidia-tesla-t4x1."""
         if not (n1(self.machine_type) and self.accelerator):
             return self.machine_type
         return f"{self.machine_type}+{accelerator_named(self.accelerator).gcp_type}x{self.accelerator_count or 1}"
 
 
 class PersistentResourceSpec(Spec):
-    """Machines that jobs of one region run on without waiting for them. They are paid for as long as they are there."""
+    """Machines on which jobs of one region start without waiting. They are billed as long as they exist."""
 
     display_name: str | None = Field(default=None, min_length=1, max_length=128)
     pools: dict[Name, PersistentPoolSpec] = Field(min_length=1, description="by their ids")
@@ -76,7 +76,9 @@ class PersistentResourceSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentResourceArgs:
-    """The spec, the project and region, and the network that jobs there are to reach: one of the two, or none."""
+    """The spec, the project and region, and the network that jobs there have to reach, given in one of two ways or not
+    at all.
+    """
 
     spec: PersistentResourceSpec
     project: str
@@ -86,9 +88,10 @@ class PersistentResourceArgs:
 
 
 class PersistentResource(Component):
-    """A cluster of Vertex AI. Only the number of machines changes in place; anything else makes another cluster, and
-    cancels what runs on the old one. Source:
-    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+    """A cluster of Vertex AI. Only the number of machines changes in place; any other change creates another cluster,
+    and cancels the jobs on the old one. Source:
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview
+    """
 
     TYPE = "accel:gcp:PersistentResource"
 

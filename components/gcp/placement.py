@@ -1,4 +1,4 @@
-"""How near to each other, or how far apart, Compute Engine places machines."""
+"""Placement policies: how close together or how far apart Compute Engine places machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlacementSpec(Spec):
 
 
 class CompactSpec(PlacementSpec):
-    """Close together, for VMs that name the policy when they are made."""
+    """Close placement, for VMs that name the policy when they are created."""
 
     kind: Literal["compact"]
     max_distance: int | None = Field(
@@ -46,7 +46,7 @@ class CompactSpec(PlacementSpec):
 
 
 class SpreadSpec(PlacementSpec):
-    """On hardware of their own, so that one failure does not take all."""
+    """Separate hardware, so that one failure does not affect all machines."""
 
     kind: Literal["spread"]
     domains: int = Field(ge=1, le=8, description="so many groups of hardware")
@@ -57,7 +57,7 @@ class SpreadSpec(PlacementSpec):
 
 
 class WorkloadSpec(PlacementSpec):
-    """Of the VMs of a managed instance group, A3 with eight GPUs and later."""
+    """A policy for the VMs of a managed instance group: A3 with eight GPUs and later."""
 
     kind: Literal["workload"]
     distance: Literal["CLUSTER", "BLOCK", "SUBBLOCK"] | None = Field(default=None, description="the longest")
@@ -80,14 +80,14 @@ AnyPlacement = Annotated[CompactSpec | SpreadSpec | WorkloadSpec, Field(discrimi
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementArgs:
-    """The spec, and whose it is."""
+    """The spec and its owner."""
 
     spec: AnyPlacement
     project: str
 
 
 class Placement(Component):
-    """A resource policy. Every change makes it anew, and with it the machines that name it."""
+    """A resource policy. Every change recreates it, together with the machines that name it."""
 
     TYPE = "accel:gcp:Placement"
 

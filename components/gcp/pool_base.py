@@ -1,4 +1,4 @@
-"""How a node pool of any kind reaches Google's API: what is wired, and the one resource."""
+"""The node pool resource of any kind, and the arguments that are wired into it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ..sdk import gcp
 from .pool_spec import BlueGreenSpec, PoolSpec, SurgeSpec
 
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-"""What nodes may do is for the roles of their service account to say. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/access-scopes"""
+"""One scope for all: the roles of the nodes' service account decide what they may do. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolArgs:
-    """The cluster that nodes join, and the service account that they run as. `zones` are used where the spec has
-    none; without both, GKE takes the cluster's. `hooks` are those of `pool_hooks()`."""
+    """The cluster that nodes join, and the service account that they run as. `zones` apply where the spec has none;
+    without both, GKE takes the cluster's. `hooks` are those of `pool_hooks()`.
+    """
 
     cluster: pulumi.Input[str]
     location: pulumi.Input[str]
@@ -44,7 +46,7 @@ def node_pool(
     placement: gcp.container.NodePoolPlacementPolicyArgs | None = None,
     queued: bool = False,
 ) -> gcp.container.NodePool:
-    """The pool itself. `node` are arguments of the node config beside the common ones."""
+    """Create the pool itself. `node`: arguments of the node config beside the common ones."""
     flex = spec.capacity == "flex-start"
     return gcp.container.NodePool(
         name,
@@ -152,7 +154,7 @@ def _upgrade(upgrade: SurgeSpec | BlueGreenSpec) -> gcp.container.NodePoolUpgrad
 
 
 def autoscaling(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.NodePoolAutoscalingArgs:
-    """The limits of the autoscaler, in all zones together or in each."""
+    """Return the limits of the autoscaler, over all zones together or per zone."""
     if spec.limits == "per-zone":
         return gcp.container.NodePoolAutoscalingArgs(
             min_node_count=spec.min_nodes, max_node_count=max_nodes, location_policy=spec.location_policy or policy
@@ -165,5 +167,5 @@ def autoscaling(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.No
 
 
 def compact(wanted: bool, policy: str | None) -> gcp.container.NodePoolPlacementPolicyArgs | None:
-    """The placement of nodes close together, or by a policy of the author's."""
+    """Return the placement of nodes close together, or by the author's policy."""
     return gcp.container.NodePoolPlacementPolicyArgs(type="COMPACT", policy_name=policy) if wanted or policy else None

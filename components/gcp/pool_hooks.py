@@ -1,6 +1,6 @@
-"""Hooks around the deletion of node pools: a preview says which jobs' nodes go.
+"""Hooks around the deletion of node pools: a preview warns which jobs lose their nodes.
 
-A state names the hooks of its resources, and the engine refuses to run without them: so a program that has used them
+A state names the hooks of its resources, and the engine refuses to run without them, so a program that has used them
 registers them in every run. Source: https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/
 """
 
@@ -10,7 +10,7 @@ import pulumi
 
 
 def pool_hooks() -> pulumi.ResourceHookBinding:
-    """Registers the hooks, and returns them for PoolArgs."""
+    """Register the hooks and return them for PoolArgs."""
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         if pulumi.runtime.is_dry_run():

@@ -1,4 +1,4 @@
-"""The spec that CPU, GPU and TPU node pools of GKE have in common."""
+"""The spec that CPU, GPU and TPU node pools of GKE share."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ class DiskSpec(Spec):
 
 
 class LocalSsdSpec(Spec):
-    """Local SSDs of each node, 375 GiB each on most machines. Machines that have some by nature need none of this."""
+    """Local SSDs of each node, 375 GiB each on most machines. Machine types with built-in SSDs do not need it."""
 
     count: int = Field(ge=1)
     use: Literal["ephemeral", "block"] = Field(
@@ -35,7 +35,7 @@ class LocalSsdSpec(Spec):
 
 
 class ReservationSpec(Spec):
-    """A Compute Engine reservation that nodes are made in, and nowhere else."""
+    """A Compute Engine reservation that nodes are created in, and nowhere else."""
 
     name: str = Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
     project: str | None = Field(default=None, description="whose shared reservation it is; absent: the cluster's")
@@ -43,13 +43,13 @@ class ReservationSpec(Spec):
 
     @property
     def path(self) -> str:
-        """As `reservationAffinity.values` takes it."""
+        """Return the path as `reservationAffinity.values` takes it."""
         owner = f"projects/{self.project}/reservations/" if self.project else ""
         return owner + self.name + (f"/reservationBlocks/{self.block}" if self.block else "")
 
 
 class SurgeSpec(Spec):
-    """Nodes are replaced so many at a time."""
+    """Replacement of a limited number of nodes at a time."""
 
     strategy: Literal["surge"] = "surge"
     max_surge: int = Field(default=1, description="nodes added at once, which needs quota and capacity for them")
@@ -60,7 +60,7 @@ class SurgeSpec(Spec):
 
 
 class BlueGreenSpec(Spec):
-    """All nodes are made anew beside the old ones, which go in batches. Needs room for twice the nodes."""
+    """Creation of all nodes beside the old ones, which are removed in batches. Needs capacity for twice the nodes."""
 
     strategy: Literal["blue-green"] = "blue-green"
     batch_nodes: int | None = Field(default=None, ge=1)
@@ -76,7 +76,7 @@ UpgradeSpec = Annotated[SurgeSpec | BlueGreenSpec, Field(discriminator="strategy
 
 
 class PoolSpec(Spec):
-    """What every node pool has."""
+    """Fields of every node pool."""
 
     machine_type: str
     zones: list[str] | None = Field(default=None, min_length=1, description="absent: those of the cluster")
@@ -113,18 +113,19 @@ class PoolSpec(Spec):
         return len(self.zones) if self.zones else None
 
     def least_nodes(self, zone_count: int) -> int:
-        """Kept in all zones together."""
+        """Return the number of nodes kept in all zones together."""
         return self.min_nodes * zone_count if self.limits == "per-zone" else self.min_nodes
 
     def in_zones(self, zones: list[str]) -> list[Finding]:
-        """What is wrong only in these zones, which are the cluster's: a spec without zones is judged by itself without
-        any."""
+        """Return the findings that only arise in these zones, the cluster's: a spec without zones is first checked
+        without any.
+        """
         said = self.findings()
         return [each for each in self.model_copy(update={"zones": zones}).findings() if each not in said]
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """The labels that the API is given."""
+        """Return the labels for the API."""
         return self.labels
 
     @property
@@ -133,13 +134,15 @@ class PoolSpec(Spec):
 
     @property
     def ephemeral_ssds(self) -> int:
-        """Local SSDs that back ephemeral storage. Those that a machine has by nature do, unless given as raw disks."""
+        """Return the number of local SSDs that back ephemeral storage. Built-in ones do, unless configured as raw
+        disks.
+        """
         if self.local_ssds:
             return self.local_ssds.count if self.local_ssds.use == "ephemeral" else 0
         return included_local_ssds(self.machine_type)
 
     def pool_findings(self, *, max_nodes: int) -> list[Finding]:
-        """Of the fields that every kind has."""
+        """Return the findings about the fields of every kind."""
         begins, count = self.initial_nodes, self.zone_count
         if self.limits == "total" and count is None:
             # As many zones as the cluster has: no less than the least can be told of.
@@ -168,7 +171,7 @@ class PoolSpec(Spec):
         return found
 
     def flex_findings(self, hosts: int = 1) -> list[Finding]:
-        """What a flex-start pool must keep to."""
+        """Return the violations of the rules for a flex-start pool."""
         if self.capacity != "flex-start":
             return []
         return gke_capacity.flex_start(

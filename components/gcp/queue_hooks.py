@@ -1,7 +1,7 @@
-"""A hook before the deletion of a queued resource, which goes with its TPU.
+"""A hook before the deletion of a queued resource, which deletes its TPU too.
 
-The API deletes a queued resource that has a TPU with `force` alone, and the provider does not send it: an update would
-fail while the TPU is there. The provider takes what is gone already for deleted. A state names the hooks of its
+The API deletes a queued resource that has a TPU only with `force`, and the provider does not send it: an update would
+fail while the TPU exists. The provider treats what is gone already as deleted. A state names the hooks of its
 resources, so a program that has used them registers them in every run. Sources:
 https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources/delete,
 https://github.com/hashicorp/terraform-provider-google-beta/blob/06b488123ac63ec1e9727c3da22ddf5708eb858b/google-beta/services/tpuv2/resource_tpu_v2_queued_resource.go
@@ -18,21 +18,21 @@ import pulumi
 
 ROOT = "https://tpu.googleapis.com/"
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU"
-"""As gcloud reads it: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
+"""Variable that gcloud reads too: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
 GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
-"""Where Pulumi's provider takes a token that is there already."""
+"""Variable from which Pulumi's provider takes an existing token."""
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 PASSING = (429, 500, 502, 503, 504)
 PATIENCE_S = 20 * 60
-"""As long as the provider waits."""
+"""The provider's own timeout."""
 
 PAUSE_S = 1.0
 
 
 def queue_hooks() -> pulumi.ResourceHookBinding:
-    """Registers the hook, and returns it for TpuQueueArgs."""
+    """Register the hook and return it for TpuQueueArgs."""
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         if pulumi.runtime.is_dry_run():
@@ -47,8 +47,10 @@ def queue_hooks() -> pulumi.ResourceHookBinding:
 
 
 def delete(name: str) -> None:
-    """Deletes projects/<p>/locations/<z>/queuedResources/<q> with its TPU, and waits until it is gone. Raises RunError
-    for what Google refuses, and where it takes too long."""
+    """Delete projects/<p>/locations/<z>/queuedResources/<q> with its TPU, and wait until it is gone.
+
+    Raise RunError if Google refuses, or on timeout.
+    """
     requests: Any = import_module("requests")
     url = f"{(os.environ.get(OVERRIDE) or ROOT).rstrip('/')}/v2/{name}"
     headers = {"Authorization": f"Bearer {token()}"}
@@ -71,7 +73,10 @@ def delete(name: str) -> None:
 
 
 def token() -> str:
-    """Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
+    """Return an access token of the caller.
+
+    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html
+    """
     if given := os.environ.get(GIVEN):
         return given
     failures: Any = import_module("google.auth.exceptions")

@@ -1,4 +1,4 @@
-"""TPU slices that are asked for until they are there, and again when they are lost: what the stack declares."""
+"""TPU slices that the stack declares: they are requested until they exist, and again when they are lost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from .tpu_vm import node_id
 from .vm_spec import SCOPES, VmArgs, metadata
 
 _NODE_ID_MOST = 58
-"""63 characters, less the number of a slice."""
+"""63 characters, minus the number of a slice."""
 
 
 class QueuedTpuSpec(SliceSpec):
-    """Slices by a queued resource that is made again after it was preempted or has failed, with the same node names."""
+    """Slices of a queued resource that is created again, with the same node names, after it was preempted or has
+    failed.
+    """
 
     slices: int = Field(default=1, ge=1, le=256, description="several slices come and go together")
     capacity: Literal["on-demand", "spot", "guaranteed", "reserved"] = "on-demand"
@@ -47,8 +49,9 @@ class QueuedTpuSpec(SliceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedTpuArgs(VmArgs):
-    """The spec, what VmArgs wire, the bucket of the ground of jobs, the labels of the stack, which no provider adds
-    here, and the hooks that ask for the TPUs with the update and remove them with the deletion."""
+    """The spec, the arguments of VmArgs, the bucket of the ground of jobs, the labels of the stack, which no provider
+    adds here, and the hooks that request the TPUs on update and remove them on deletion.
+    """
 
     spec: QueuedTpuSpec
     bucket: pulumi.Input[str]
@@ -57,10 +60,11 @@ class QueuedTpuArgs(VmArgs):
 
 
 class QueuedTpu(Component):
-    """A declaration in the bucket, from which a reconciler makes queued resources.
+    """A declaration in the bucket, from which a reconciler creates queued resources.
 
-    The provider's queued resource has no Spot, guarantee, reservation, time limit, slices or account, and stays as it
-    is when Google takes its TPU away. Every change asks anew: the nodes go before the next ones come.
+    The provider's queued resource has no Spot, guarantee, reservation, time limit, slices or account, and does not
+    change when Google takes its TPU away. Every change starts a new request: the nodes are deleted before the next ones
+    come.
     """
 
     TYPE = "accel:gcp:QueuedTpu"
@@ -70,7 +74,7 @@ class QueuedTpu(Component):
     nodes: pulumi.Output[list[str]]
     accelerator_type: pulumi.Output[str]
     worker_count: pulumi.Output[int]
-    """Of each slice."""
+    """Number per slice."""
 
     def __init__(self, name: str, args: QueuedTpuArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -98,8 +102,10 @@ class QueuedTpu(Component):
 
 
 def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a record of jobs/backends/vms; `node` is the API's. Source:
-    https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
+    """Return the body of a record of jobs/backends/vms; `node` is the API's.
+
+    Source: https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes
+    """
     own = spec.slice
     shape: dict[str, Any] = {"acceleratorType": own.api_type}
     if spec.topology:

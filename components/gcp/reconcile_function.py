@@ -1,5 +1,6 @@
-"""A scheduled Cloud Run function that moves on what nobody but clients would: jobs on machines of their own, and
-declared TPUs."""
+"""A scheduled Cloud Run function that advances what otherwise only clients would: jobs on machines of their own, and
+declared TPUs.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +20,23 @@ from .services import enable_services
 
 ENTRY = "reconcile"
 TIMEOUT_S = 300
-"""More than twice as long as a call goes on by itself (jobs/backends/vm/function.py). The scheduler waits as long; it
-takes 15 s to 30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs"""
+"""More than twice a call's own time limit (jobs/backends/vm/function.py). The scheduler waits as long; it takes 15 s to
+30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs
+"""
 
 SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "logging", "run", "storage")
 """Source: https://docs.cloud.google.com/scheduler/docs/tut-gcf-http"""
 
 SCHEDULE_USD, SCHEDULES_FREE = 0.10, 3
-"""A month for a job of Cloud Scheduler, whatever it runs; how many are free in a billing account. Source:
-https://cloud.google.com/scheduler/pricing, read 2026-11-23"""
+"""Monthly price of a Cloud Scheduler job, whatever it runs, and the number of free ones per billing account. Source:
+https://cloud.google.com/scheduler/pricing, read 2026-11-23
+"""
 VCPU_S_FREE, VCPU_S_USD = 180_000, 0.000024
-"""Of Cloud Run in a month and billing account, in the dearer of its resources. Source:
-https://cloud.google.com/run/pricing, read 2026-11-23"""
+"""Free vCPU seconds of Cloud Run per month and billing account, and the price of more; vCPUs are the dearer of its
+resources. Source: https://cloud.google.com/run/pricing, read 2026-11-23
+"""
 VCPU = 1 / 6
-"""Of a function with 256 MiB. Source: https://docs.cloud.google.com/functions/docs/configuring/memory"""
+"""vCPUs of a function with 256 MiB. Source: https://docs.cloud.google.com/functions/docs/configuring/memory"""
 
 PERMISSIONS = (
     *("tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get"),
@@ -46,13 +50,14 @@ PERMISSIONS = (
     *("compute.instanceGroupManagers.update", "compute.instanceGroups.create", "compute.instanceGroups.delete"),
     *("compute.globalOperations.get", "compute.zoneOperations.get", "compute.zoneOperations.list"),
 )
-"""Of the function in the project. A queued resource is its nodes' (there is no permission of its own). Sources:
-https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
-https://docs.cloud.google.com/compute/docs/access/iam-permissions"""
+"""Permissions of the function in the project. Queued resources have none of their own and fall under those of nodes.
+Sources: https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
+https://docs.cloud.google.com/compute/docs/access/iam-permissions
+"""
 
 
 class ReconcileSpec(Spec):
-    """How often the function looks."""
+    """Schedule of the function."""
 
     every_min: Literal[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30] = Field(
         default=5,
@@ -62,14 +67,15 @@ class ReconcileSpec(Spec):
 
     @property
     def looks(self) -> int:
-        """In a month of 31 days."""
+        """Return the number of runs in a month of 31 days."""
         return 31 * 24 * 60 // self.every_min
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcileFunctionArgs:
     """The spec, the project and region, the bucket of the records, the function's files by their paths in its archive,
-    its environment, and the accounts that machines run as, by a name for each."""
+    its environment variables, and the accounts that machines run as, by a name for each.
+    """
 
     spec: ReconcileSpec
     project: str
@@ -81,7 +87,7 @@ class ReconcileFunctionArgs:
 
 
 class ReconcileFunction(Component):
-    """The function, its schedule, and the account of both. Clients may do the same meanwhile."""
+    """The function, its schedule, and the account of both. Clients may do the same work meanwhile."""
 
     TYPE = "accel:gcp:ReconcileFunction"
 
@@ -107,7 +113,9 @@ class ReconcileFunction(Component):
 def _allowed(
     self: Component, name: str, args: ReconcileFunctionArgs, account: gcp.serviceaccount.Account
 ) -> list[pulumi.Resource]:
-    """What the function may do: make and delete machines, as the accounts that they run as, and keep records."""
+    """Allow the function to create and delete machines, to act as the accounts that they run as, and to keep
+    records.
+    """
     title = f"accel: moves jobs and TPUs on ({name})"
     role_id = f"accelReconcile_{pulumi.get_stack()}_{name}"
     role = custom_role(self, name, args.project, role_id, title, PERMISSIONS)

@@ -1,4 +1,4 @@
-"""Machines with GPUs that are kept in one zone, and paid for, whether they are used or not."""
+"""Machines with GPUs that are kept in one zone, and billed whether they are used or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AFFINITY_KEY = "compute.googleapis.com/reservation-name"
 
 
 class ReservationSpec(ReservedSpec):
-    """A reservation on demand: at once, or refused where there are no such machines."""
+    """An on-demand reservation: created at once, or refused where there are no such machines."""
 
     delete_at: str | None = Field(default=None, description="when Google deletes it, such as 2027-01-31T08:00:00Z")
     delete_after_s: int | None = Field(default=None, ge=1, description="the same, counted from when it was made")
@@ -30,17 +30,16 @@ class ReservationSpec(ReservedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ReservationArgs:
-    """The spec, and whose it is."""
+    """The spec and its owner."""
 
     spec: ReservationSpec
     project: str
 
 
 class Reservation(Component):
-    """A reservation under the component's own name, by which machines ask for it.
+    """A reservation under the component's own name, which machines refer to.
 
-    Of one that is there only the number can change; anything else deletes it and makes it anew, and in between nothing
-    is kept.
+    Only the number can change in place; any other change deletes and recreates it, and nothing is reserved in between.
     """
 
     TYPE = "accel:gcp:Reservation"
@@ -53,8 +52,9 @@ class Reservation(Component):
     machine_type: pulumi.Output[str]
     count: pulumi.Output[int]
     affinity: pulumi.Output[dict[str, Any]]
-    """`reservationAffinity` of a VM or a node pool that is to come out of it: `type`, and of one that has to be named
-    `key` and `values`."""
+    """`reservationAffinity` of a VM or a node pool that consumes it: `type`, and if the reservation has to be named,
+    `key` and `values`.
+    """
 
     def __init__(self, name: str, args: ReservationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -82,7 +82,7 @@ class Reservation(Component):
 
 
 def _parts(spec: ReservationSpec) -> dict[str, Any]:
-    """The arguments that are blocks."""
+    """Return the arguments that are blocks."""
     said = {"specific_reservation": {"count": spec.count, "instance_properties": spec.properties}, **spec.sharing}
     if spec.delete_after_s:
         said["delete_after_duration"] = {"seconds": str(spec.delete_after_s)}
@@ -90,8 +90,10 @@ def _parts(spec: ReservationSpec) -> dict[str, Any]:
 
 
 def affinity(name: str, spec: ReservationSpec, project: str) -> dict[str, Any]:
-    """A shared reservation is named with its project. Source:
-    https://docs.cloud.google.com/compute/docs/instances/reservations-consume."""
+    """Return the affinity. A shared reservation is named with its project.
+
+    Source: https://docs.cloud.google.com/compute/docs/instances/reservations-consume.
+    """
     if not spec.specific:
         return {"type": "ANY_RESERVATION"}
     value = f"projects/{project}/reservations/{name}" if spec.share_with else name

@@ -1,4 +1,4 @@
-"""Google service accounts: what nodes run as, and what the code in pods may reach."""
+"""Google service accounts: one that nodes run as, and those with which the code in pods accesses Google."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ..base import Component, Spec, join, once
 from ..sdk import gcp
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
-"""The least that a node needs: logs, metrics, its own registration.
-Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa"""
+"""The minimum that a node needs: logs, metrics, its own registration. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa
+"""
 
 READER = "roles/artifactregistry.reader"
 
 
 class NodeServiceAccountSpec(Spec):
-    """An account for nodes that this stack makes."""
+    """An account for nodes that this stack creates."""
 
     repositories: list[str] = Field(
         default_factory=list, description="projects/<p>/locations/<l>/repositories/<r> that nodes pull images from"
@@ -43,7 +44,7 @@ class NodeServiceAccountArgs:
 
 
 class NodeServiceAccount(Component):
-    """The account that nodes run as, in place of the project's default one, which may edit everything.
+    """The account that nodes run as, instead of the project's default one, which may edit everything.
 
     Every pool names it: another account replaces all nodes.
     """
@@ -67,7 +68,7 @@ class NodeServiceAccount(Component):
 
 
 def project_role(self: Component, name: str, project: str, role: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
-    """Gives a role in the project; its id, for what has to wait for it."""
+    """Grant a role in the project, and return the grant's id for resources that have to wait for it."""
     given = gcp.projects.IAMMember(
         f"{name}-{role.rpartition('/')[2].replace('.', '-')}",
         project=project,
@@ -81,8 +82,10 @@ def project_role(self: Component, name: str, project: str, role: str, member: pu
 def custom_role(
     self: Component, name: str, project: str, role_id: str, title: str, permissions: Iterable[str]
 ) -> gcp.projects.IAMCustomRole:
-    """A role in the project that has just these permissions. A law over all components holds the permissions
-    against those that Google has."""
+    """Create a role in the project with exactly these permissions.
+
+    A test over all components compares the permissions with those that Google has.
+    """
     return gcp.projects.IAMCustomRole(
         name,
         project=project,
@@ -95,7 +98,7 @@ def custom_role(
 
 
 def repository_role(self: Component, name: str, repository: str, member: pulumi.Output[str]) -> pulumi.Output[str]:
-    """Lets an account pull from a repository; the grant's id."""
+    """Allow an account to pull from a repository; return the grant's id."""
     _, project, _, location, _, short = repository.split("/")
     given = gcp.artifactregistry.RepositoryIamMember(
         f"{name}-{project}-{location}-{short}-reader",
@@ -110,7 +113,7 @@ def repository_role(self: Component, name: str, repository: str, member: pulumi.
 
 
 class WorkloadServiceAccountSpec(Spec):
-    """What the pods of one Kubernetes service account may reach at Google."""
+    """Google resources that the pods of one Kubernetes service account may access."""
 
     namespace: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
     service_account: str = Field(
@@ -139,10 +142,10 @@ class WorkloadServiceAccountArgs:
 
 
 class WorkloadServiceAccount(Component):
-    """A Google service account that pods become by workload identity, without a key.
+    """A Google service account that pods use by workload identity, without a key.
 
-    The Kubernetes service account carries its e-mail as annotation iam.gke.io/gcp-service-account. The pool is the
-    project's, not the cluster's: pods of that name in every cluster of the project become it.
+    The Kubernetes service account carries its e-mail as annotation iam.gke.io/gcp-service-account. The workload pool
+    belongs to the project, not to the cluster: pods of that name in every cluster of the project use the account.
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
     """
 
@@ -179,8 +182,10 @@ class WorkloadServiceAccount(Component):
 def bucket_roles(
     self: Component, name: str, read: Sequence[str], write: Sequence[str], member: pulumi.Output[str]
 ) -> list[pulumi.Output[str]]:
-    """Lets an account read some buckets and write others, as mounting them needs it; the grants' ids.
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
+    """Allow an account to read some buckets and write others, as mounting them requires; return the grants' ids.
+
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup
+    """
     by_role: dict[str, Sequence[str]] = {
         "objectViewer": [bucket for bucket in read if bucket not in write],
         "objectUser": write,
@@ -197,7 +202,7 @@ def bucket_roles(
 def secret_roles(
     self: Component, name: str, project: str, secrets: Sequence[str], member: pulumi.Output[str]
 ) -> list[pulumi.Output[str]]:
-    """Lets an account read secrets of the project; the grants' ids."""
+    """Allow an account to read secrets of the project; return the grants' ids."""
     return [
         gcp.secretmanager.SecretIamMember(
             f"{name}-secret-{secret}",

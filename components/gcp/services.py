@@ -11,16 +11,19 @@ from ..base import Component, Spec
 from ..sdk import gcp
 
 READS = "cloudresourcemanager"
-"""The provider reads the project by this API whenever it has enabled one, so this one comes before the others. Source:
+"""The provider reads the project through this API whenever it has enabled another, so this one comes first. Source:
 resourceGoogleProjectServiceRead in
-https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go"""
+https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go
+"""
 
 
 def enable_services(
     self: Component, name: str, project: str, services: Iterable[str], after: Iterable[pulumi.Resource] = ()
 ) -> list[gcp.projects.Service]:
-    """Enables APIs of the project, by the first part of their names; what needs one depends on it. They stay on when
-    the stack goes: others may use them."""
+    """Enable APIs of the project, by the first part of their names; resources that need one depend on it.
+
+    They stay enabled when the stack is destroyed: others may use them.
+    """
     return [
         gcp.projects.Service(
             f"{name}-{service}",
@@ -48,10 +51,10 @@ class ServicesArgs:
 
 
 class Services(Component):
-    """The APIs of an environment, enabled before anything else of it is made. A component enables its own besides, for
-    those who use it without an environment.
+    """The APIs of an environment, enabled before anything else in it is created. A component enables its own as well,
+    for users who deploy it without an environment.
 
-    Service Usage itself has to be on, as it is in a project that was made in the console or by gcloud:
+    Service Usage itself has to be on, as it is in a project that was created in the console or by gcloud:
     https://docs.cloud.google.com/service-usage/docs/enabled-service#default
     """
 

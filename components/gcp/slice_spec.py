@@ -1,4 +1,4 @@
-"""Which TPU slice a stack asks for, and what the rules say of it."""
+"""The TPU slice that a stack requests, and the rules about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SliceSpec(VmSpec):
 
     @property
     def runtime(self) -> str:
-        """runtime_version, or what stands for it."""
+        """Return runtime_version, or its default."""
         return self.runtime_version or next(iter(self.slice.runtime_versions))
 
     def slice_findings(self) -> list[Finding]:
@@ -35,7 +35,7 @@ class SliceSpec(VmSpec):
 def slice_findings(
     accelerator_type: str, topology: str | None, runtime_version: str | None, zone: str
 ) -> list[Finding]:
-    """What the rules say of a slice, its zone and its software version."""
+    """Return the findings of the rules about a slice, its zone and its software version."""
     found = gcp_tpu.accelerator_type(accelerator_type, topology)
     if any(each.severity == "reject" for each in found):
         return found

@@ -1,4 +1,4 @@
-"""The database in which clients hold what jobs may cost."""
+"""The database in which clients reserve what jobs may cost."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class SpendLedgerArgs:
 
 
 class SpendLedger(Component):
-    """A Firestore database in native mode, a document for each balance and each hold, paid per request; holds that are
-    settled expire."""
+    """A Firestore database in native mode, a document for each balance and each hold, paid per request; settled holds
+    expire.
+    """
 
     TYPE = "accel:gcp:SpendLedger"
 

@@ -1,8 +1,8 @@
-"""Keeps an update from undoing the stop of a budget, and waits for Eventarc with its function.
+"""Hooks that keep an update from undoing the stop of a budget, and that make its function wait for Eventarc.
 
-Autoscaling that the function has switched off, an update of the pool would switch on again, and a TPU request that it
-has deleted, a refresh and an update would make again. In a project that has not used Eventarc before, the function is
-refused until the service agent has its permissions, which takes minutes and begins with the first try:
+An update of the pool would switch autoscaling on again after the function has switched it off, and a refresh and an
+update would recreate a TPU request that it has deleted. In a project that has not used Eventarc before, Google refuses
+the function until the service agent has its permissions, which takes minutes and begins with the first try:
 https://github.com/pulumi/pulumi-gcp/issues/1290
 
 An update without changes touches nothing and passes. A state names its hooks, so every run registers them.
@@ -25,12 +25,13 @@ from . import queue_hooks
 
 ROOT = "https://storage.googleapis.com/storage/v1/"
 AGENT = "Eventarc Service Agent"
-"""In what Google refuses the function with. Source:
-https://github.com/terraform-google-modules/terraform-docs-samples/issues/486"""
+"""Part of the error with which Google refuses the function. Source:
+https://github.com/terraform-google-modules/terraform-docs-samples/issues/486
+"""
 TRIES, LONGEST_PAUSE_S = 25, 30
 """About eleven minutes, with pauses that double."""
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"
-"""As gcloud reads it: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
+"""Variable that gcloud reads too: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
 
 class StoppedStackError(Exception):
@@ -38,7 +39,7 @@ class StoppedStackError(Exception):
 
 
 class StopHooks:
-    """The hooks, and where they look: `where` is set once the section has something that stops it."""
+    """The hooks, and the object that they read: `where` is set once the section has something that stops it."""
 
     def __init__(self) -> None:
         self.where: pulumi.Output[str] | None = None
@@ -59,7 +60,7 @@ class StopHooks:
 
 
 def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
-    """Whether to try again what has failed, after a pause."""
+    """Pause, and return whether to retry the failed operation."""
     if AGENT not in args.errors[0] or len(args.errors) > TRIES:
         return False
     pulumi.log.info(
@@ -71,8 +72,10 @@ def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
 
 
 def reason(where: str) -> str | None:
-    """Why the stack is stopped, from gs://<bucket>/<object>; None where it is not. Raises RunError where that cannot be
-    read."""
+    """Return why the stack is stopped, from gs://<bucket>/<object>; None where it is not.
+
+    Raise RunError where the object cannot be read.
+    """
     requests: Any = import_module("requests")
     bucket, _, name = where.removeprefix("gs://").partition("/")
     root = (os.environ.get(OVERRIDE) or ROOT).rstrip("/")

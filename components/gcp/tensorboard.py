@@ -13,7 +13,7 @@ from .services import enable_services
 
 
 class TensorboardSpec(Spec):
-    """What it is called in the console, where more than its key is to be said."""
+    """Its name in the console, if the key alone does not say enough."""
 
     display_name: str | None = Field(default=None, min_length=1, max_length=128)
     description: str | None = None
@@ -30,7 +30,7 @@ class TensorboardArgs:
 
 
 class Tensorboard(Component):
-    """Where jobs write metrics; it is paid by what is stored."""
+    """Storage for the metrics of jobs, billed by volume."""
 
     TYPE = "accel:gcp:Tensorboard"
 

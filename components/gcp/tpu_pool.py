@@ -32,7 +32,7 @@ class TpuPoolSpec(PoolSpec):
 
     @property
     def most(self) -> int:
-        """max_nodes, or what stands for it."""
+        """Return max_nodes, or its default."""
         if self.max_nodes is not None:
             return self.max_nodes
         found = tpu.resolve_pool(self.machine_type, self.topology)[0]
@@ -59,16 +59,16 @@ class TpuPoolSpec(PoolSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class TpuPoolArgs(PoolArgs):
-    """The spec, and what PoolArgs wire. A slice of several hosts needs one zone, in the spec or here."""
+    """The spec and the arguments of PoolArgs. A slice of several hosts needs one zone, in the spec or here."""
 
     spec: TpuPoolSpec
 
 
 class TpuPool(Component):
-    """TPU hosts, as many as pods need; a slice of several hosts comes and goes whole.
+    """TPU hosts, as many as pods need; a slice of several hosts is added and removed as a whole.
 
-    Google replaces the pool, and ends the jobs on it, where topology, Spot, flex-start, reservation or placement
-    change. The name is generated, so that the new pool is there before the old one goes.
+    Google replaces the pool, and ends the jobs on it, when topology, Spot, flex-start, reservation or placement change.
+    The name is generated, so that the new pool exists before the old one is deleted.
     """
 
     TYPE = "accel:gcp:TpuPool"

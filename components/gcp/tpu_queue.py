@@ -1,4 +1,6 @@
-"""A TPU that waits in Google's queue until there is one: as much of a queued resource as the provider can say."""
+"""A TPU that waits in Google's queue until there is capacity: the part of a queued resource that the provider
+supports.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ _NODE_ID_MOST = 63
 
 
 class TpuQueueSpec(Spec):
-    """One slice, on demand, which is not asked for again. Spot, a guarantee, a reservation, several slices, a time
-    limit, an account and a startup script are for queued_tpus."""
+    """One slice, on demand, which is requested once. Use queued_tpus for Spot, a guarantee, a reservation, several
+    slices, a time limit, an account or a startup script.
+    """
 
     zone: str
     accelerator_type: str
@@ -36,7 +39,9 @@ class TpuQueueSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _not_the_providers(cls, given: Any) -> Any:
-        """A plain refusal of unknown keys would not say where they can be used."""
+        """Refuse fields that only queued_tpus has. A plain refusal of unknown keys would not say where they can be
+        used.
+        """
         if isinstance(given, Mapping):
             found = tpu_vms.queue_fields(cast("Mapping[str, Any]", given))
             if found:
@@ -49,7 +54,7 @@ class TpuQueueSpec(Spec):
 
     @property
     def runtime(self) -> str:
-        """runtime_version, or what stands for it."""
+        """Return runtime_version, or its default."""
         return self.runtime_version or next(iter(self.slice.runtime_versions))
 
     def findings(self) -> list[Finding]:
@@ -59,8 +64,9 @@ class TpuQueueSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class TpuQueueArgs:
-    """The spec, the network of the TPU, and the hooks of `queue_hooks()`, without which a queued resource that has its
-    TPU cannot be deleted."""
+    """The spec, the network of the TPU, and the hooks of `queue_hooks()`: without them a queued resource that has its
+    TPU cannot be deleted.
+    """
 
     spec: TpuQueueSpec
     project: str
@@ -72,9 +78,9 @@ class TpuQueueArgs:
 class TpuQueue(Component):
     """A queued resource with one node.
 
-    The update that makes it ends when Google has taken the request, not when there is a TPU. The node's name is not
-    made up by anybody, so it is the project's, the stack's and the component's, and the old request goes before a new
-    one comes.
+    The update that creates it ends when Google has accepted the request, not when the TPU exists. No one generates the
+    node's name, so it consists of project, stack and component, and the old request is deleted before a new one is
+    made.
     """
 
     TYPE = "accel:gcp:TpuQueue"

@@ -1,4 +1,4 @@
-"""A TPU slice that stays until the stack gives it up: one VM or several."""
+"""A TPU slice of one or several VMs that stays until the stack deletes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DataDiskSpec(Spec):
 
 
 class TpuVmSpec(SliceSpec):
-    """A slice. The type is always named: the provider would make a v2-8."""
+    """A slice. The type is mandatory: the provider's default is a v2-8."""
 
     architecture: str = Field(default="vm", description="vm: the node architecture is gone")
     spot: bool = False
@@ -58,7 +58,7 @@ class TpuVmSpec(SliceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class TpuVmArgs(VmArgs):
-    """The spec, and what VmArgs wire. Without an external address the subnetwork needs Private Google Access."""
+    """The spec and the arguments of VmArgs. Without an external address the subnetwork needs Private Google Access."""
 
     spec: TpuVmSpec
 
@@ -66,8 +66,8 @@ class TpuVmArgs(VmArgs):
 class TpuVm(Component):
     """A TPU slice of the Cloud TPU API, generations v2 to v6e.
 
-    Google replaces it, and ends what runs on it, where type, topology, software version, Spot, network or account
-    change. The new one is there before the old one goes, unless a disk is written to, which only one can attach.
+    Google replaces it, and ends what runs on it, when type, topology, software version, Spot, network or account
+    change. The new one exists before the old one is deleted, unless it has a writable disk, which only one can attach.
     """
 
     TYPE = "accel:gcp:TpuVm"
@@ -79,7 +79,7 @@ class TpuVm(Component):
     worker_count: pulumi.Output[int]
     chips: pulumi.Output[int]
     ssh_commands: pulumi.Output[list[str]]
-    """One for each worker."""
+    """One command per worker."""
 
     def __init__(self, name: str, args: TpuVmArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -125,13 +125,15 @@ class TpuVm(Component):
 
 
 def node_id(text: str, most: int) -> str:
-    """A text as the id of a TPU: its last characters, lower case, without the dots that stacks may have."""
+    """Return the text as the id of a TPU: its last characters, lower case, without the dots that stacks may have."""
     return text.lower().replace(".", "-")[-most:].lstrip("-0123456789")
 
 
 def ssh_commands(name: str, project: str, zone: str, workers: int) -> list[str]:
-    """A command for each worker, through IAP, which gcloud has for TPUs in its alpha track only. Source:
-    lib/surface/compute/tpus/tpu_vm/ssh.py of Google Cloud CLI (SshAlpha._ENABLE_IAP)."""
+    """Return a command for each worker, through IAP, which gcloud supports for TPUs in its alpha track only.
+
+    Source: lib/surface/compute/tpus/tpu_vm/ssh.py of Google Cloud CLI (SshAlpha._ENABLE_IAP).
+    """
     command = f"gcloud alpha compute tpus tpu-vm ssh {name} --project={project} --zone={zone} --tunnel-through-iap"
     return [f"{command} --worker={number}" for number in range(workers)]
 

@@ -1,4 +1,4 @@
-"""What custom jobs of Vertex AI stand on: the service itself, an account, and a bucket in the jobs' region."""
+"""The ground of custom jobs on Vertex AI: the service itself, an account, and a bucket in the jobs' region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 SERVICES = ("aiplatform", "compute", "logging", "artifactregistry")
 
 USER = "roles/aiplatform.user"
-"""With which the code of a job reaches Vertex AI itself, TensorBoard for one."""
+"""Role with which the code of a job accesses Vertex AI itself, such as TensorBoard."""
 
 PULLER = "gcp-sa-aiplatform-cc.iam.gserviceaccount.com"
 """Domain of the agent that pulls images for custom jobs: it is never the job's own account. Source:
@@ -44,12 +44,11 @@ class VertexJobsArgs:
 
 
 class VertexJobs(Component):
-    """A staging bucket, and an account that may use Vertex AI, log, and write there.
+    """A staging bucket, and an account that may use Vertex AI, log, and write to the bucket.
 
-    Vertex AI needs no grant to run jobs as an account of its own project; whoever submits needs roles/aiplatform.user
-    in it and roles/iam.serviceAccountUser on the account. The bucket is of the jobs' region, and of no wider one, as
-    TensorBoard demands.
-    Sources: https://docs.cloud.google.com/iam/docs/attach-service-accounts,
+    Vertex AI needs no grant to run jobs as an account of its own project; submitters need roles/aiplatform.user in it
+    and roles/iam.serviceAccountUser on the account. The bucket lies in the jobs' region, and in no wider one, as
+    TensorBoard requires. Sources: https://docs.cloud.google.com/iam/docs/attach-service-accounts,
     https://docs.cloud.google.com/vertex-ai/docs/experiments/tensorboard-setup
     """
 

@@ -1,4 +1,4 @@
-"""What machines run as, in place of the project's default account, which may edit everything."""
+"""The account that machines run as, instead of the project's default account, which may edit everything."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..sdk import gcp
 from .service_accounts import READER, bucket_roles, project_role, repository_role, secret_roles
 
 ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
-"""What every machine needs to be seen."""
+"""Roles for logs and metrics, which every machine needs."""
 
 
 class VmAccountSpec(Spec):
-    """What the code on machines may reach at Google."""
+    """Google resources that the code on machines may access."""
 
     read_buckets: list[str] = Field(default_factory=list, description="Cloud Storage buckets that may be read")
     write_buckets: list[str] = Field(default_factory=list, description="buckets that may be read and written")
@@ -46,7 +46,7 @@ class VmAccountArgs:
 
 
 class VmAccount(Component):
-    """An account with no more than what is named. Machines carry its e-mail: another account replaces them."""
+    """An account with the named roles only. Machines carry its e-mail: another account replaces them."""
 
     TYPE = "accel:gcp:VmAccount"
 

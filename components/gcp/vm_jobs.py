@@ -1,4 +1,4 @@
-"""What jobs on machines of their own stand on: a bucket for their records, an account for their machines, firewalls."""
+"""The ground of jobs on machines of their own: a bucket for their records, an account for their machines, firewalls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .service_accounts import custom_role
 from .vm_account import VmAccount, VmAccountArgs, VmAccountSpec
 
 TAG = "accel-jobs"
-"""Network tag of every machine that jobs make."""
+"""Network tag of every machine that jobs create."""
 
 IAP = "35.235.240.0/20"
-"""Where connections through Identity-Aware Proxy come from. Source:
-https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule"""
+"""Source range of connections through Identity-Aware Proxy. Source:
+https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule
+"""
 
 RELEASE = ("compute.instances.delete",)
-"""With which a machine gives itself back when its job has ended."""
+"""Permissions with which a machine deletes itself when its job has ended."""
 RELEASE_ANY: Mapping[str, Sequence[str]] = {
     "gce": (
         "compute.instanceGroupManagers.delete",
@@ -35,16 +36,17 @@ RELEASE_ANY: Mapping[str, Sequence[str]] = {
     ),
     "tpu-vm": ("tpu.nodes.delete",),
 }
-"""What else some kinds of targets need for it, and no condition can narrow: the resource types that IAM Conditions know
-have instances and instance templates of Compute Engine, and neither managed instance groups nor anything of Cloud TPU.
-So who runs as the account can delete every one of the project. A queued resource is deleted with the permission of its
-nodes. Sources: https://docs.cloud.google.com/iam/docs/conditions-resource-attributes,
-https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
+"""Further permissions that some kinds of targets need for it, and that no condition can narrow: IAM Conditions support
+instances and instance templates of Compute Engine, but neither managed instance groups nor any resource of Cloud TPU.
+Code that runs as the account can therefore delete every one in the project. Deleting a queued resource needs the
+permission of its nodes. Sources: https://docs.cloud.google.com/iam/docs/conditions-resource-attributes,
+https://docs.cloud.google.com/iam/docs/roles-permissions/tpu
+"""
 INSTANCE = "compute.googleapis.com/Instance"
 
 
 class VmJobsSpec(JobBucketSpec):
-    """The ground of jobs on TPU VMs and GPU VMs of their own: their bucket, and what else they need."""
+    """The ground of jobs on TPU VMs and GPU VMs of their own: their bucket and further settings."""
 
     location: str | None = Field(default=None, description="of the bucket; without one, the section's region")
     keep_days: int = Field(default=90, ge=1, description="records and results of jobs that are older are deleted")
@@ -57,7 +59,7 @@ class VmJobsSpec(JobBucketSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class VmJobsArgs:
-    """The spec, the project and its region, the network of the machines, and the kinds of targets that make them."""
+    """The spec, the project and its region, the network of the machines, and the kinds of targets that create them."""
 
     spec: VmJobsSpec
     project: str
@@ -67,12 +69,13 @@ class VmJobsArgs:
 
 
 class VmJobs(Component):
-    """A bucket that only this ground's account and people with roles of their own reach, and an account that may do
-    nothing else but write results and checkpoints there, log, pull images, and delete machines: of VMs those alone
-    whose names begin with `machine_prefix`, as those of this ground's jobs do. Targets, queues and records it may read
-    and not write.
+    """A bucket for which only this ground's account and people with roles of their own have access, and that account.
 
-    Another bucket loses what is known of jobs; the machines that they have go on, and find nowhere to report to.
+    The account may only write results and checkpoints there, log, pull images, and delete machines: of VMs only those
+    whose names begin with `machine_prefix`, as those of this ground's jobs do. It may read targets, queues and records
+    but not write them.
+
+    Replacing the bucket loses the records of jobs; their machines go on, and cannot report any more.
     """
 
     TYPE = "accel:gcp:VmJobs"
@@ -98,14 +101,16 @@ class VmJobs(Component):
 
 
 def machine_prefix(*of: str) -> str:
-    """How the names of a ground's machines begin: of no other ground of the project, as far as 20 bits go."""
+    """Return the prefix of the names of a ground's machines. It differs from that of other grounds of the project, as
+    far as 20 bits can tell.
+    """
     return f"j{hashlib.sha256('/'.join(of).encode()).hexdigest()[:5]}-"
 
 
 def _released(
     self: Component, name: str, args: VmJobsArgs, member: pulumi.Output[str], prefix: str
 ) -> list[pulumi.Output[str]]:
-    """Lets machines delete themselves; the grants' ids."""
+    """Allow machines to delete themselves; return the grants' ids."""
     own = f'resource.type == "{INSTANCE}" && resource.name.extract("/instances/{{name}}").startsWith("{prefix}")'
     rest = [permission for kind, needs in RELEASE_ANY.items() if kind in args.kinds for permission in needs]
     wanted: list[tuple[str, Sequence[str], str | None]] = []
@@ -133,7 +138,7 @@ def _released(
 
 
 def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
-    """Machines of jobs reach each other; nothing else comes in but SSH through Identity-Aware Proxy."""
+    """Allow machines of jobs to reach each other; the only other ingress is SSH through Identity-Aware Proxy."""
     among(self, name, args.project, args.network, TAG)
     if args.spec.ssh:
         gcp.compute.Firewall(
@@ -149,7 +154,7 @@ def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
 
 
 class BucketTargetsSpec(Spec):
-    """Nothing but the folder: whoever may read the bucket finds the targets."""
+    """An empty spec: the folder is fixed, and everyone who may read the bucket finds the targets."""
 
     folder: str = buckets.TARGETS
 
@@ -164,7 +169,7 @@ class BucketTargetsArgs:
 
 
 class BucketTargets(Component):
-    """Where `jobs` reads targets without asking Pulumi: gs://<bucket>/accel-targets/<target>.json."""
+    """Objects from which `jobs` reads targets without asking Pulumi: gs://<bucket>/accel-targets/<target>.json."""
 
     TYPE = "accel:gcp:BucketTargets"
 

@@ -1,9 +1,9 @@
-"""What a GPU VM runs at its start and at its end.
+"""Scripts that a GPU VM runs at its start and at its end.
 
-At each start: the driver, where the image does not bring it, then a report of how many GPUs there are, and with all of
-them the author's script. The report is the guest attribute `accel/gpus`, which instances.getGuestAttributes reads:
-`waiting`, the number, or `driver-not-ready`. At the end, or already when Google gives notice of a preemption: SIGTERM
-to what the author named, and a wait for it.
+At each start they install the driver if the image lacks it, then report the number of GPUs, and once all are there run
+the author's script. The report is the guest attribute `accel/gpus`, which instances.getGuestAttributes reads:
+`waiting`, the number, or `driver-not-ready`. At the end, or already when Google gives notice of a preemption, they send
+SIGTERM to what the author named, and wait for it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import shlex
 
 READY = "accel/gpus"
-"""Namespace and key of the guest attribute that tells of the GPUs."""
+"""Namespace and key of the guest attribute with the number of GPUs."""
 
 AUTHORS_SCRIPT = "accel-startup"
-"""Metadata key of the author's script, which may be of any interpreter."""
+"""Metadata key of the author's script, which may use any interpreter."""
 
 _INSTALLER = "https://storage.googleapis.com/compute-gpu-installation-us/installer/latest/cuda_installer.pyz"
-"""Google's own: https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu. It may start the machine anew, and
-then goes on at the next boot."""
+"""Google's own: https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu. It may reboot the machine, and
+then continues at the next boot.
+"""
 
 _COMMON = """\
 #!/bin/bash
@@ -87,19 +88,21 @@ watch >/dev/null 2>&1 </dev/null &
 
 
 def checkpoint_script(unit: str | None, pid_file: str | None, wait_s: int) -> str:
-    """The function `checkpoint`: SIGTERM to a unit of systemd, or to the process group whose number is in a file."""
+    """Return the function `checkpoint`: SIGTERM to a unit of systemd, or to the process group whose number is in a
+    file.
+    """
     if unit:
         return _UNIT.format(wait_s=wait_s, unit=shlex.quote(unit))
     return _GROUP.format(wait_s=wait_s, pid_file=shlex.quote(pid_file or ""))
 
 
 def startup_script(gpus: int, *, wait_s: int, driver: bool, checkpoint: str | None = None) -> str:
-    """`driver`: install it here. `checkpoint`: the function that a notice of preemption calls."""
+    """Return the script. `driver`: install it here. `checkpoint`: the function to call on a notice of preemption."""
     watch = checkpoint + _WATCH if checkpoint else ""
     report = _REPORT.format(ready=READY, script=AUTHORS_SCRIPT, gpus=gpus, wait_s=wait_s)
     return _COMMON + watch + (_DRIVER if driver else "") + report
 
 
 def shutdown_script(checkpoint: str) -> str:
-    """Calls the function."""
+    """Return a script that calls the function."""
     return f"{_COMMON}{checkpoint}checkpoint\n"

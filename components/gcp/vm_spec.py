@@ -1,4 +1,4 @@
-"""What TPU VMs and GPU VMs that a stack owns have in common."""
+"""The fields that TPU VMs and GPU VMs of a stack share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from accel.rules.gcp import vms
 from ..base import Spec
 
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-"""What a machine may do is for the roles of its service account to say. Source:
-https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice"""
+"""One scope for all: the roles of the machine's service account decide what it may do. Source:
+https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice
+"""
 
 
 class VmSpec(Spec):
-    """What every machine has."""
+    """Fields of every machine."""
 
     zone: str
     external_address: bool = Field(
@@ -37,12 +38,12 @@ class VmSpec(Spec):
     )
 
     def vm_findings(self) -> list[Finding]:
-        """Of the fields that every machine has."""
+        """Return the findings about the fields of every machine."""
         return gcp_labels.labels(self.labels, own=1) + vms.own_keys(self.labels, self.metadata)
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """As Google takes them; the provider adds whose they are, and which stack made them."""
+        """Return the labels as Google takes them; the provider adds those for owner and stack."""
         return gcp_labels.to_gcp(self.labels)
 
     @property
@@ -52,8 +53,9 @@ class VmSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class VmArgs:
-    """Where a machine is, and what it runs as; there is no default account. Network and subnetwork are self links or
-    projects/<p>/...; the subnetwork is in the region of the spec's zone."""
+    """The location of a machine and its account; there is no default account. Network and subnetwork are self links or
+    projects/<p>/...; the subnetwork is in the region of the spec's zone.
+    """
 
     project: str
     network: pulumi.Input[str]
@@ -66,7 +68,9 @@ NO_PROJECT_KEYS = {"block-project-ssh-keys": "TRUE"}
 
 
 def metadata(given: Mapping[str, str], **own: str | None) -> dict[str, str]:
-    """A person's metadata with the stack's own keys, in which - is written as _; None is left out. OS Login is always
-    on, and SSH keys of the project open nothing."""
+    """Merge a person's metadata with the stack's own keys, in which - is written as _; skip None.
+
+    OS Login is always on, and SSH keys of the project give no access.
+    """
     keys = {name.replace("_", "-"): value for name, value in own.items() if value}
     return {**given, "enable-oslogin": "TRUE", **NO_PROJECT_KEYS, **keys}

@@ -1,1 +1,1 @@
-"""What runs inside a Kubernetes cluster: drivers, health, queues, volumes. One component a file."""
+"""Components inside a Kubernetes cluster: drivers, health, queues, volumes. One component per file."""

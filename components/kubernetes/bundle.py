@@ -1,4 +1,4 @@
-"""Installs a release of Kueue or JobSet from the manifest that its project publishes, pinned by its digest."""
+"""A release of Kueue or JobSet, installed from the manifest that its project publishes and pinned by its digest."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ MANIFESTS = {
     "jobset": "https://github.com/kubernetes-sigs/jobset/releases/download/v{version}/manifests.yaml",
 }
 VERSIONS = {"kueue": "0.14.0", "jobset": "0.10.1"}
-"""The releases whose API the queues and jobs of this project are written for."""
+"""Releases whose API the queues and jobs of this project use."""
 
 _FIRST = ("CustomResourceDefinition", "Namespace", "PriorityClass")
 _LAST = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding")
@@ -31,11 +31,11 @@ _TIMEOUT_S = 60
 
 
 class ReleaseError(Exception):
-    """A manifest that cannot be had, is not the one that was pinned, or is no manifest."""
+    """A manifest that is not available, differs from the pinned one, or is no manifest."""
 
 
 class ReleaseBundleSpec(Spec):
-    """Which release, and how its manifest is known. The file is fetched once, and then lies in the user's cache."""
+    """The release and the digest of its manifest. The file is downloaded once, into the user's cache."""
 
     release: Literal["kueue", "jobset"]
     version: str = Field(
@@ -52,12 +52,12 @@ class ReleaseBundleSpec(Spec):
 
     @property
     def pinned(self) -> str:
-        """The version that is meant."""
+        """Return the version, given or default."""
         return self.version or VERSIONS[self.release]
 
     @property
     def url(self) -> str:
-        """Where the project publishes the manifest."""
+        """Return the URL at which the project publishes the manifest."""
         return MANIFESTS[self.release].format(version=self.pinned)
 
     @model_validator(mode="after")
@@ -68,11 +68,11 @@ class ReleaseBundleSpec(Spec):
 
 
 class ReleaseBundle(Component):
-    """Every object of a release's manifest, in an order that the API server takes.
+    """Every object of a release's manifest, in an order that the API server accepts.
 
-    Definitions and namespaces come first. Webhooks come last: they refuse what they cannot ask their controller about,
-    so they must not be there before it runs. Removing a bundle removes its definitions, and with those every queue and
-    job.
+    Definitions and namespaces come first. Webhooks come last: they refuse requests while their controller is
+    unreachable, so they must not exist before it runs. Removing a bundle removes its definitions, and with those every
+    queue and job.
     """
 
     TYPE = "accel:kubernetes:ReleaseBundle"
@@ -95,7 +95,7 @@ class ReleaseBundle(Component):
 
 
 def manifest(spec: ReleaseBundleSpec, cache: Path | None = None) -> str:
-    """The text of the manifest, from `path`, the cache or the network. Raises ReleaseError."""
+    """Return the text of the manifest, from `path`, the cache or the network. Raise ReleaseError."""
     told = f"{spec.release} {spec.pinned}"
     if spec.path:
         try:
@@ -131,7 +131,7 @@ def _checked(content: bytes, wanted: str | None, told: str) -> str:
 
 
 def documents(text: str, told: str) -> list[Document]:
-    """The objects of a manifest, lists opened. Raises ReleaseError."""
+    """Return the objects of a manifest, with lists expanded. Raise ReleaseError."""
     try:
         read = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
@@ -148,7 +148,7 @@ def documents(text: str, told: str) -> list[Document]:
 
 
 def stages(found: Iterable[Document]) -> list[list[Document]]:
-    """The objects in groups, each of which needs those before it."""
+    """Return the objects in groups, each of which needs those before it."""
     ordered: tuple[list[Document], ...] = ([], [], [])
     for each in found:
         ordered[0 if each["kind"] in _FIRST else 2 if each["kind"] in _LAST else 1].append(each)
@@ -156,7 +156,7 @@ def stages(found: Iterable[Document]) -> list[list[Document]]:
 
 
 def identity(document: Document) -> str:
-    """A name that no other object of the manifest has."""
+    """Return a name that no other object of the manifest has."""
     namespace = document["metadata"].get("namespace")
     return "-".join(part for part in (document["kind"].lower(), namespace, _name(document)) if part)
 

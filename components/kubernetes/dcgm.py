@@ -1,7 +1,8 @@
-"""GPU metrics that GKE's own do not have: NVIDIA's exporter, and what Google's Managed Prometheus collects of it.
+"""GPU metrics that GKE lacks: NVIDIA's exporter, and the part of it that Google's Managed Prometheus collects.
 
-GKE collects a fixed set by a switch of the cluster (monitoring component DCGM), which is all that most need:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics. This is for other fields, or another interval.
+A switch of the cluster (monitoring component DCGM) makes GKE collect a fixed set, which is enough for most:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics. This module is for other fields, or another
+interval.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ COUNTERS = [
 
 
 class DcgmExporterSpec(Spec):
-    """What is measured, how often, and where the exporter runs. Under time-sharing a pod's own part cannot be told."""
+    """The measured fields, their interval, and the exporter's nodes. With time-sharing a pod's own part cannot be
+    told.
+    """
 
     namespace: str = Field(
         default="gmp-public", description="there before: GKE makes gmp-public with Managed Prometheus"

@@ -1,7 +1,7 @@
 """The DaemonSet that installs NVIDIA's driver on pools whose driver GKE leaves alone (INSTALLATION_DISABLED).
 
-GKE runs its own device plugin on every GPU node of a Standard cluster, Ubuntu included, so there is none of ours here;
-a node leaves it out only by the label gke-no-default-nvidia-gpu-device-plugin, for NVIDIA's operator (operator.py).
+GKE runs its own device plugin on every GPU node of a Standard cluster, Ubuntu included, so this module has none. A node
+opts out only by the label gke-no-default-nvidia-gpu-device-plugin, for NVIDIA's operator (operator.py).
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers
 """
 
@@ -26,9 +26,10 @@ DRIVER_VERSION = "cloud.google.com/gke-gpu-driver-version"
 CONFIDENTIAL = "cloud.google.com/gke-confidential-nodes-instance-type"
 
 PAUSE = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
-"""As Google's installers pin it: daemonset-preloaded-R580.yaml of
+"""The image that Google's installers pin: daemonset-preloaded-R580.yaml of
 https://github.com/GoogleCloudPlatform/container-engine-accelerators at e411992, and the list of images of
-https://github.com/NVIDIA/aicr (2026)."""
+https://github.com/NVIDIA/aicr (2026).
+"""
 
 _HOST, _WITHIN = "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"
 _INSTALL = """\
@@ -42,7 +43,7 @@ chmod 755 /root/home/kubernetes/bin/nvidia
 
 
 class DriverInstallerSpec(Spec):
-    """Which driver, on nodes of which image. Another version reaches a node only when the node is replaced."""
+    """A driver for nodes with a given image. Another version reaches a node only when the node is replaced."""
 
     node_image: Literal["cos", "ubuntu"] = "cos"
     version: str = Field(
@@ -54,7 +55,7 @@ class DriverInstallerSpec(Spec):
 
     @property
     def object_name(self) -> str:
-        """The DaemonSet's name: Google's own for the newest driver on COS, so that its tools find it."""
+        """Return the DaemonSet's name: Google's own for the newest driver on COS, so that its tools find it."""
         if (self.node_image, self.version) == ("cos", "latest"):
             return "nvidia-driver-installer"
         return f"nvidia-driver-installer-{self.node_image}-{self.version.lower()}"
@@ -62,14 +63,16 @@ class DriverInstallerSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverInstallerArgs:
-    """The spec, and the physical names of the pools that ask for this driver; at least one."""
+    """The spec, and the physical names of the pools that need this driver; at least one."""
 
     spec: DriverInstallerSpec
     pool_names: Sequence[pulumi.Input[str]]
 
 
 class DriverInstaller(Component):
-    """Installs a driver on every node of some pools, as it joins. One for each node image and version of a cluster."""
+    """A DaemonSet that installs a driver on every node of some pools as it joins. One per node image and version of a
+    cluster.
+    """
 
     TYPE = "accel:kubernetes:DriverInstaller"
 
@@ -114,8 +117,8 @@ def _pod(spec: DriverInstallerSpec, pool_names: Sequence[pulumi.Input[str]]) -> 
 
 
 def _affinity(pool_names: Sequence[pulumi.Input[str]]) -> core.AffinityArgs:
-    """The pools that were named, and of them never a node whose driver is GKE's, nor a confidential one, which has an
-    installer of its own.
+    """Select the named pools, but never a node whose driver is GKE's, nor a confidential one, which has an installer of
+    its own.
 
     GKE sets no driver-version label where it installs nothing, or sets `disabled`: Google's installers look for both.
     """
@@ -154,7 +157,7 @@ _COS_ENVIRONMENT = {
 
 
 def _privileged(name: str, image: str, mounts: Mapping[str, str], **rest: Any) -> core.ContainerArgs:
-    """A container that may do anything on its node. `mounts`: path by volume."""
+    """`mounts`: path by volume."""
     return core.ContainerArgs(
         name=name,
         image=image,
@@ -166,7 +169,7 @@ def _privileged(name: str, image: str, mounts: Mapping[str, str], **rest: Any) -
 
 
 def _partitioner() -> core.ContainerArgs:
-    """Makes the partitions (MIG) of a pool that asks for them; without them it does nothing."""
+    """Create the partitions (MIG) of a pool that requests them; do nothing for any other."""
     return _privileged(
         "partition-gpus",
         rules.PARTITIONER,

@@ -1,4 +1,4 @@
-"""Rules about what a spec cannot know: they judge it together with what other components hand over."""
+"""Rules about a spec together with values from other components."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from accel.diagnostics.findings import Finding, apply
 
 
 def enforce(findings: Iterable[Finding]) -> None:
-    """Raises ValueError with one line a fault where a rule rejects; logs what it warns of.
+    """Log warnings, and raise ValueError with one line per rejected value.
 
     A constructor calls it before it registers anything.
     """

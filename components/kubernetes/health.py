@@ -1,4 +1,4 @@
-"""Takes nodes with a sick GPU out of use: a DaemonSet that reads the kernel's log and cordons its own node."""
+"""A DaemonSet that takes nodes with a faulty GPU out of use: it reads the kernel's log and cordons its own node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCRIPT, _NUMBERS, _FOLDER = "cordon.py", "xids", "/etc/accel"
 
 
 class GpuHealthSpec(Spec):
-    """Which errors take a node out of use, and whether they do."""
+    """The errors that take a node out of use, and whether they do."""
 
     xids: list[int] = Field(
         default_factory=cordoning,
@@ -33,9 +33,10 @@ class GpuHealthSpec(Spec):
 
 
 class GpuHealth(Component):
-    """Cordons a GPU node whose driver reports a serious error. What runs there goes on, and no new pod comes.
+    """A DaemonSet that cordons a GPU node whose driver reports a serious error. Running pods go on, and no new pod
+    comes.
 
-    The list lies in a ConfigMap, and a change of it counts without a restart. GKE's own device plugin marks a GPU
+    The list lies in a ConfigMap, and a change of it takes effect without a restart. GKE's own device plugin marks a GPU
     unhealthy after XID 48 only. The account may change any node, since RBAC knows no "own node".
     """
 

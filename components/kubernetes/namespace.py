@@ -1,4 +1,4 @@
-"""A namespace that jobs run in: its pod security, the account of its pods, and what it may use in all."""
+"""A namespace for jobs: its pod security, the account of its pods, and its quota."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class JobNamespaceSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobNamespaceArgs:
-    """The spec, and the e-mail of the Google account that the Kubernetes account stands for (workload identity)."""
+    """The spec, and the e-mail of the Google account that the Kubernetes account maps to (workload identity)."""
 
     spec: JobNamespaceSpec
     google_account: pulumi.Input[str] | None = None
@@ -106,9 +106,11 @@ class JobNamespace(Component):
 
 
 def _own_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> None:
-    """Pods take connections from pods of their own namespace only, as those of one job need it, and from their node,
-    which no policy keeps out; what they connect to, DNS included, is left open. Source:
-    https://kubernetes.io/docs/concepts/services-networking/network-policies/"""
+    """Allow ingress to pods only from pods of their own namespace, which the pods of one job need, and from their node,
+    which no policy keeps out. Egress, DNS included, stays open.
+
+    Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
+    """
     networking.v1.NetworkPolicy(
         name,
         metadata=meta.ObjectMetaArgs(namespace=namespace),

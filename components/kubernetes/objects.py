@@ -1,4 +1,4 @@
-"""Kubernetes objects for which the provider's SDK has no class that takes all of their fields."""
+"""Kubernetes objects for which the provider's SDK has no class with all of their fields."""
 
 from importlib.metadata import version
 from typing import Any, cast
@@ -6,7 +6,7 @@ from typing import Any, cast
 import pulumi
 
 Document = dict[str, Any]
-"""An object as YAML has it, names in Kubernetes' own spelling."""
+"""An object as in YAML, with names in Kubernetes' own spelling."""
 
 
 _DASHED = {
@@ -14,18 +14,21 @@ _DASHED = {
     for name in ("embedded-resource", "int-or-string", "list-map-keys", "list-type", "map-type",
                  "preserve-unknown-fields", "validations")
 }  # fmt: skip
-"""Names in definitions that the provider spells otherwise, and so reads back: with Kubernetes' own spelling a refresh
-finds a difference each time. https://github.com/pulumi/pulumi-kubernetes (provider.go, underscoreToDashMap)"""
+"""Names in definitions that the provider spells differently when it reads them back: with Kubernetes' own spelling,
+every refresh finds a difference. https://github.com/pulumi/pulumi-kubernetes (provider.go, underscoreToDashMap)
+"""
 
 
 def token(document: Document) -> str:
-    """The type by which Pulumi's provider knows an object; the same as that of its typed class, where there is one."""
+    """Return the type by which Pulumi's provider knows an object; the same as that of its typed class, if there is
+    one.
+    """
     api = document["apiVersion"]
     return f"kubernetes:{api if '/' in api else f'core/{api}'}:{document['kind']}"
 
 
 def register(name: str, document: Document, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
-    """Registers an object as it is written; as for a typed class, the provider's version is that of the SDK."""
+    """Register an object as it is written. As for a typed class, the provider's version is that of the SDK."""
     return pulumi.CustomResource(token(document), name, _spelt(document), _versioned(opts))
 
 

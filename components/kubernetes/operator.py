@@ -1,4 +1,4 @@
-"""The namespace that NVIDIA's GPU Operator needs on GKE. The operator itself is a Helm chart that its users install."""
+"""The namespace that NVIDIA's GPU Operator needs on GKE. Its users install the operator itself as a Helm chart."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CRITICAL = ["system-node-critical", "system-cluster-critical"]
 
 
 class OperatorNamespaceSpec(Spec):
-    """Where the operator will run, and on nodes of which image its driver is for.
+    """The operator's namespace, and the node image that its driver is for.
 
-    What is left to its users: the chart (`helm install --namespace <namespace> nvidia/gpu-operator`), and node pools
-    with INSTALLATION_DISABLED and the label gke-no-default-nvidia-gpu-device-plugin=true.
+    Its users add the chart (`helm install --namespace <namespace> nvidia/gpu-operator`), and node pools with
+    INSTALLATION_DISABLED and the label gke-no-default-nvidia-gpu-device-plugin=true.
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html
     """
 
@@ -35,7 +35,7 @@ class OperatorNamespaceSpec(Spec):
 
 
 class OperatorNamespace(Component):
-    """A namespace whose pods may be critical to their nodes, which GKE allows nobody without a quota for it."""
+    """A namespace whose pods may be critical to their nodes, which GKE permits only with a quota for it."""
 
     TYPE = "accel:kubernetes:OperatorNamespace"
 

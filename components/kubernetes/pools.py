@@ -1,4 +1,4 @@
-"""Node pools as pods must address them."""
+"""Node pools as pods address them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule"
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A pool's facts as the contract has them, and its physical name, which may be unknown until it is made."""
+    """A pool's facts from the contract, and its physical name, which may be unknown until the pool is created."""
 
     facts: GkePool
     name: pulumi.Input[str]
 
 
 def tolerations(taints: Sequence[Taint]) -> list[core.TolerationArgs]:
-    """What a pod needs to run in spite of taints."""
+    """Return the tolerations that a pod needs to run despite taints."""
     return [
         core.TolerationArgs(key=taint.key, operator="Equal", value=taint.value, effect=EFFECTS[taint.effect])
         if taint.value
@@ -38,19 +38,19 @@ def tolerations(taints: Sequence[Taint]) -> list[core.TolerationArgs]:
 
 
 def gpu_nodes() -> core.AffinityArgs:
-    """Nodes with a GPU, whoever installs its driver."""
+    """Select nodes with a GPU, whoever installs its driver."""
     return node_terms([[expression(ACCELERATOR, "Exists")]])
 
 
 def expression(
     key: str, operator: str, values: Sequence[pulumi.Input[str]] | None = None
 ) -> core.NodeSelectorRequirementArgs:
-    """One requirement on a node's label."""
+    """Return one requirement on a node's label."""
     return core.NodeSelectorRequirementArgs(key=key, operator=operator, values=values)
 
 
 def node_terms(terms: Sequence[Sequence[core.NodeSelectorRequirementArgs]]) -> core.AffinityArgs:
-    """Nodes that meet every requirement of at least one term."""
+    """Select nodes that meet every requirement of at least one term."""
     return core.AffinityArgs(
         node_affinity=core.NodeAffinityArgs(
             required_during_scheduling_ignored_during_execution=core.NodeSelectorArgs(
@@ -61,10 +61,10 @@ def node_terms(terms: Sequence[Sequence[core.NodeSelectorRequirementArgs]]) -> c
 
 
 def host_volume(name: str, path: str, kind: str | None = None) -> core.VolumeArgs:
-    """A folder or device of the node; `kind` is what must lie there, such as CharDevice."""
+    """Return a folder or device of the node; `kind` is the type that must exist there, such as CharDevice."""
     return core.VolumeArgs(name=name, host_path=core.HostPathVolumeSourceArgs(path=path, type=kind))
 
 
 def mount(name: str, path: str, read_only: bool | None = None) -> core.VolumeMountArgs:
-    """Where a container sees a volume."""
+    """Return the mount of a volume at a path."""
     return core.VolumeMountArgs(name=name, mount_path=path, read_only=read_only)

@@ -1,4 +1,4 @@
-"""Shows that a pool's GPUs work before an update is done: one job on one GPU of each pool."""
+"""A test that a pool's GPUs work before an update ends: one job on one GPU of each pool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CUDA = (
 
 
 class DriverProbeSpec(Spec):
-    """How a driver is tried. A pool at 0 nodes grows by one for it, which is billed until the pool shrinks again."""
+    """Settings of the test. A pool at 0 nodes grows by one for it, which is billed until the pool shrinks again."""
 
     image: str = CUDA
     command: list[str] = Field(default=["nvidia-smi", "-L"], min_length=1)
@@ -45,7 +45,9 @@ class DriverProbeSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverProbeArgs:
-    """The spec, the namespace of the jobs, the pools by the author's key, and what must be there before they run."""
+    """The spec, the namespace of the jobs, the pools by the author's key, and the resources that must exist before they
+    run.
+    """
 
     spec: DriverProbeSpec
     namespace: pulumi.Input[str]
@@ -55,8 +57,8 @@ class DriverProbeArgs:
 class DriverProbe(Component):
     """A job for each pool, which the engine waits for: the update fails where a driver does not come up in time.
 
-    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name has
-    the pool and its `driver` in it, so that the error says both.
+    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name
+    contains the pool and its `driver`, so that the error says both.
     """
 
     TYPE = "accel:kubernetes:DriverProbe"
@@ -75,7 +77,7 @@ class DriverProbe(Component):
 
 
 def _name(name: str, key: str, pool: Pool) -> str:
-    """Of a job, which with what Pulumi appends has 63 characters at most."""
+    """Return a name that has 63 characters at most, together with what Pulumi appends."""
     return "-".join([name, key, *([pool.facts.driver] if pool.facts.driver else [])])[:NAME_MOST]
 
 

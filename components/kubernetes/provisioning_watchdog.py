@@ -1,4 +1,4 @@
-"""Ends waits for nodes that never come: a Deployment that looks at the cluster's ProvisioningRequests."""
+"""A Deployment that watches the cluster's ProvisioningRequests and ends waits for nodes that never come."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from .health import NAMESPACE, PYTHON
 from .pools import Pool, mount
 
 SETTLE_S = 900
-"""A request is not held against the list of pools before: an update that makes a pool lists it a little later."""
+"""Seconds before a request is checked against the list of pools: an update that creates a pool lists it a little
+later.
+"""
 
 _SCRIPT, _POOLS, _FOLDER = "provisioning_watch.py", "pools.json", "/etc/accel"
 _NOBODY = 65534
@@ -26,7 +28,7 @@ _HOUR, _DAY = 3600, 86_400
 
 
 class ProvisioningWatchdogSpec(Spec):
-    """When a wait for nodes ends, and how."""
+    """The time at which a wait for nodes ends, and how."""
 
     age_limit_s: int = Field(
         default=7 * _DAY, ge=_HOUR, le=90 * _DAY, description="a request that neither succeeded nor failed until then"
@@ -44,7 +46,7 @@ class ProvisioningWatchdogSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ProvisioningWatchdogArgs:
-    """The spec, the admission check whose requests are looked at, and the cluster's pools by the author's key."""
+    """The spec, the admission check whose requests are watched, and the cluster's pools by the author's key."""
 
     spec: ProvisioningWatchdogSpec
     check: pulumi.Input[str]
@@ -52,11 +54,11 @@ class ProvisioningWatchdogArgs:
 
 
 class ProvisioningWatchdog(Component):
-    """Ends the waits of requests for a pool that is gone, and of those that are too old.
+    """A Deployment that ends the waits of requests for a deleted pool, and of those that are too old.
 
     The autoscaler leaves such a request as it is, and Kueue asks again only after one that failed. The list of pools
-    lies in a ConfigMap, and a change of it counts without a restart. Requests of other admission checks are let alone.
-    https://github.com/kubernetes/autoscaler/issues/9490
+    lies in a ConfigMap, and a change of it takes effect without a restart. Requests of other admission checks are
+    ignored. https://github.com/kubernetes/autoscaler/issues/9490
     """
 
     TYPE = "accel:kubernetes:ProvisioningWatchdog"

@@ -1,7 +1,6 @@
-"""Kueue's objects: which pools a queue has quota of, in which order they are tried, and who may borrow.
+"""Kueue's objects: the pools that a queue has quota of, their order, and the queues that may borrow.
 
-Their bodies are as v1beta1 of release 0.14 has them:
-https://github.com/kubernetes-sigs/kueue/tree/v0.14.0/apis/kueue/v1beta1
+Their bodies follow v1beta1 of release 0.14: https://github.com/kubernetes-sigs/kueue/tree/v0.14.0/apis/kueue/v1beta1
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .provisioning_watchdog import ProvisioningWatchdogSpec
 
 
 class Amounts(Spec):
-    """An amount of what a pool lends: whole nodes of it, or single resources, which replace those of the nodes."""
+    """An amount that a pool lends: whole nodes of it, or single resources, which override those of the nodes."""
 
     nodes: int | None = Field(default=None, ge=0)
     cpu_m: int | None = Field(default=None, ge=0)
@@ -38,13 +37,13 @@ class Amounts(Spec):
     tpu_chips: int | None = Field(default=None, ge=0)
 
     def of(self, node: rules.Amounts) -> dict[str, int]:
-        """Resource by resource, for a pool with such nodes; what is not said is not in it."""
+        """Return the amounts by resource, for a pool with such nodes; omit what is not given."""
         whole = {} if self.nodes is None else {name: amount * self.nodes for name, amount in node.items()}
         return {**whole, **self.model_dump(exclude_none=True, exclude={"nodes"})}
 
 
 class QueuePool(Spec):
-    """What a queue has of one pool."""
+    """A queue's quota of one pool."""
 
     pool: str = Field(description="the author's key for it")
     nominal: Amounts | None = Field(default=None, description="its own; without it, all that the pool can grow to")
@@ -54,7 +53,7 @@ class QueuePool(Spec):
     lending: Amounts | None = Field(default=None, description="most that it lends its cohort; without it, all")
 
     def share(self, node: rules.Amounts) -> rules.Share:
-        """In resources of a pool with such nodes."""
+        """Return the quota in resources, for a pool with such nodes."""
         return rules.Share(
             self.pool,
             self.nominal.of(node) if self.nominal else None,
@@ -64,7 +63,7 @@ class QueuePool(Spec):
 
 
 class Preemption(Spec):
-    """Which running jobs a waiting one may stop. https://kueue.sigs.k8s.io/docs/concepts/preemption/"""
+    """The running jobs that a waiting one may stop. https://kueue.sigs.k8s.io/docs/concepts/preemption/"""
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim_in_cohort: Literal["Never", "LowerPriority", "Any"] = Field(
@@ -89,14 +88,14 @@ class Queue(Spec):
 
 
 class LocalQueue(Spec):
-    """Where jobs of a namespace line up for a queue."""
+    """The entry of a namespace's jobs to a queue."""
 
     namespace: str
     queue: str
 
 
 class Provisioning(Spec):
-    """How nodes of pools with queued provisioning are asked for: all nodes of a job at once, or none."""
+    """Requests for nodes of pools with queued provisioning: all nodes of a job at once, or none."""
 
     retries: int = Field(default=3, ge=0, description="after a request that failed")
     first_wait_s: int = Field(default=60, ge=1, description="before the first retry; each is twice as late")
@@ -107,7 +106,7 @@ class Provisioning(Spec):
 
 
 class QueueingSpec(Spec):
-    """All queues of a cluster. Resources that no pool of a queue has are never admitted there."""
+    """All queues of a cluster. A queue never admits resources that none of its pools has."""
 
     queues: dict[str, Queue] = Field(min_length=1)
     local_queues: dict[str, LocalQueue] = Field(default_factory=dict[str, LocalQueue])
@@ -126,7 +125,7 @@ class QueueingSpec(Spec):
         return found
 
     def against(self, pools: Mapping[str, GkePool]) -> list[Finding]:
-        """What the rules say of these queues over the pools of a cluster, by the author's key."""
+        """Return the findings about these queues over the pools of a cluster, by the author's key."""
         facts = {key: pool_facts(pool) for key, pool in pools.items()}
         shares = {key: shares_of(queue, facts) for key, queue in self.queues.items()}
         local = {key: each.queue for key, each in self.local_queues.items()}
@@ -148,12 +147,12 @@ class QueueingSpec(Spec):
 
 
 def shares_of(queue: Queue, facts: Mapping[str, rules.PoolFacts]) -> list[rules.Share]:
-    """What a queue has of each of its pools; of a pool that is not known, only what is written in resources."""
+    """Return a queue's quota of each of its pools; for an unknown pool, only what is written in resources."""
     return [each.share(facts[each.pool].node if each.pool in facts else {}) for each in queue.pools]
 
 
 def check_name(name: str) -> str:
-    """The AdmissionCheck of the queues of that name, where they have provisioning."""
+    """Return the name of the AdmissionCheck of a queueing with provisioning."""
     return f"accel-{name}"
 
 
@@ -166,10 +165,11 @@ class QueueingArgs:
 
 
 class Queueing(Component):
-    """The queues of a cluster, for Kueue 0.14 (v1beta1), which must be there before.
+    """The queues of a cluster, for Kueue 0.14 (v1beta1), which must be installed before.
 
     A queue, and a flavor that a queue names, is deleted only when no job holds quota of it: Kueue keeps it until then.
-    So the namespaces whose jobs use it have to be made after it, and go before it; LocalQueues are in them.
+    The namespaces whose jobs use it therefore have to be created after it, and deleted before it; they hold the
+    LocalQueues.
     """
 
     TYPE = "accel:kubernetes:Queueing"
@@ -229,7 +229,7 @@ class LocalQueuesSpec(Spec):
 
 
 class LocalQueues(Component):
-    """Where jobs line up in their namespaces, which have to be there, as the queues that they lead to."""
+    """Entries for jobs in their namespaces, which have to exist, as the queues that they lead to."""
 
     TYPE = "accel:kubernetes:LocalQueues"
 
@@ -296,15 +296,16 @@ _TOLD_APART_BY = (
     "cloud.google.com/gke-gpu-sharing-strategy",
     "node.kubernetes.io/instance-type",
 )
-"""Labels that jobs select by, with the pool's own the eight that a flavor may have: a flavor whose labels lack one that
-a job selects by would be taken for a match."""
+"""Labels that jobs select by; with the pool's own they are the eight that a flavor may have. A flavor without a label
+that a job selects by would count as a match.
+"""
 
 _QUEUED_CLASS = "queued-provisioning.gke.io"
 _REQUEST = "autoscaling.gke.io/provisioning-request"
 
 
 def pool_facts(pool: GkePool) -> PoolFacts:
-    """A pool as the rules see it."""
+    """Return a pool as the rules see it."""
     node = {
         "cpu_m": pool.cpu_m,
         "memory_mib": pool.memory_mib,
@@ -323,7 +324,7 @@ def pool_facts(pool: GkePool) -> PoolFacts:
 
 
 def flavor(pool: Pool) -> dict[str, Any]:
-    """A ResourceFlavor: the nodes of one pool, and what its pods get to be let onto them."""
+    """Return a ResourceFlavor: the nodes of one pool, and the tolerations that its pods get."""
     labels = {key: pool.facts.labels[key] for key in _TOLD_APART_BY if key in pool.facts.labels}
     tolerations = [
         {
@@ -339,7 +340,9 @@ def flavor(pool: Pool) -> dict[str, Any]:
 
 
 def resource_group(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> dict[str, Any]:
-    """Every resource of a queue for each of its flavors, in one order, as Kueue demands; 0 of what a pool lacks."""
+    """Return every resource of a queue for each of its flavors, in one order, as Kueue requires; 0 where a pool lacks
+    it.
+    """
     resources = covered_resources(shares, pools)
     return {
         "coveredResources": [RESOURCES[name][0] for name in resources],
@@ -362,7 +365,7 @@ def _quota(name: str, share: Share, pool: PoolFacts, resources: Sequence[str]) -
 
 
 def quantity(name: str, amount: int) -> str:
-    """An amount in Kubernetes' words: 95890m, 1280Gi, 8."""
+    """Return an amount in Kubernetes' notation: 95890m, 1280Gi, 8."""
     unit = RESOURCES[name][1]
     if unit == "m" and amount % 1000 == 0:
         return str(amount // 1000)
@@ -372,7 +375,7 @@ def quantity(name: str, amount: int) -> str:
 
 
 def namespace_selector(names: Sequence[str]) -> dict[str, Any]:
-    """Those whose jobs a queue takes; without names, all."""
+    """Select the namespaces whose jobs a queue takes; without names, all."""
     if not names:
         return {}
     return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(names)}]}
@@ -381,7 +384,7 @@ def namespace_selector(names: Sequence[str]) -> dict[str, Any]:
 def provisioning_config(
     pools: Sequence[PoolFacts], retries: int, first_wait_s: int, most_wait_s: int
 ) -> dict[str, Any]:
-    """A ProvisioningRequestConfig for GKE: the pods of a job are sent to the nodes that came for it.
+    """Return a ProvisioningRequestConfig for GKE: the pods of a job are sent to the nodes that came for it.
 
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
     """
@@ -400,7 +403,7 @@ def provisioning_config(
 
 
 def admission_check(config: str) -> dict[str, Any]:
-    """An AdmissionCheck that asks for nodes as a ProvisioningRequestConfig says."""
+    """Return an AdmissionCheck that requests nodes by a ProvisioningRequestConfig."""
     return {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
         "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": config},

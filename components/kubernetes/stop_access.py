@@ -1,4 +1,4 @@
-"""Lets the function that stops a stack set the stop policy of Kueue's queues."""
+"""Access for the function that stops a stack to the stop policy of Kueue's queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..sdk import meta, rbac
 
 
 class StopAccessSpec(Spec):
-    """Which queues."""
+    """The queues."""
 
     queues: list[str] = Field(min_length=1, description="ClusterQueues by name")
 
@@ -28,7 +28,7 @@ class StopAccessArgs:
 
 
 class StopAccess(Component):
-    """A role on these queues alone, and its binding."""
+    """A role on these queues only, and its binding."""
 
     TYPE = "accel:kubernetes:StopAccess"
 

@@ -24,16 +24,17 @@ _DISK_DRIVER, _FILESTORE_DRIVER, _BUCKET_DRIVER = (
     "gcsfuse.csi.storage.gke.io",
 )
 BUCKET_ANNOTATIONS = {"gke-gcsfuse/volumes": "true"}
-"""What a pod that mounts a bucket must say, or GKE adds no sidecar to it and the mount fails.
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-pv"""
+"""Annotations for a pod that mounts a bucket; otherwise GKE adds no sidecar to it and the mount fails.
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-pv
+"""
 
 
 _LABELS = {"app.kubernetes.io/managed-by": "accel"}
-"""On what no namespace holds together."""
+"""Labels of the objects that belong to no namespace."""
 
 
 class _Volume(Spec):
-    """What every kind has."""
+    """Fields of every kind."""
 
     retain: bool = Field(
         default=True, description="what is stored outlives the claim, also when the stack is destroyed"
@@ -72,7 +73,7 @@ class DiskVolume(_Volume):
 
 
 class FilestoreShare(Spec):
-    """A share of a Filestore instance that is there."""
+    """A share of an existing Filestore instance."""
 
     location: str = Field(description="zone, or region of a regional instance")
     instance: str
@@ -81,7 +82,7 @@ class FilestoreShare(Spec):
 
 
 class FilestoreVolume(_Volume):
-    """A share that any number of nodes write at once: made for the claim, or there already."""
+    """A share that any number of nodes write at once: created for the claim, or existing."""
 
     kind: Literal["filestore"]
     size_gib: int = Field(ge=1)
@@ -94,7 +95,7 @@ class FilestoreVolume(_Volume):
 
 
 class BucketVolume(_Volume):
-    """A Cloud Storage bucket as files. The account of the pods needs rights on it (roles/storage.objectUser)."""
+    """A Cloud Storage bucket as files. The account of the pods needs access to it (roles/storage.objectUser)."""
 
     kind: Literal["bucket"]
     bucket: str
@@ -122,8 +123,8 @@ class JobVolumeArgs:
 class JobVolume(Component):
     """A PersistentVolumeClaim, and the volume or the class behind it.
 
-    With `retain`, neither a destroy nor a renamed claim deletes what is stored; what is left then has to be deleted by
-    hand. Replacing a claim (another kind, or another type of disk) gives an empty volume.
+    With `retain`, neither a destroy nor a renamed claim deletes the data, which then has to be deleted by hand.
+    Replacing a claim (another kind, or another type of disk) creates an empty volume.
     """
 
     TYPE = "accel:kubernetes:JobVolume"
@@ -222,7 +223,7 @@ def _size_gib(spec: DiskVolume | FilestoreVolume | BucketVolume) -> int:
 
 
 def _source(spec: DiskVolume | FilestoreVolume | BucketVolume) -> core.CSIPersistentVolumeSourceArgs | None:
-    """What is there already; None where the claim makes its own."""
+    """Return the source of an existing volume; None where the claim creates its own."""
     if isinstance(spec, BucketVolume):
         return core.CSIPersistentVolumeSourceArgs(
             driver=_BUCKET_DRIVER, volume_handle=spec.bucket, read_only=spec.read_only or None
@@ -245,7 +246,7 @@ def _source(spec: DiskVolume | FilestoreVolume | BucketVolume) -> core.CSIPersis
 
 
 def _zone(spec: DiskVolume | FilestoreVolume | BucketVolume) -> core.VolumeNodeAffinityArgs | None:
-    """A disk's zone: only a node there can attach it."""
+    """Return the affinity for a disk's zone: only a node there can attach it."""
     if not isinstance(spec, DiskVolume) or spec.existing is None:
         return None
     zone = core.NodeSelectorRequirementArgs(

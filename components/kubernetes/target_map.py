@@ -1,4 +1,4 @@
-"""Where `jobs` reads a cluster's targets without asking Pulumi: one ConfigMap, a key a target."""
+"""A ConfigMap from which `jobs` reads a cluster's targets without asking Pulumi, one key per target."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .findings import enforce
 
 NAME = "accel-targets"
 MOST_BYTES = 1024 * 1024
-"""Of a ConfigMap's data: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+"""Maximum of a ConfigMap's data: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
 
 class PublishedTargetsSpec(Spec):
-    """The namespace of the ConfigMap: whoever may read ConfigMaps there finds the targets."""
+    """The namespace of the ConfigMap: everyone who may read ConfigMaps there finds the targets."""
 
     namespace: str
 
@@ -38,7 +38,7 @@ class PublishedTargetsArgs:
 
 
 class PublishedTargets(Component):
-    """The ConfigMap accel-targets, a fixed name: readers must know it before anything is deployed."""
+    """The ConfigMap accel-targets. Its name is fixed: readers must know it before anything is deployed."""
 
     TYPE = "accel:kubernetes:PublishedTargets"
 
@@ -59,7 +59,7 @@ class PublishedTargets(Component):
 
 
 def check_size(targets: Mapping[str, Any]) -> dict[str, str]:
-    """The targets, if Kubernetes takes as much in one ConfigMap. Raises ValueError."""
+    """Return the targets, or raise ValueError if they are too large for one ConfigMap."""
     size = sum(len(key.encode()) + len(text.encode()) for key, text in targets.items())
     if size > MOST_BYTES:
         raise ValueError(

@@ -1,1 +1,1 @@
-"""The policies by topic."""
+"""Policies by topic."""

@@ -1,4 +1,4 @@
-"""Whom machines and people act as, and what they may do then."""
+"""Policies on the identities of machines and people, and on their permissions."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,13 @@ _ATTACHMENTS = (
 _ROLE = "aws:iam/role:Role"
 
 ANY_RESOURCE = ("*:Describe*", "*:List*", "ecr:GetAuthorizationToken", "servicequotas:Get*", "sts:GetCallerIdentity")
-"""Actions for most of which AWS takes no resource, and which read no data. Source:
-https://docs.aws.amazon.com/service-authorization/latest/reference/list_batch.html"""
+"""Actions that read no data, and for most of which AWS takes no resource. Source:
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_batch.html
+"""
 HELD_BY = {"cloudwatch:putmetricdata": "cloudwatch:namespace"}
-"""Actions for which AWS takes no resource, and the condition that holds them instead. Source:
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"""
+"""Actions for which AWS takes no resource, and the condition that restricts them instead. Source:
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+"""
 
 _ALL_ACTIONS = re.compile(r"([\w-]+:)?[*?]*\*[*?]*")
 _ALL_RESOURCES = re.compile(r"(arn:[a-z-]*)?[*?:]*\*[*?:]*")
@@ -33,12 +35,11 @@ _FULL_ACCESS = re.compile(r"arn:[a-z-]+:iam::aws:policy/(AdministratorAccess|Pow
 
 
 def _allowing(document: View) -> list[View]:
-    """The statements of a policy that allow something."""
     return [each for each in document.each("Statement") if each.text("Effect") == "Allow"]
 
 
 def _allowed(resource: Resource) -> list[View]:
-    """What the resource's own policies allow."""
+    """Return the statements of the resource's own policies that allow something."""
     view = resource.view
     documents = [view.document("policy")] if resource.type in _POLICIES else []
     if resource.type == _ROLE:
@@ -47,13 +48,13 @@ def _allowed(resource: Resource) -> list[View]:
 
 
 def _matches(action: str, patterns: Iterable[str]) -> bool:
-    """Whether IAM would take the action for one of the patterns."""
+    """Return whether IAM would match the action with one of the patterns."""
     texts = (re.escape(each).replace(r"\*", ".*").replace(r"\?", ".") for each in patterns)
     return any(re.fullmatch(text, action, re.IGNORECASE) for text in texts)
 
 
 def _conditions(statement: View) -> dict[str, list[str]]:
-    """What the statement's conditions demand: the allowed values of each key, its name in small letters."""
+    """Return the values that the statement's conditions require, by key in lower case."""
     operators = statement.inside("Condition")
     found: dict[str, list[str]] = {}
     for operator in operators.values:

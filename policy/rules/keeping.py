@@ -1,4 +1,4 @@
-"""What is kept: data, logs, images, and who pays for them."""
+"""Policies on the protection of data, on logs and images, and on the labels of the bill."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -56,7 +56,9 @@ _PROTECTED_BY: Mapping[str, tuple[str, Any]] = {
     "gcp:container/cluster:Cluster": ("deletionProtection", True),
     "gcp:kms/cryptoKey:CryptoKey": ("", None),
 }
-"""What holds something that cannot be made again: the property by which the cloud itself keeps it, and its value."""
+"""Protection of resources that cannot be recreated: the property by which the cloud itself protects them, and its
+value.
+"""
 
 
 def _protected(resource: Resource, _: Settings) -> Iterator[str]:
@@ -108,7 +110,7 @@ _DEFINITION = "aws:batch/jobDefinition:JobDefinition"
 
 
 def _images(resource: Resource) -> Iterator[tuple[str, str]]:
-    """Path and image of each container."""
+    """Yield path and image of each container."""
     view = resource.view
     if resource.type == _DEFINITION:
         containers = [view.document("containerProperties")]
@@ -169,8 +171,9 @@ _LABELLED = {
     "gcp:filestore/instance:Instance": "labels",
     "gcp:vertex/aiPersistentResource:AiPersistentResource": "labels",
 }
-"""Where the bill's labels are. Default labels of a provider reach the resource itself, and not the machines that AWS
-Batch, a launch template or a node pool makes."""
+"""Properties with the bill's labels. Default labels of a provider reach the resource itself, but not the machines that
+AWS Batch, a launch template or a node pool creates.
+"""
 _MADE_BY_OTHERS = ("computeResources.tags", "tagSpecifications", "nodeConfig.resourceLabels")
 
 
@@ -196,7 +199,7 @@ def _missing(resource: Resource, settings: Settings, own: Mapping[str, Any], pat
 
 
 def _defaults(resource: Resource) -> Mapping[str, Any]:
-    """The labels that the provider gives everything. Raises UnknownValue where the provider is not seen."""
+    """Return the labels that the provider sets on everything. Raise UnknownValue where the provider is not known."""
     if resource.provider is None:
         raise UnknownValue("provider")
     provider = View(resource.provider, "provider")  # which has objects as JSON text

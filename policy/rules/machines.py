@@ -1,4 +1,4 @@
-"""How machines, nodes and clusters are set up."""
+"""Policies on the settings of machines, nodes and clusters."""
 
 from collections.abc import Iterator
 

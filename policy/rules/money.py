@@ -1,4 +1,4 @@
-"""What the whole stack may come to."""
+"""Policies on the maximum size of the whole stack."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,11 +9,11 @@ from ..guard import Settings, StackPolicy
 from ..resource import Resource, UnknownValue
 
 SHOWN = 5
-"""Resources that a message names."""
+"""Number of resources that a message names."""
 
 
 class _Sum:
-    """What the resources hold together, and which of them could not be counted."""
+    """The total of the resources, and those of them that could not be counted."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.parts: list[tuple[str, Capacity]] = []
@@ -38,8 +38,9 @@ class _Sum:
         return ", ".join(f"{name} {of[name]:g}" for name in names[:SHOWN] if of[name])
 
     def rest(self) -> Iterator[str]:
-        """Of a sum that is not above its maximum: what was not counted. Raises UnknownValue where a value is not
-        known."""
+        """Yield what was not counted in a sum that is not above its maximum. Raise UnknownValue where a value is not
+        known.
+        """
         if self.strange:
             yield f"cannot be told, since the catalogue does not have the machines of {', '.join(self.strange)}"
         if self.unseen:

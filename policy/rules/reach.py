@@ -1,4 +1,4 @@
-"""Who can be reached from outside, and by whom."""
+"""Policies on access from outside."""
 
 from collections.abc import Iterator
 
