@@ -30,16 +30,16 @@ from .request import render
 __all__ = ["KIND", "GkeBackend"]
 
 THREADS = 8
-"""That submit at once; more would be held up by the API server's own limits."""
+"""Threads that submit at once. The API server's own limits would hold up more."""
 
 SUBMITS_PER_S = 49
-"""No page gives a limit of GKE's own; an API server makes those wait that come too fast."""
+"""Submits per second. No page gives a limit of GKE's own; an API server delays clients that are too fast."""
 
 
 class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Exec, FreeGpus and Explain.
+    """Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Exec, FreeGpus and Explain.
 
-    A reference is `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
+    References are `gke:<project>.<location>.<cluster>.<namespace>/<name of the Job or JobSet>`.
     """
 
     KIND = KIND
@@ -59,70 +59,70 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The objects for a job. See request.py."""
+        """Return the objects for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """The one job of request.key. See submit.py."""
+        """Submit the one job of request.key. See submit.py."""
         if self._target and self._target.stop:
             refuse(Google(self._clusters.timing), self._target)
         self._turn()
         return self._submission.submit(request, self._clusters.api)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Make what threads of one process share: connections and a rate."""
+        """Set up what the threads of one process share: connections and a rate."""
         _ = self._clusters.api  # made here: two threads at once would make two
         return super().threads(submits_per_s)
 
     def status(self, ref: JobRef) -> Status:
-        """From the Job or JobSet and its pods. Raises NotFound."""
+        """Read the Job or JobSet and its pods. Raise NotFound."""
         return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Many with a few lists; without those that the cluster does not know."""
+        """Read many jobs with a few lists. Omit those that the cluster does not know."""
         refs = [self._checked(ref) for ref in refs]
         return self._states.statuses(self._clusters.api, self._scope, refs)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """The namespace's jobs, newest first; tasks and nodes are part of their job."""
+        """Yield the namespace's jobs, newest first. Tasks and nodes are part of their job."""
         return self._states.list_jobs(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
-        """From the cluster's nodes and pods, and Kueue's quota. See quota.py."""
+        """Read the cluster's nodes and pods, and Kueue's quota. See quota.py."""
         _, target = self._needed("free")
         return self._quotas.free(self._clusters.api, target)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Ends the job's pods and gives its quota back; the job stays to be seen. See submit.py."""
+        """End the job's pods and return its quota; the job stays visible. See submit.py."""
         self._submission.cancel(*self._at(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Every pod's lines; tasks or nodes side by side, unless `task` names one."""
+        """Yield every pod's lines; tasks or nodes side by side, unless `task` names one."""
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """From its pods, as long as the cluster keeps them."""
+        """Read the attempts from the job's pods, as long as the cluster keeps them."""
         return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """What was sent, under another name."""
+        """Return the earlier request under another name."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """As again, with fewer indexes."""
+        """Return the same with fewer indexes."""
         return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        """From the Job and its pods, some hundreds a call."""
+        """Read the Job and its pods, several hundred a call."""
         return self._states.tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
-        """The tasks or nodes whose pods run now."""
+        """Return the tasks or nodes whose pods run now."""
         from .shell import places
 
         return places(*self._at(ref))
@@ -130,7 +130,7 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """A command in a pod of the job that runs. See shell.py."""
+        """Run a command in a running pod of the job. See shell.py."""
         from .shell import run
 
         if host:
@@ -138,12 +138,12 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return run(*self._at(ref), command, task, streams)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed; a reference says which cluster, so nothing is looked for elsewhere."""
+        """Return why the job waits or failed. A reference names its cluster, so `elsewhere` is not used."""
         from ..diagnosis.gke import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 
-    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
+    # Modules that rendering does not need: `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit
@@ -169,6 +169,6 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return quota
 
     def _at(self, ref: JobRef) -> tuple[Api, Scope, JobRef]:
-        """Where to ask for a job of this scope."""
+        """Return API client, scope and reference for a job of this scope."""
         ref = self._checked(ref)
         return self._clusters.api, self._scope, ref

@@ -1,4 +1,5 @@
-"""What a cluster knows of a job, read when it is first needed: the job, its Workload, pods, events, nodes and log."""
+"""Facts that a cluster knows about a job, each read when it is first needed: the job, its Workload, pods, events, nodes
+and log."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -24,11 +25,11 @@ _EVENTS = {
     "no-scale": ("NotTriggerScaleUp",),
     "mount": ("FailedMount", "FailedAttachVolume"),
 }
-"""Reasons of the pod's events, by kinds of text."""
+"""Reasons of the pod's events by kind of text."""
 
 
 class GkeFacts(LazyFacts):
-    """One job, now."""
+    """Facts about one job, as of now."""
 
     PLATFORM = "gke"
     MISSING_IS_UNREAD = False
@@ -48,7 +49,7 @@ class GkeFacts(LazyFacts):
         self.status: Status = status_of(ref, job)
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return what Kueue, the autoscaler, the scheduler or the kubelet says, the newest first."""
+        """Return what Kueue, the autoscaler, the scheduler or the kubelet says, newest first."""
         if kind in _EVENTS:
             return self._messages(*_EVENTS[kind])
         match kind:
@@ -57,17 +58,17 @@ class GkeFacts(LazyFacts):
             case "queue":  # why Kueue has not reserved quota
                 reserved = [each for each in self.workload("conditions") if each.get("type") == "QuotaReserved"]
                 return [str(each.get("message")) for each in reserved if each.get("status") == "False"]
-            case "check":  # Kueue's admission checks that are not passed
+            case "check":  # Kueue's admission checks that have not passed
                 checks = [each for each in self.workload("admissionChecks") if each.get("state") != "Ready"]
                 return [f"{each.get('name')}: {each.get('message', '')}" for each in checks]
             case "scheduler":  # why no node takes the pod
                 conditions = objects_at(object_at(self.pod, "status"), "conditions")
                 return [str(each.get("message")) for each in conditions if each.get("reason") == "Unschedulable"]
-            case "refused":  # why the job's pods are not made; the event is of the Job, which a JobSet names itself
+            case "refused":  # why the job's pods are not created; a JobSet gives the event's Job a name of its own
                 return [] if self.job.pods else self._refusals()
             case "waiting":  # why the container does not start
                 waiting = object_at(lookup.state(self.pod), "waiting")
-                # While it backs off, only the events still have the registry's words.
+                # During back-off, only the events still have the registry's words.
                 earlier = [text for text in self._messages("Failed") if "pull" in text] if waiting else []
                 texts = [*earlier, str(waiting.get("message", ""))]
                 return [f"{waiting.get('reason')}: {text}" for text in texts] if waiting else []
@@ -79,14 +80,13 @@ class GkeFacts(LazyFacts):
                 return super().texts(kind)
 
     def context(self, kind: str) -> Sequence[str]:
-        """Return how often nodes were asked for anew, or which of several pods the texts are of."""
+        """Return how often nodes were requested anew, or to which of several pods the texts belong."""
         if kind == "check":
             count = object_at(self.job.workload, "metadata", "annotations").get(ASKED_AGAIN)
             return (f"nodes were asked for anew, time {count}",) if count else ()
         return () if kind in ("queue", "given-up") else self.place
 
     def unknown(self) -> Explanation:
-        """See Facts."""
         status = self.status
         state = f"the job is {status.phase} ({status.native}), {status.reason or 'without a reason'}"
         events = (f"{each.get('reason')}: {each.get('message')}" for each in self.events[:5])
@@ -95,7 +95,7 @@ class GkeFacts(LazyFacts):
 
     @cached_property
     def pod(self) -> dict[str, Any]:
-        """The pod that tells why the job is as it is: the last that failed, or the first that waits."""
+        """Pod that explains the job's state: the last one that failed, or the first one that waits."""
         phase = "Failed" if self.status.phase == "FAILED" else "Pending"
         fitting = [pod for pod in self.job.pods if object_at(pod, "status").get("phase") == phase]
         if not fitting:
@@ -104,12 +104,12 @@ class GkeFacts(LazyFacts):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Which of several pods is explained."""
+        """Task or node that is explained, if there are several."""
         several = self.job.several
         return (f"{several} {lookup.index(self.pod)} of {self.job.count}",) if several and self.pod else ()
 
     def workload(self, member: str) -> list[dict[str, Any]]:
-        """Return a list of the status of the job's Workload in Kueue."""
+        """Return one list from the status of the job's Workload in Kueue."""
         return objects_at(object_at(self.job.workload, "status"), member)
 
     def _refusals(self) -> list[str]:
@@ -125,7 +125,7 @@ class GkeFacts(LazyFacts):
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
-        """Of the pod, the newest first. Kubernetes keeps them for an hour."""
+        """Events of the pod, newest first. Kubernetes keeps them for an hour."""
         name = object_at(self.pod, "metadata").get("name")
         if not name:
             return []
@@ -135,12 +135,12 @@ class GkeFacts(LazyFacts):
 
     @cached_property
     def nodes(self) -> list[dict[str, Any]] | None:
-        """Of the cluster; None: they may not be read."""
+        """Nodes of the cluster. None if they may not be read."""
         return self.read("list nodes", lambda: list(self.api.items("/api/v1/nodes")))
 
     @cached_property
     def lines(self) -> tuple[str, ...] | None:
-        """The end of the pod's log; None: it could not be read, or the pod is gone."""
+        """End of the pod's log. None if it could not be read, or the pod is gone."""
         name = object_at(self.pod, "metadata").get("name")
         if not name:
             return None
@@ -157,12 +157,12 @@ class GkeFacts(LazyFacts):
 
     @property
     def gpus(self) -> int:
-        """Of one pod."""
+        """GPUs of one pod."""
         return int(object_at(self.job.container, "resources", "limits").get(GPUS) or 0)
 
     @property
     def memory_mib(self) -> int | None:
-        """The limit of one pod's container."""
+        """Memory limit of one pod's container."""
         text = str(object_at(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
         return int(text) if text.isdigit() else None
 

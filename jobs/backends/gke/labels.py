@@ -1,4 +1,4 @@
-"""How jobs are named and marked in a cluster."""
+"""Names, labels and annotations of jobs in a cluster."""
 
 import re
 from dataclasses import dataclass
@@ -12,19 +12,20 @@ from ..base import JobRef
 KIND = "gke"
 
 OWNER, JOBS = "accel.dev/owner", "jobs"
-"""Label and value of every object that this backend makes."""
+"""Label and value of every object that this backend creates."""
 OBJECT = "accel.dev/job"
 """Label of a job's pods and Service: the name of its Job or JobSet."""
 NAME = "accel.dev/name"
-"""Annotation: the job file's name."""
+"""Annotation for the job file's name."""
 TARGET = "accel.dev/target"
 KEY = "accel.dev/key"
 SPEC = "accel.dev/spec"
-"""Annotation: hash of the request, so that one key is not taken for another job."""
+"""Annotation for the hash of the request, so that one key is not taken for another job."""
 REQUEST = "accel.dev/request"
-"""Annotation: the object as it was sent, by which a job is run again; what is in the cluster has been added to."""
+"""Annotation for the object as it was submitted, which a resubmission uses: the cluster has added to the object
+itself."""
 CANCELLED = "accel.dev/cancelled"
-"""Annotation: why the job was asked to stop."""
+"""Annotation for the reason why the job was asked to stop."""
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -32,18 +33,18 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 CONTAINER = "main"
 REPLICATED = "node"
-"""Of a JobSet: its pods are <name>-node-0-<index>."""
+"""Name of a JobSet's replicated Job. Its pods are <name>-node-0-<index>."""
 
 NAME_MAX = 44
-"""63 characters of a DNS label, less what JobSet and Jobs append: -node-0, -99999 and -abcde. Source:
+"""Longest name: 63 characters of a DNS label, less what JobSet and Jobs append: -node-0, -99999 and -abcde. Source:
 https://github.com/kubernetes-sigs/jobset/blob/v0.10.1/pkg/webhooks/jobset_webhook.go"""
 
 _NO_DNS = re.compile(r"[^a-z0-9-]+")
 
 
 def object_name(name: str) -> str:
-    """A platform name (see keys.platform_name) as the name of a Job, JobSet and Service: a label of RFC 1035, which
-    keeps the digits of the key."""
+    """Convert a platform name (see keys.platform_name) to a name of a Job, JobSet and Service: a label of RFC 1035.
+    Keep the digits of the key."""
     head, _, digits = name.rpartition("-")
     plain = _NO_DNS.sub("-", head.lower())
     if not plain[:1].isalpha():
@@ -53,7 +54,7 @@ def object_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Scope(ClusterName):
-    """Where a job is; written `<project>.<location>.<cluster>.<namespace>`."""
+    """Place of a job, written `<project>.<location>.<cluster>.<namespace>`."""
 
     namespace: str
 
@@ -62,7 +63,7 @@ class Scope(ClusterName):
 
     @classmethod
     def parse(cls, text: str) -> "Scope":
-        """A project may have dots of its own; the rest has none. Raises BadInput."""
+        """Parse a scope. Raise BadInput. A project may contain dots, the other parts have none."""
         parts = text.rsplit(".", 3)
         if len(parts) != 4 or not all(parts):
             raise BadInput(
@@ -71,24 +72,24 @@ class Scope(ClusterName):
         return cls(*parts)
 
     def ref(self, name: str) -> JobRef:
-        """The reference of a job there."""
+        """Return the reference of a job in this namespace."""
         return JobRef(KIND, str(self), name)
 
     @property
     def jobs(self) -> str:
-        """The path of its Jobs."""
+        """Path of its Jobs."""
         return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
 
     @property
     def jobsets(self) -> str:
-        """The path of its JobSets."""
+        """Path of its JobSets."""
         return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self.namespace}/jobsets"
 
     @property
     def workloads(self) -> str:
-        """The path of Kueue's Workloads."""
+        """Path of Kueue's Workloads."""
         return f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{self.namespace}/workloads"
 
     def core(self, plural: str) -> str:
-        """The path of objects of the core group."""
+        """Return the path of objects of the core group."""
         return f"/api/v1/namespaces/{self.namespace}/{plural}"

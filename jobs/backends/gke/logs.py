@@ -1,8 +1,8 @@
-"""A job's lines from its pods: each once, in order, until the job has ended and every pod was read to its end.
+"""Log lines of a job from its pods: each once, in order, until the job has ended and every pod was read to its end.
 
-A log is asked for from the second of its last line on, and lines up to that one are left out by their time stamp; so
-neither a broken connection nor a second that two reads share loses or repeats a line. What the node has rotated away,
-and the log of a pod that is gone, nobody has.
+A log is requested from the second of its last line on, and lines up to that one are skipped by their time stamp. So
+neither a broken connection nor a second that two reads share loses or repeats a line. Lines that the node has rotated
+away, and the log of a deleted pod, are lost.
 """
 
 import time
@@ -22,26 +22,27 @@ from .status import status
 
 LONGEST_PAUSE_S = 8
 PAUSE_S, READS_A_SECOND = 0.5, 20
-"""Between two looks, with so much more for every pod that the API server has about so many reads of one client."""
+"""Pause between two rounds, plus a time for each pod: the API server allows one client about that many reads a
+second."""
 
 
 @dataclass
 class _Tail:
-    """The log of one pod, read up to a time stamp."""
+    """Log of one pod, read up to a time stamp."""
 
     name: str
     index: int
     attempt: int
     last: str = ""
-    """Time stamp of the last line that was handed on."""
+    """Time stamp of the last returned line."""
     same: int = 0
-    """How many lines had it."""
+    """Number of returned lines with that time stamp."""
     ended: bool = False
-    """Nothing more can come once it is read again."""
+    """Whether one more read completes the log."""
     whole: bool = False
 
     def take(self, lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-        """Those of the lines that are new, with their time stamps."""
+        """Yield the new lines with their time stamps."""
         skip = self.same
         for line in lines:
             stamp, _, text = line.partition(" ")
@@ -51,7 +52,7 @@ class _Tail:
                 skip -= 1
                 continue
             if lookup.at(_micro(stamp)) is None:
-                continue  # a message of the node's, not of the job's
+                continue  # a message of the node, not of the job
             self.same = self.same + 1 if stamp == self.last else 1
             self.last = stamp
             yield stamp, text
@@ -59,7 +60,7 @@ class _Tail:
 
 @dataclass
 class _Reader:
-    """Reads the pods of a job in rounds."""
+    """Reader of a job's pods, in rounds."""
 
     api: Api
     scope: Scope
@@ -69,7 +70,7 @@ class _Reader:
     tails: dict[str, _Tail] = field(default_factory=dict[str, _Tail])
 
     def update(self) -> None:
-        """Takes in which pods there are now."""
+        """Update the list of pods."""
         seen: dict[int, int] = {}
         there: set[str] = set()
         for pod in self._pods():
@@ -89,8 +90,8 @@ class _Reader:
         return sorted(listed, key=lambda pod: str(object_at(pod, "metadata").get("creationTimestamp")))
 
     def read(self, into: list[tuple[str, LogLine]], newest: int | None = None) -> None:
-        """What is new of every pod, or the newest lines of those that were not read before; what came before an error
-        is kept."""
+        """Append the new lines of every pod, or the newest lines of pods that were not read before. Lines read before
+        an error are kept."""
         for tail in list(self.tails.values()):
             if tail.whole:
                 continue
@@ -111,7 +112,7 @@ class _Reader:
             except NotFound:
                 ended = True
             except CloudRefused as refused:
-                # A container that has not started, or whose node never told of it, has no log: 400.
+                # A container that has not started, or whose node never reported it, has no log: 400.
                 if not refused.message.endswith(("ContainerCreating", "PodInitializing")) and "waiting" not in (
                     refused.message
                 ):
@@ -119,7 +120,7 @@ class _Reader:
             tail.whole = ended
 
     def pause_s(self) -> float:
-        """Until the next look."""
+        """Return the time until the next round."""
         unread = sum(not tail.whole for tail in self.tails.values())
         return min(self.api.timing.poll_s, PAUSE_S + unread / READS_A_SECOND)
 
@@ -135,9 +136,10 @@ class _Reader:
 def logs(
     api: Api, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """The lines of all pods side by side, or of one task's or node's; `tail`: of those so far the last ones only.
+    """Yield the lines of all pods side by side, or of one task's or node's. `tail`: only the last ones of the lines so
+    far.
 
-    Raises NotFound, BadInput for one that is not.
+    Raise NotFound, BadInput for a task or node that does not exist.
     """
     job = GkeJob(lookup.body(api, scope, ref.id))
     if task is not None and not (job.several and 0 <= task < job.count):
@@ -155,7 +157,7 @@ def _lines(reader: _Reader, follow: bool, newest: int | None) -> Iterator[LogLin
     while True:
         over, silent = False, None
         try:
-            # In this order: pods that a job made before its end are listed after it.
+            # The order matters: pods that a job creates before its end are listed after it.
             over = not follow or status(reader.api, reader.scope, reader.ref).phase.ended
             reader.update()
             reader.read(read, newest)
@@ -177,11 +179,11 @@ def _lines(reader: _Reader, follow: bool, newest: int | None) -> Iterator[LogLin
 
 
 def _second(stamp: str) -> str | None:
-    """The second that a time stamp is in, which is how exact `sinceTime` is."""
+    """Return the second of a time stamp, which is the precision of `sinceTime`."""
     return f"{stamp[:19]}Z" if stamp else None
 
 
 def _micro(stamp: str) -> str:
-    """A time stamp with nanoseconds, as Python reads it."""
+    """Shorten a time stamp with nanoseconds to what Python reads."""
     head, dot, rest = stamp.partition(".")
     return f"{head}{dot}{rest.rstrip('Z')[:6]}Z" if dot else stamp

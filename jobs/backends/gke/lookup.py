@@ -1,4 +1,4 @@
-"""A job of ours, as the cluster has it: a Job or a JobSet, with its pods and its Workload in Kueue."""
+"""Lookup of a job in a cluster: its Job or JobSet, with its pods and its Workload in Kueue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,13 @@ from .labels import Scope
 from .retries import lost_exit_codes
 
 POD_SAMPLE = 500
-"""Pods of one job that are looked at: of an array its state counts them all."""
+"""Pods of one job that are read. An array's state counts all of its pods."""
 
 
 @dataclass(frozen=True)
 class GkeJob:
-    """`pods` are those seen, the oldest first; `workload` is None without a queue, or where it may not be read."""
+    """Job with its pods and Workload. `pods` are those read, oldest first; `workload` is None without a queue, or if it
+    may not be read."""
 
     body: dict[str, Any]
     pods: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -45,7 +46,7 @@ class GkeJob:
 
     @property
     def given_up(self) -> str | None:
-        """Why the wait for its nodes was ended for it, where it was and nobody has started it again."""
+        """Reason why the wait for its nodes was ended, if it was and nobody has restarted it."""
         if object_at(self.workload, "spec").get("active") is not False:
             return None
         return object_at(self.workload, "metadata", "annotations").get(GIVEN_UP)
@@ -56,7 +57,7 @@ class GkeJob:
 
     @property
     def job_spec(self) -> dict[str, Any]:
-        """Of the Job, or of a JobSet's only one."""
+        """Spec of the Job, or of a JobSet's only Job."""
         spec = object_at(self.body, "spec")
         return object_at(objects_at(spec, "replicatedJobs")[0], "template", "spec") if self.jobset else spec
 
@@ -70,19 +71,19 @@ class GkeJob:
 
     @property
     def several(self) -> str | None:
-        """`node` or `task` where the job has more than one, else None."""
+        """`node` or `task` if the job has several, else None."""
         if self.job_spec.get("completionMode") != "Indexed":
             return None
         return "node" if self.jobset or self.pod_spec.get("subdomain") else "task"
 
     @property
     def count(self) -> int:
-        """Nodes or tasks."""
+        """Number of nodes or tasks."""
         return int(self.job_spec.get("completions") or 1)
 
 
 def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
-    """The Job or JobSet. Raises NotFound where there is neither."""
+    """Return the Job or JobSet. Raise NotFound if there is neither."""
     try:
         return api.get(f"{scope.jobs}/{name}")
     except NotFound:
@@ -96,7 +97,7 @@ def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
 
 
 def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
-    """The job with what tells of its state. Raises NotFound."""
+    """Return the job with its pods and, while it is queued, its Workload. Raise NotFound."""
     job = body(api, scope, ref.id)
     found = GkeJob(job, pods(api, scope, ref.id))
     if not (found.queue and found.suspended):
@@ -105,13 +106,13 @@ def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
 
 
 def pods(api: Api, scope: Scope, name: str) -> list[dict[str, Any]]:
-    """Pods of the job, the oldest first."""
+    """Return pods of the job, oldest first."""
     found = api.first(scope.core("pods"), POD_SAMPLE, labelSelector=f"{labels.OBJECT}={name}")
     return sorted(found, key=lambda pod: (str(object_at(pod, "metadata").get("creationTimestamp")), index(pod)))
 
 
 def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
-    """Kueue's view of the job; None where there is none yet, or it may not be read."""
+    """Return Kueue's view of the job; None if there is none yet, or it may not be read."""
     try:
         found = api.first(scope.workloads, 10, labelSelector=f"kueue.x-k8s.io/job-uid={uid}")
     except (NotFound, CloudRefused):
@@ -120,7 +121,7 @@ def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
 
 
 def index(pod: Mapping[str, Any]) -> int:
-    """Of a task or node; 0 for a pod without one."""
+    """Return the index of a task or node; 0 for a pod without one."""
     metadata = object_at(pod, "metadata")
     told = object_at(metadata, "annotations").get(labels.INDEX) or object_at(metadata, "labels").get(labels.INDEX)
     return int(str(told)) if str(told).isdigit() else 0
@@ -132,19 +133,19 @@ def main(containers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def state(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the job's container: `waiting`, `running` or `terminated`, with what is said of it."""
+    """Return the state of the job's container: `waiting`, `running` or `terminated`, with details."""
     return object_at(main(objects_at(object_at(pod, "status"), "containerStatuses")), "state")
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
-    """A condition of an object that holds."""
+    """Return a condition of an object if it is true."""
     conditions = objects_at(object_at(found, "status"), "conditions")
     return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
 
 
 def is_lost(pod: Mapping[str, Any]) -> bool:
-    """Whether the cloud or the cluster took the pod away, or its command said so and nobody had ended it. Source:
-    https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
+    """Return whether the cloud or the cluster took the pod away, or its command reported a loss without a cancellation.
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
     if object_at(pod, "status").get("phase") != "Failed":
         return False
     if condition(pod, "DisruptionTarget") is not None:
@@ -156,7 +157,7 @@ def is_lost(pod: Mapping[str, Any]) -> bool:
 
 
 def at(text: Any) -> datetime | None:
-    """A time of Kubernetes."""
+    """Parse a time of Kubernetes."""
     try:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
     except ValueError:

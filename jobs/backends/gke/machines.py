@@ -1,4 +1,4 @@
-"""The node pools that hold a pod of a job, and how the pod says so."""
+"""Choice of the node pools that hold a pod of a job, and how the pod selects them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 GPUS, CHIPS = "nvidia.com/gpu", "google.com/tpu"
 
 GCSFUSE = Size(cpu_m=250, memory_mib=256, disk_gib=5)
-"""What the sidecar that mounts buckets is given, by annotations of the pod."""
+"""Resources of the sidecar that mounts buckets, set by annotations of the pod."""
 
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 
 
 @dataclass(frozen=True)
 class PoolChoice:
-    """The pools that hold a pod, what the pod asks for, and the TPU slice that the job is."""
+    """Pools that hold a pod, the resources of the pod, and the job's TPU slice."""
 
     pools: tuple[GkePool, ...]
     size: Size
@@ -42,7 +42,7 @@ class PoolChoice:
 
 
 def choose(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> PoolChoice | None:
-    """The pools for a job, or None with the reasons added to `diagnostics`."""
+    """Return the pools for a job, or None with the reasons added to `diagnostics`."""
     before = len(diagnostics.errors)
     found = _slice(job, diagnostics)
     pools = _named(job, target, diagnostics)
@@ -78,7 +78,7 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Dia
 
 
 def place(pool: GkePool) -> PoolCapacity:
-    """The pool as the rules see it."""
+    """Convert a pool to the type of the rules."""
     node = Size(pool.cpu_m, pool.memory_mib, pool.gpus, pool.tpu_chips, pool.disk_gib)
     return PoolCapacity(pool.key, node, pool.max_nodes)
 
@@ -92,14 +92,14 @@ def _named(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> list[GkePoo
 
 
 def _slice(job: Job, diagnostics: Diagnostics) -> Slice | None:
-    """The TPU slice that the accelerator's type names, of as many hosts as `nodes` and `count` say."""
+    """Return the TPU slice that the accelerator's type names, with as many hosts as `nodes` and `count` say."""
     kind = job.accelerator.type if job.accelerator else None
     if kind is None or job.accelerator is None or _is_gpu(kind):
         return None
     try:
         every = forms(kind)
     except UnknownName:
-        return None  # not a TPU: the look-up of GPUs says what is wrong with the name
+        return None  # not a TPU: the lookup of GPUs reports a wrong name
     except NoSuchSlice as error:
         diagnostics.error(f"accelerator.type: {error}")
         return None
@@ -119,7 +119,7 @@ def _is_gpu(kind: str) -> bool:
 
 
 def _requirements(job: Job, target: GkeTarget, found: Slice | None) -> list[Requirement[GkePool]]:
-    """What a pool must be, one after the other, so that the first that none is can be told."""
+    """Return the requirements for a pool, in order: the first that no pool meets is reported."""
     own = job.gke
     requirements = [_kind(job, found)]
     if job.accelerator and found is None:
@@ -216,14 +216,14 @@ def _accelerator(pool: GkePool) -> str:
 
 
 def _size(job: Job, pools: list[GkePool], found: Slice | None, extra: Size, diagnostics: Diagnostics) -> Size | None:
-    """What a pod asks for. Without cpus or memory_mib a pod with GPUs gets their share of the smallest node that has so
-    many, and one with a TPU host the whole of it."""
+    """Return the resources of a pod. Without cpus or memory_mib, a pod with GPUs gets their share of the smallest node
+    with that many, and one with a TPU host the whole node."""
     gpus = job.accelerator.count if job.accelerator and found is None else 0
     chips = found.chips_per_host if found else 0
     cpu_m = job.cpus * 1000 if job.cpus else None
     memory_mib = job.memory_mib
     if gpus or chips:
-        # Where no node has so many, `fit` says so.
+        # If no node has that many, `fit` reports it.
         shares = [_share(pool, gpus, chips, extra) for pool in pools if pool.gpus >= gpus] or [(1, 1)]
         cpu_m = cpu_m or min(share[0] for share in shares)
         memory_mib = memory_mib or min(share[1] for share in shares)
@@ -241,7 +241,7 @@ def _share(pool: GkePool, gpus: int, chips: int, extra: Size) -> tuple[int, int]
 
 
 def scheduling(choice: PoolChoice) -> dict[str, Any]:
-    """The part of a pod's spec that brings it to these pools and past their taints."""
+    """Return the part of a pod's spec that selects these pools and tolerates their taints."""
     pools = choice.pools
     selector = {
         name: values.pop()

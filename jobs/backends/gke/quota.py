@@ -1,7 +1,7 @@
-"""GPUs and TPU chips that a namespace's pools have left, and what its queue's quota leaves of them.
+"""Free GPUs and TPU chips of a namespace's pools, and what its queue's quota leaves of them.
 
-Free of a pool is what its nodes can allocate less what the pods on them ask for, and what the nodes have that the pool
-may still grow by. Kueue's quota is the ClusterQueue's: nominal, less what is reserved for everybody's workloads; what
+Free in a pool is what its nodes can allocate less what the pods on them request, plus what the pool's further nodes
+would have. Kueue's quota is the ClusterQueue's: nominal, less the reservations for everybody's workloads; quota that
 could be borrowed from a cohort is not counted. Sources:
 https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/,
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
@@ -23,7 +23,7 @@ KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
 
 
 def free(api: Api, target: GkeTarget) -> Sequence[Free]:
-    """One for each pool with GPUs or chips, and one for the queue where its quota may be read."""
+    """Return a row for each pool with GPUs or chips, and one for the queue if its quota may be read."""
     pools = {key: pool for key, pool in target.pools.items() if pool.gpus or pool.tpu_chips}
     if not pools:
         return []
@@ -49,13 +49,13 @@ def free(api: Api, target: GkeTarget) -> Sequence[Free]:
 
 
 def _pool(node: Mapping[str, Any], names: Mapping[str, str]) -> str | None:
-    """The author's key of a node's pool; by the pool's name where a node has no label of ours."""
+    """Return the target's key of a node's pool; the pool's name if a node has no label of ours."""
     labels = object_at(node, "metadata", "labels")
     return labels.get(POOL_LABEL) or names.get(str(labels.get("cloud.google.com/gke-nodepool")))
 
 
 def _used(api: Api) -> Counter[tuple[str, str]]:
-    """What the pods of a node ask for, by node and resource; pods that have ended hold nothing."""
+    """Sum what pods request, by node and resource. Ended pods hold nothing."""
     used: Counter[tuple[str, str]] = Counter()
     for pod in api.items("/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed"):
         node = str(object_at(pod, "spec").get("nodeName") or "")
@@ -66,7 +66,7 @@ def _used(api: Api) -> Counter[tuple[str, str]]:
 
 
 def _quota(api: Api, target: GkeTarget) -> list[Free]:
-    """What the queue's quota leaves; nothing where there is no queue, or it may not be read."""
+    """Return what the queue's quota leaves; nothing without a queue, or if it may not be read."""
     if target.queue is None:
         return []
     try:
@@ -90,6 +90,6 @@ def _amount(resources: Mapping[str, Any], name: str) -> int:
 
 
 def _number(value: object) -> int:
-    """A whole quantity of Kubernetes; GPUs and chips have no others but thousands (`1k`)."""
+    """Parse a whole quantity of Kubernetes. GPUs and chips use no suffix other than thousands (`1k`)."""
     text = str(value or 0)
     return int(text[:-1]) * 1000 if text.endswith("k") else int(text)

@@ -1,8 +1,8 @@
-"""A job as the objects that the cluster will get: a Job, with a Service where its nodes need one, or a JobSet. Pure.
+"""A job as objects for the cluster: a Job, with a Service if its nodes need one, or a JobSet. Pure.
 
-A pod of an Indexed Job has the host name <job>-<index>, which DNS knows once a headless Service of the pod's subdomain
-selects it; a JobSet makes such a Service itself.
-Source: https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/
+A pod of an Indexed Job has the host name <job>-<index>, which DNS resolves once a headless Service of the pod's
+subdomain selects it; a JobSet creates such a Service itself. Source:
+https://kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication/
 """
 
 import re
@@ -44,7 +44,7 @@ _BUCKET = re.compile(r"gs://(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?P<fo
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request, and its pools where some are left for it."""
+    """Job during rendering, and its pools if any fit."""
 
     job: Job
     target: GkeTarget
@@ -52,7 +52,7 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
-    """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
+    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics()
     choice = choose(job, target, diagnostics)
     draft = Draft(job, target, choice)
@@ -68,7 +68,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -
 
 
 def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]], warnings: list[str]) -> Request:
-    """The request for objects, the last of which is the job; it gets the hash of them all."""
+    """Return the request for objects, the last of which is the job. Add the hash of them all to it."""
     metadata = objects[-1]["metadata"]
     metadata["annotations"][marks.SPEC] = content_hash(objects)
     return Request(KIND, target_name, metadata["name"], key, {"scope": scope, "objects": objects}, tuple(warnings))
@@ -78,7 +78,7 @@ def _image(draft: Draft, diagnostics: Diagnostics) -> None:
     image = draft.job.image
     if not image:
         diagnostics.error("image: is missing; a GKE target has no definition that would name one")
-    elif not image.startswith(containers.LOCAL):  # which is a folder, that no push changes
+    elif not image.startswith(containers.LOCAL):  # which is a folder, and is not pushed
         gpus = {pool.accelerator: None for pool in (draft.choice.pools if draft.choice else ()) if pool.accelerator}
         diagnostics.add(containers.image(image) + placeholders.value("image", image) + image_cuda.image(image, gpus))
 
@@ -86,7 +86,7 @@ def _image(draft: Draft, diagnostics: Diagnostics) -> None:
 def _secrets(draft: Draft, diagnostics: Diagnostics) -> None:
     for name, reference in sorted(draft.job.secrets.items()):
         if not _SECRET.fullmatch(reference):
-            # The text is not shown: it may be the secret itself.
+            # The text is not shown, because it may be the secret itself.
             namespace = draft.target.namespace
             diagnostics.error(f"secrets.{name}: must be <name>/<key> of a Secret in namespace {namespace}")
 
@@ -157,13 +157,13 @@ def _mount_faults(field: str, mount: Mount, target: GkeTarget) -> list[str]:
 
 
 CHECKS = (_image, _secrets, _mounts, _user, _priority, _unused, _labels, _variables, _nodes)
-"""What GKE cannot honour of a job, in the order of the messages."""
+"""Checks for what GKE cannot honour of a job, in the order of the messages."""
 
 
 def _objects(
     job: Job, name: str, target_name: str, target: GkeTarget, choice: PoolChoice, key: str
 ) -> list[dict[str, Any]]:
-    """What is made, in this order; the last one is the job."""
+    """Return the objects in the order of creation. The last one is the job."""
     labels = {**job.labels, marks.OWNER: marks.JOBS}
     annotations = {marks.NAME: job.name, marks.TARGET: target_name, marks.KEY: key}
     head = labels | _queued(job, target)
@@ -193,7 +193,7 @@ def _objects(
 
 
 def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
-    """Kueue's labels of the job itself."""
+    """Return Kueue's labels for the job itself."""
     if target.queue is None:
         return {}
     priority = job.gke.priority if job.gke else None
@@ -201,14 +201,14 @@ def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
 
 
 def _shape(job: Job, choice: PoolChoice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
-    """How many pods, and whether each has an index."""
+    """Return the number of pods, and whether each has an index."""
     if choice.nodes > 1:
         return {"completionMode": "Indexed", "completions": choice.nodes, "parallelism": choice.nodes}
     if job.tasks == 1:
         return {"completions": 1, "parallelism": 1}
     parallelism = min(job.parallelism or job.tasks, job.tasks)
     if target.queue and parallelism > 1:
-        # Fewer tasks at once rather than none while the queue has less room than for all.
+        # Fewer tasks at once rather than none while the queue has no room for all.
         metadata["annotations"][MIN_PARALLELISM] = "1"
     return {"completionMode": "Indexed", "completions": job.tasks, "parallelism": parallelism}
 
@@ -216,10 +216,10 @@ def _shape(job: Job, choice: PoolChoice, target: GkeTarget, metadata: dict[str, 
 def _jobset(
     job: Job, metadata: dict[str, Any], template: dict[str, Any], choice: PoolChoice, rest: dict[str, Any]
 ) -> dict[str, Any]:
-    """All nodes or none: where one ends badly, all start again."""
+    """Return a JobSet, which runs all nodes or none: if one fails, all start again."""
     policy, attempts = retries.of_jobset(job.retries, job.lost_retries, timed=job.timeout_s is not None)
     if choice.slice:
-        # A slice is a node pool: no two jobs may share one.
+        # A slice is a node pool, which two jobs must not share.
         metadata["annotations"][EXCLUSIVE] = "cloud.google.com/gke-nodepool"
     child = {
         "completionMode": "Indexed",
@@ -239,7 +239,7 @@ def _jobset(
 
 
 def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
-    """What every pod is told; the job file's own variables win over torchrun's."""
+    """Return the variables of every pod. The job file's own win over torchrun's."""
     # Kubernetes sets the index in the pods of an Indexed Job only.
     array = job.tasks > 1
     ours = {
@@ -254,13 +254,14 @@ def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[
 
 
 MAIN_PORT = 29500
-"""Of torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""
+"""Port of torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 
 INDEX_FIELD = f"metadata.annotations['{marks.INDEX}']"
 
 
 def _node_environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
-    """The variables of a node: torch.distributed's, torchrun's (PET_ before an option's name), and a TPU slice's."""
+    """Return the variables of a node: torch.distributed's, torchrun's (PET_ before an option's name), and a TPU
+    slice's."""
     if choice.nodes == 1 and not jobset:
         return {}
     hosts = [f"{_host(name, index, jobset)}.{name}" for index in range(choice.nodes)]
@@ -271,7 +272,7 @@ def _node_environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, 
         "MASTER_PORT": str(MAIN_PORT),
     }
     if choice.slice:
-        # GKE sets these two itself where a Job asks for TPUs and has a subdomain; here they do not depend on it.
+        # GKE sets these two itself if a Job asks for TPUs and has a subdomain; here they do not depend on it.
         found["TPU_WORKER_HOSTNAMES"] = ",".join(hosts)
     else:
         found |= {
@@ -285,7 +286,7 @@ def _node_environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, 
 
 
 def _index_fields(choice: PoolChoice) -> dict[str, str]:
-    """Variables that hold the pod's own index."""
+    """Return the variables that hold the pod's own index."""
     if choice.slice and choice.nodes > 1:
         return {"TPU_WORKER_ID": INDEX_FIELD}
     return {"PET_NODE_RANK": INDEX_FIELD} if choice.nodes > 1 else {}
@@ -296,7 +297,8 @@ def _host(name: str, index: int, jobset: bool) -> str:
 
 
 def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
-    """The headless Service of an Indexed Job. Names are there before pods are ready: they wait for each other."""
+    """Return the headless Service of an Indexed Job. Names resolve before pods are ready, because pods wait for each
+    other."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -307,14 +309,15 @@ def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 GRACE_S = 30
 GROUP = 1000
-"""That volumes belong to, where a job may not be root and does not say as whom it runs."""
+"""Group that owns volumes, if a job may not be root and does not name its user."""
 _UNSURE = re.compile(r"\$[$(]")
 
 
 def _pod_template(
     job: Job, target: GkeTarget, choice: PoolChoice, environment: Mapping[str, str], fields: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The pod template's spec. `environment` are plain variables, `fields` those that hold a field of the pod."""
+    """Return the pod template's spec. `environment` are plain variables, `fields` those that hold a field of the
+    pod."""
     volumes, mounts = _volumes(job, target)
     container: dict[str, Any] = {
         "name": marks.CONTAINER,
@@ -323,7 +326,7 @@ def _pod_template(
         "resources": _resources(choice),
         "securityContext": {"allowPrivilegeEscalation": False}
         | ({"capabilities": {"drop": ["ALL"]}} if target.pod_security == RESTRICTED else {}),
-        # The end of the output is then in the pod's status, also where nobody kept the logs.
+        # This puts the end of the output into the pod's status, also where nobody kept the logs.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if job.command:
@@ -331,7 +334,7 @@ def _pod_template(
     if mounts:
         container["volumeMounts"] = mounts
     spec: dict[str, Any] = {
-        "automountServiceAccountToken": False,  # workload identity asks the node's metadata server
+        "automountServiceAccountToken": False,  # workload identity uses the node's metadata server
         "containers": [container],
         "restartPolicy": "Never",
         "securityContext": _security(job, target),
@@ -342,7 +345,7 @@ def _pod_template(
     if volumes:
         spec["volumes"] = volumes
     if job.timeout_s is not None:
-        # The Job's own deadline would count the wait for nodes, and all attempts as one.
+        # The Job's own deadline would include the wait for nodes, and treat all attempts as one.
         spec["activeDeadlineSeconds"] = job.timeout_s
     if job.gke and job.gke.priority and target.queue is None:
         spec["priorityClassName"] = job.gke.priority
@@ -350,7 +353,7 @@ def _pod_template(
 
 
 def _security(job: Job, target: GkeTarget) -> dict[str, Any]:
-    """Of the pod, as its namespace takes it. Source:
+    """Return the pod's security context, as its namespace accepts it. Source:
     https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
     user = job.gke.user if job.gke else None
     made: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
@@ -359,18 +362,17 @@ def _security(job: Job, target: GkeTarget) -> dict[str, Any]:
     if user is not None:
         made |= {"runAsUser": user, "runAsGroup": user}
     if job.mounts and (user or target.pod_security == RESTRICTED):
-        # Without a look at every file of a volume that is the group's already.
+        # No check of every file of a volume that already belongs to the group.
         made |= {"fsGroup": user or GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
     return made
 
 
 def _pod_annotations(job: Job, target: GkeTarget) -> dict[str, str]:
-    """Of the pod."""
     found = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
     named = [volume["key"] for mount in job.mounts if (volume := _VOLUME.fullmatch(mount.source))]
     of_volumes = {name: text for key in named for name, text in target.volumes[key].annotations.items()}
     if of_volumes or any(_BUCKET.fullmatch(mount.source) for mount in job.mounts):
-        # A limit of 0 is none. Source:
+        # A limit of 0 means none. Source:
         # https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar
         found |= {
             "gke-gcsfuse/volumes": "true",
@@ -386,14 +388,14 @@ def _pod_annotations(job: Job, target: GkeTarget) -> dict[str, str]:
 
 
 def _grace_s(job: Job, choice: PoolChoice) -> int:
-    """Seconds between SIGTERM and SIGKILL."""
+    """Return the seconds between SIGTERM and SIGKILL."""
     if job.gke and job.gke.grace_s:
         return job.gke.grace_s
     return SPOT_GRACE_S if choice.spot else GRACE_S
 
 
 def literal(text: str) -> str:
-    """The text as it is: Kubernetes puts variables in for $(NAME), and reads $$ as one $. Source:
+    """Escape text that must stay literal: Kubernetes expands variables in $(NAME), and reads $$ as one $. Source:
     https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/"""
     return text.replace("$", "$$") if _UNSURE.search(text) else text
 
@@ -415,8 +417,8 @@ def _env(job: Job, environment: Mapping[str, str], fields: Mapping[str, str]) ->
 
 
 def _resources(choice: PoolChoice) -> dict[str, Any]:
-    """GPUs and chips in the limits alone, from which Kubernetes takes the requests; memory the same in both, so that no
-    pod is killed for what another one uses."""
+    """Return the resources. GPUs and chips are limits only, from which Kubernetes derives the requests; memory is the
+    same in both, so that no pod is killed for another one's use."""
     size = choice.size
     requests = {"cpu": f"{size.cpu_m}m", "memory": f"{size.memory_mib}Mi"}
     limits = {"memory": f"{size.memory_mib}Mi"}
@@ -436,7 +438,7 @@ def _volumes(job: Job, target: GkeTarget) -> tuple[list[dict[str, Any]], list[di
     for i, mount in enumerate(job.mounts):
         volume = _VOLUME.fullmatch(mount.source)
         if volume and volume["key"] in target.volumes:
-            # One claim mounted twice is one volume of the pod.
+            # A claim that is mounted twice is one volume of the pod.
             claim = target.volumes[volume["key"]].claim
             name = next((n for n, v in volumes.items() if _claim(v) == claim), f"mount-{i}")
             volumes[name] = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
@@ -452,12 +454,12 @@ def _volumes(job: Job, target: GkeTarget) -> tuple[list[dict[str, Any]], list[di
 
 
 def _claim(volume: Mapping[str, Any]) -> str | None:
-    """The claim of a pod's volume."""
     return volume.get("persistentVolumeClaim", {}).get("claimName")
 
 
 def _bucket(name: str, found: re.Match[str], read_only: bool) -> dict[str, Any]:
-    """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral"""
+    """Return the volume of a bucket. Source:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral"""
     folder = (found["folder"] or "").strip("/")
     options = ["implicit-dirs", *([f"only-dir={folder}"] if folder else [])]
     attributes = {"bucketName": found["bucket"], "mountOptions": ",".join(options)}

@@ -1,18 +1,18 @@
-"""Which failures are tried again.
+"""Retry policies: which failures are retried.
 
-Kubernetes marks a pod that it or the cloud took away with the condition DisruptionTarget: a reclaimed Spot node, a
-drain, a preemption. Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+Kubernetes sets the condition DisruptionTarget on a pod that it or the cloud took away: a preempted Spot node, a drain,
+a preemption. Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 
-retries   lost_retries   what is tried again
-none      none           the lost, without end
-n         none           n failures; the lost without end, not counted
-none, 0   m              m of the lost; a failure is final
+retries   lost_retries   what is retried
+none      none           lost pods, without end
+n         none           n failures; lost pods without end, not counted
+none, 0   m              m lost pods; a failure is final
 n         0              n failures; a lost pod is final
 n         m              n + m of both kinds: a Job has one count
 
-Lost is also a pod whose command says so by its exit code (accel/rules/jobs/exit_codes.py), with two exceptions. Where a
-pod's time is over it gets SIGTERM too, and ends with the same code: with a `timeout_s` that is a failure. And a machine
-that is not fit may be the only one: where the lost are tried again without end, that is a failure too.
+A pod is also lost if its command says so by its exit code (accel/rules/jobs/exit_codes.py), with two exceptions. A pod
+whose time is over also gets SIGTERM, and ends with the same code: with a `timeout_s` that is a failure. And a machine
+that is not fit may be the only one: if lost pods are retried without end, that is a failure too.
 """
 
 from typing import Any, Literal
@@ -25,14 +25,14 @@ Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
 
 def lost_exit_codes(timed: bool) -> list[int]:
-    """Exit codes of a lost pod, `timed` where it ends after some time."""
+    """Return the exit codes of a lost pod. `timed`: the pod has a time limit."""
     return [exit_codes.BAD_NODE] if timed else list(exit_codes.LOST)
 
 
 def of_job(
     failures: int | None, lost: int | None, *, array: bool = False, nodes: int = 1, timed: bool = False
 ) -> dict[str, Any]:
-    """The part of a Job's spec that says so. An array counts for each task; `nodes` fail together, and count so."""
+    """Return the retry policy of a Job's spec. An array counts for each task; `nodes` fail together, and count so."""
     final: Action = "FailIndex" if array else "FailJob"
     limit = ((failures or 0) + (lost or 0)) * nodes
     rules = _lost("Ignore" if lost is None else "Count" if lost else final, lost is None, timed)
@@ -47,10 +47,10 @@ def of_job(
 
 
 def of_jobset(failures: int | None, lost: int | None, *, timed: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same for nodes that start again together: the failure policy of the JobSet, and the part of its Job.
+    """Return the same for nodes that restart together: the failure policy of the JobSet, and the part of its Job.
 
-    The Job ends with the first pod that fails; by its reason the JobSet knows a lost one. A Job that ran out of time
-    was cancelled (see ending.py). Source: https://jobset.sigs.k8s.io/docs/tasks/failure_policy/
+    The Job ends with the first pod that fails; its reason shows the JobSet whether the pod was lost. A Job that ran out
+    of time was cancelled (see submit.py). Source: https://jobset.sigs.k8s.io/docs/tasks/failure_policy/
     """
     lost_action = "RestartJobSetAndIgnoreMaxRestarts" if lost is None else "RestartJobSet" if lost else "FailJobSet"
     rules = [

@@ -1,4 +1,4 @@
-"""A command in a pod that runs, by the protocol of `kubectl exec`.
+"""Commands in running pods, by the protocol of `kubectl exec`.
 
 Each message begins with the number of its stream: 0 in, 1 out, 2 err, 3 the end, 4 the terminal's size, and in v5 255
 closes a stream. Source: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/
@@ -21,17 +21,17 @@ from .lookup import GkeJob
 from .machines import CHIPS, GPUS
 
 CLOSING, PLAIN = "v5.channel.k8s.io", "v4.channel.k8s.io"
-"""Only the first can tell a command that its input has ended."""
+"""Protocols. Only the first can tell a command that its input has ended."""
 IN, OUT, ERR, END, SIZE, CLOSE = 0, 1, 2, 3, 4, 255
 CHUNK = 32_768
 IDLE_S = 30
-"""Between two pings: proxies close a connection that says nothing."""
+"""Seconds between two pings: proxies close a silent connection."""
 
 
 def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int | None, streams: Streams) -> int:
-    """Runs the command in the job's container and gives its exit code.
+    """Run the command in the job's container and return its exit code.
 
-    Raises NotFound for a job that is not there, BadInput for one without a running pod, or with several and no `task`.
+    Raise NotFound for a missing job, BadInput for one without a running pod, or with several and no `task`.
     """
     pod = _pod(api, scope, ref, task)
     query = [
@@ -52,7 +52,8 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
 
 
 def places(api: Api, scope: Scope, ref: JobRef) -> Places:
-    """The tasks or nodes whose pods run, and what each asks for. Raises NotFound, and BadInput where none runs."""
+    """Return the tasks or nodes whose pods run, and the resources of each. Raise NotFound, and BadInput if none
+    runs."""
     job = GkeJob(lookup.body(api, scope, ref.id))
     running = {lookup.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
     asked = object_at(job.container, "resources", "limits")
@@ -79,7 +80,7 @@ def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
 
 
 def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -> list[dict[str, Any]]:
-    """Pods of the job, or of one of its tasks. Raises BadInput where there are none."""
+    """Return running pods of the job, or of one of its tasks. Raise BadInput if there are none."""
     selector = f"{labels.OBJECT}={ref.id}" + (f",{labels.INDEX}={task}" if task is not None else "")
     listed = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
     running = [pod for pod in listed if not object_at(pod, "metadata").get("deletionTimestamp")]
@@ -90,7 +91,7 @@ def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -
 
 
 class _Talk:
-    """One connection: what comes is written as it comes, what is read is sent by a thread."""
+    """Exec connection. The caller's thread writes output as it arrives, another thread sends the input."""
 
     def __init__(self, socket: Any, streams: Streams, doing: str) -> None:
         self._socket = socket
@@ -133,7 +134,7 @@ class _Talk:
             if self._closable:
                 self._send(CLOSE, bytes([IN]))
         except (websocket.WebSocketException, OSError):
-            return  # the command has ended, which the other thread tells
+            return  # the command has ended, which the other thread reports
 
     def _send(self, stream: int, data: bytes) -> None:
         self._socket.send_binary(bytes([stream]) + data)
@@ -144,7 +145,7 @@ def _terminal(size: tuple[int, int]) -> bytes:
 
 
 def _exit_code(doing: str, data: bytes) -> int:
-    """What the Status at the end says."""
+    """Read the exit code from the Status at the end."""
     try:
         told: Any = json.loads(data)
     except ValueError:

@@ -1,7 +1,7 @@
 """Status and listing of jobs, their tasks, and their attempts.
 
-Attempts come from the job's pods, and from what events still tell of pods that are gone. A pod goes with its node, and
-all pods of a JobSet that starts again go with their Job. Events are kept for an hour:
+Attempts come from the job's pods, and from events about pods that are gone. A pod goes with its node, and all pods of a
+JobSet that restarts go with their Job. Events are kept for an hour:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl). Their reasons are those
 of the Job controller, the scheduler and the kubelet.
 
@@ -29,19 +29,19 @@ from .machines import CHIPS, GPUS
 
 TAKEN = "its machine was taken away"
 FEW = 20
-"""So many are looked at one by one; more with a list of all."""
+"""Most jobs that are read one by one; more are read with a list of all."""
 _ENDS = {"Complete": Phase.SUCCEEDED, "Completed": Phase.SUCCEEDED, "Failed": Phase.FAILED}
 """Conditions of a Job and of a JobSet."""
 _LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def status(api: Api, scope: Scope, ref: JobRef) -> Status:
-    """The job now. Raises NotFound."""
+    """Read the job. Raise NotFound."""
     return status_of(ref, lookup.look(api, scope, ref))
 
 
 def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """The jobs now, without those that the cluster does not know."""
+    """Read the jobs. Omit those that the cluster does not know."""
     if len(refs) <= FEW:
         known: dict[JobRef, Status] = {}
         for ref in refs:
@@ -56,19 +56,19 @@ def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Sta
 
 
 def list_jobs(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
-    """The namespace's jobs, newest first, at most `limit`."""
+    """Yield the namespace's jobs, newest first, at most `limit`."""
     seen = [status_of(scope.ref(each.name), each, whole=False) for each in _all(api, scope, progress)]
     seen.sort(key=lambda each: each.created or datetime.min.replace(tzinfo=UTC), reverse=True)
     yield from [each for each in seen if ended or not each.phase.ended][:limit]
 
 
 def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count: None) -> list[GkeJob]:
-    """Every job of ours with its live pods: a few lists, however many jobs there are."""
+    """Return every job of ours with its live pods. Cost: a few lists, however many jobs there are."""
     ours = f"{labels.OWNER}={labels.JOBS}"
     bodies: list[dict[str, Any]] = []
     for path, kind in ((scope.jobs, "Job"), (scope.jobsets, "JobSet")):
         for each in _listed(api, path, labelSelector=ours):
-            bodies.append({**each, "kind": kind})  # items of a list do not name their kind
+            bodies.append({**each, "kind": kind})  # items of a list have no kind
             progress(len(bodies))
     pods: dict[str, list[dict[str, Any]]] = {}
     if any(object_at(body, "spec").get("suspend") is not True and not _ended(body) for body in bodies):
@@ -92,7 +92,7 @@ def _all(api: Api, scope: Scope, progress: Callable[[int], None] = lambda count:
 
 
 def _listed(api: Api, path: str, **query: str) -> Iterator[dict[str, Any]]:
-    """A collection; empty where the cluster has no such kind, or it may not be read beside the Jobs."""
+    """Yield a collection; nothing if the cluster has no such kind, or if only the Jobs may be read."""
     try:
         yield from api.items(path, **query)
     except NotFound:
@@ -111,7 +111,7 @@ def _ended(body: dict[str, Any]) -> tuple[Phase, dict[str, Any]] | None:
 
 
 def status_of(ref: JobRef, job: GkeJob, *, whole: bool = True) -> Status:
-    """What the objects say. `whole`: with the pods that have ended, of which some are counted nowhere else."""
+    """Convert the objects. `whole`: they include the ended pods, some of which are counted nowhere else."""
     phase, native, reason, stopped = _phase(job)
     counted = job.several != "task" and (whole or not _ignores_lost(job))
     lost = [pod for pod in job.pods if lookup.is_lost(pod)]
@@ -138,7 +138,7 @@ def status_of(ref: JobRef, job: GkeJob, *, whole: bool = True) -> Status:
 
 
 def _phase(job: GkeJob) -> tuple[Phase, str, str | None, str | None]:
-    """Phase, the cluster's word for it, why, and when it ended."""
+    """Return phase, the cluster's word for it, the reason, and the end time."""
     cancelled = job.annotations.get(labels.CANCELLED)
     ended = _ended(job.body)
     if ended:
@@ -160,12 +160,12 @@ def _phase(job: GkeJob) -> tuple[Phase, str, str | None, str | None]:
     if job.several == "task" and object_at(job.body, "status").get("succeeded"):
         return Phase.RUNNING, "Running", stopping, None
     if not live and any(object_at(pod, "status").get("phase") == "Succeeded" for pod in job.pods):
-        return Phase.RUNNING, "Running", stopping, None  # its pods are done, which the Job does not say yet
+        return Phase.RUNNING, "Running", stopping, None  # its pods are done, but the Job does not report it yet
     return Phase.STARTING, "Pending", stopping or next(filter(None, map(pending, live)), None), None
 
 
 def _waits(job: GkeJob) -> str:
-    """Why Kueue has not admitted a job."""
+    """Return why Kueue has not admitted a job."""
     if job.given_up:
         return f"given up: {job.given_up}"
     for each in objects_at(object_at(job.workload, "status"), "conditions"):
@@ -179,7 +179,7 @@ def _waits(job: GkeJob) -> str:
 
 
 def pending(pod: dict[str, Any]) -> str | None:
-    """Why a pod does not run yet."""
+    """Return why a pod does not run yet."""
     for each in objects_at(object_at(pod, "status"), "conditions"):
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return str(each.get("message") or each.get("reason") or "") or None
@@ -189,12 +189,12 @@ def pending(pod: dict[str, Any]) -> str | None:
 
 
 def _failure(job: GkeJob, told: dict[str, Any]) -> str:
-    """The condition's words, and the last failed pod's."""
+    """Return the condition's words, and those of the last failed pod."""
     words = [str(told.get("reason") or "Failed"), str(told.get("message") or "")]
     pod = _last_failed(job)
     if pod is not None:
         ended = object_at(lookup.state(pod), "terminated")
-        # A pod that ran out of time, or was evicted, says so itself.
+        # A pod that ran out of time, or was evicted, reports that itself.
         words.append(str(object_at(pod, "status").get("reason") or ended.get("reason") or ""))
     return ": ".join(dict.fromkeys(word for word in words if word))
 
@@ -210,7 +210,8 @@ def _finished(pod: dict[str, Any]) -> str:
 
 
 def _exit_code(job: GkeJob) -> int | None:
-    """Of the pod that decided: the last that failed, or for a job that succeeded the last at all."""
+    """Return the exit code of the deciding pod: the last one that failed, or, for a job that succeeded, the last of
+    all."""
     pod = _last_failed(job) if _ended(job.body) and lookup.condition(job.body, "Failed") else None
     if pod is None:
         done = [each for each in job.pods if object_at(each, "status").get("phase") == "Succeeded"]
@@ -220,8 +221,8 @@ def _exit_code(job: GkeJob) -> int | None:
 
 
 def _attempts(job: GkeJob, lost: int) -> int:
-    """Pods of a single task; of nodes that start again together, how often they started. A lost pod counts while it is
-    there: nothing else remembers it."""
+    """Count the pods of a single task, or the starts of nodes that restart together. A lost pod counts while it exists:
+    nothing else remembers it."""
     told = object_at(job.body, "status")
     if job.jobset:
         return int(told.get("restarts") or 0) + bool(job.pods or told.get("terminalState"))
@@ -250,7 +251,7 @@ def _tasks(job: GkeJob) -> dict[str, int]:
 
 
 def _indexes(text: str) -> int:
-    """How many `1,3-5` are."""
+    """Count the indexes of a list like `1,3-5`."""
     spans = [each.split("-") for each in text.split(",") if each]
     return sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
 
@@ -265,7 +266,7 @@ def _gpu_hours(job: GkeJob, lost: Sequence[dict[str, Any]]) -> float | None:
 
 
 def _gpus(job: GkeJob) -> int:
-    """Or TPU chips, of a pod."""
+    """Return the GPUs or TPU chips of a pod."""
     limits = object_at(job.container, "resources", "limits")
     return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
 
@@ -282,10 +283,10 @@ def _first_start(job: GkeJob) -> datetime | None:
 
 PLACES_MAX = 100
 RESTARTS = "jobset.sigs.k8s.io/restart-attempt"
-"""Label of a JobSet's pods: how often it had started again when they were made."""
+"""Label of a JobSet's pods: the number of restarts before they were created."""
 EVENTS_SEEN = 200
 PODS_MAX = 100
-"""Each is a call."""
+"""Most pods whose events are read, a call each."""
 _MADE = "Created pod: "
 _INDEX = re.compile(r"-(\d+)-[a-z0-9]{5}$")
 _DECIDED = "PodFailurePolicy"
@@ -297,7 +298,7 @@ _VANISHED = "its pod is gone with its node"
 
 
 def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
-    """By task or node, the oldest first. Raises NotFound."""
+    """Return the attempts by task or node, oldest first. Raise NotFound."""
     job = lookup.look(api, scope, ref)
     made = lookup.at(object_at(job.body, "metadata").get("creationTimestamp"))
     places: dict[int, list[Attempt]] = {}
@@ -342,7 +343,7 @@ def _of(pod: Mapping[str, Any], job: GkeJob) -> Attempt:
 
 
 def _moved(pod: Mapping[str, Any], kind: str) -> datetime | None:
-    """Since when a condition holds."""
+    """Return the time since which a condition holds."""
     told = lookup.condition(pod, kind)
     return lookup.at(told.get("lastTransitionTime")) if told else None
 
@@ -354,7 +355,7 @@ def _disruption(pod: Mapping[str, Any]) -> str:
 
 
 def deleted_attempts(api: Api, scope: Scope, job: GkeJob) -> list[tuple[int, Attempt]]:
-    """Index and attempt, not numbered yet, the oldest first; none where events may not be read."""
+    """Return index and attempt of deleted pods, without numbers, oldest first; nothing if events may not be read."""
     owner = f"{job.name}-{labels.REPLICATED}-0" if job.jobset else job.name
     here = {str(object_at(pod, "metadata").get("name")) for pod in job.pods}
     begun = at(object_at(job.body, "metadata").get("creationTimestamp")) or datetime.min.replace(tzinfo=UTC)
@@ -369,14 +370,14 @@ def deleted_attempts(api: Api, scope: Scope, job: GkeJob) -> list[tuple[int, Att
 
 
 def _attempt(job: GkeJob, name: str, of_job: Iterable[Mapping[str, Any]], of_pod: list[dict[str, Any]]) -> Attempt:
-    """What the events that name the pod say."""
+    """Derive an attempt from the events that name the pod."""
     named = [each for each in of_job if name in _message(each)]
     ends = [each for each in named if not _message(each).startswith(_MADE)]
     decided = next((each for each in ends if each.get("reason") == _DECIDED), None)
-    # Of a JobSet only what was lost is decided by that policy (see retries.py).
+    # For a JobSet, that policy decides on lost pods only (see retries.py).
     taken = decided if decided and (job.jobset or _LOST in _message(decided)) else None
     code = _CODE.search(_message(decided)) if decided else None
-    # A pod that failed by itself stays, unless all of a JobSet's are deleted with it.
+    # A pod that failed by itself stays, unless all pods of a JobSet are deleted with it.
     lost = taken is not None or (not ends and not job.jobset)
     killed = [each for each in of_pod if each.get("reason") == "Killing"]
     again = bool(object_at(job.body, "status").get("restarts"))
@@ -395,7 +396,7 @@ def _attempt(job: GkeJob, name: str, of_job: Iterable[Mapping[str, Any]], of_pod
 
 
 def until_the_next(attempts: list[Attempt]) -> list[Attempt]:
-    """Of one place, in their order: one of which nobody tells when it ended had done so before the next was made."""
+    """Fill in missing end times: such an attempt at one place ended before the next one was created."""
     nexts = [*attempts[1:], None]
     return [
         replace(each, stopped=later.created) if later and each.stopped is None else each
@@ -432,9 +433,9 @@ _PODS = {"Running": Phase.RUNNING, "Succeeded": Phase.SUCCEEDED, "Pending": Phas
 
 
 def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
-    """By index; of a job that is no array, itself. Raises NotFound.
+    """Return the tasks by index. A job that is no array is its only task. Raise NotFound.
 
-    The Job says which indexes have succeeded and failed, its pods the rest; of pods that are gone nothing is known.
+    The Job lists the indexes that have succeeded and failed, its pods show the rest; of deleted pods nothing is known.
     """
     whole = lookup.look(api, scope, ref)
     job = status_of(ref, whole)
@@ -464,7 +465,7 @@ def _task_phase(job: GkeJob, pods: list[dict[str, Any]], done: bool, failed: boo
     if not pods:
         return Phase.QUEUED, "Suspended" if job.suspended else "Pending", None
     native = str(object_at(pods[-1], "status").get("phase") or "Pending")
-    # A pod that failed, whose index has not: the Job makes another one.
+    # The pod failed, and the index did not: the Job creates another pod.
     return _PODS.get(native, Phase.QUEUED), native, None
 
 

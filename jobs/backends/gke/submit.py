@@ -1,16 +1,16 @@
-"""What changes jobs: a submit of which one key makes one job, the same job once more, and cancelling.
+"""Calls that change jobs: idempotent submission, resubmission, and cancellation.
 
-A Job's name is made from the key, and Kubernetes takes a name once: a create that was not answered is made again, and
-finds what the first one made. The key is remembered for as long as the object is there: until `keep_s` after its end.
+A Job's name is derived from the key, and Kubernetes accepts a name once. A create without an answer is repeated, and
+finds what the first one created. The key is remembered for as long as the object exists: until `keep_s` after its end.
 
-Cancelling ends every pod, gives the queue's quota back, and leaves the job to be seen:
+Cancellation ends every pod, returns the queue's quota, and leaves the job visible:
 
 running    the Job's deadline is set to a second: it ends as Failed, its pods get SIGTERM and their grace period
 suspended  a deadline does not run; Kueue is told to leave the job alone (its Workload is made inactive, as
            `kueuectl stop workload` does), and without a queue it is suspended already
 
-Both carry an annotation first, by which a job that never started counts as ended, and a job that is being started at
-this moment has the deadline on it.
+Both get an annotation first. With it, a job that never started counts as ended, and a job that is just being started
+has the deadline on it.
 """
 
 import json
@@ -46,10 +46,10 @@ AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, api: Api) -> JobRef:
-    """The job of request.key, made now or before.
+    """Return the job of request.key, created now or before.
 
-    Raises BadInput where the key is another job's, NoCredentials, CloudRefused and NotFound where nothing was made,
-    CloudSilent where that is not known: submit the same key again.
+    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was created,
+    CloudSilent if that is unknown: submit the same key again.
     """
     scope = Scope.parse(request.body["scope"])
     objects: list[dict[str, Any]] = request.body["objects"]
@@ -63,7 +63,7 @@ def submit(request: Request, api: Api) -> JobRef:
         found, there = _made(api, path_of(scope, job), job)
         _check(found, annotations, request.name)
     except (BadInput, CloudRefused, NoCredentials, NotFound) as error:
-        # Of a key that is another job's, the Service is that job's.
+        # If the key belongs to another job, so does the Service.
         if not isinstance(error, BadInput):
             _take_back(api, scope, others)
         raise
@@ -73,12 +73,12 @@ def submit(request: Request, api: Api) -> JobRef:
 
 
 def path_of(scope: Scope, made: dict[str, Any]) -> str:
-    """Where objects of its kind are."""
+    """Return the path of objects of the same kind."""
     return {"Job": scope.jobs, "JobSet": scope.jobsets, "Service": scope.core("services")}[made["kind"]]
 
 
 def _made(api: Api, path: str, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The object, and whether it was there before. Creates may be made again: the second one is refused."""
+    """Return the object, and whether it existed before. Creates may be repeated: the second one is refused."""
     name, in_doubt = body["metadata"]["name"], False
     for attempt in range(api.timing.attempts):
         try:
@@ -99,7 +99,7 @@ def _made(api: Api, path: str, body: dict[str, Any]) -> tuple[dict[str, Any], bo
 
 
 def _there(api: Api, path: str, name: str) -> dict[str, Any] | None:
-    """What has the name; None where it is gone again, or going, or cannot be seen just now."""
+    """Return the object with the name; None if it is gone, or going, or cannot be seen just now."""
     try:
         found = api.get(f"{path}/{name}")
     except (NotFound, CloudSilent):
@@ -117,7 +117,7 @@ def _check(found: dict[str, Any], annotations: dict[str, str], name: str) -> Non
 
 
 def _own(api: Api, path: str, made: dict[str, Any], owner: dict[str, Any]) -> None:
-    """What a job needs goes with it."""
+    """Make the job own an object, which is then deleted with it."""
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -139,16 +139,16 @@ def _take_back(api: Api, scope: Scope, others: list[dict[str, Any]]) -> None:
 
 
 def resubmit_request(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
-    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep.
+    """Return the request for the same job under a new key, or for some `tasks` of a sweep.
 
-    Raises NotFound where the job has been deleted, BadInput where it does not say what was sent.
+    Raise NotFound if the job has been deleted, BadInput if it does not record its request.
     """
     job = GkeJob(body(api, scope, ref.id))
     kept = job.annotations.get(labels.REQUEST)
     if not isinstance(kept, str):
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
     name = labels.object_name(platform_name(str(job.annotations.get(labels.NAME, ref.id)), key))
-    # The old name is in host names, selectors and variables too; its last twelve digits make it no other word.
+    # The old name is in host names, selectors and variables too. Its last twelve digits make it unique.
     objects: list[dict[str, Any]] = json.loads(kept.replace(ref.id, name))
     annotations: dict[str, Any] = objects[-1]["metadata"]["annotations"]
     annotations[labels.KEY] = key
@@ -170,7 +170,7 @@ def _narrow(made: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     )
     if spec.get("completionMode") == "Indexed":
         spec |= {"completions": len(tasks), "parallelism": min(int(spec["parallelism"]), len(tasks))}
-        if spec["parallelism"] == 1:  # Kueue takes a least number below the most only
+        if spec["parallelism"] == 1:  # Kueue accepts a least number only below the most
             made["metadata"]["annotations"].pop(MIN_PARALLELISM, None)
 
 
@@ -178,7 +178,7 @@ DEADLINE_S = 1
 
 
 def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
-    """Asks the job to stop. Raises NotFound."""
+    """Ask the job to stop. Raise NotFound."""
     if status(api, scope, ref).phase.ended:
         return
     body = lookup.body(api, scope, ref.id)
@@ -196,7 +196,8 @@ def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
 
 
 def _end_children(api: Api, scope: Scope, name: str) -> int:
-    """The Jobs of a JobSet that run; its failure policy says that their deadline is its end."""
+    """End the running Jobs of a JobSet by a deadline, after which its failure policy does not restart them. Return
+    their number."""
     ended = 0
     for child in api.items(scope.jobs, labelSelector=f"jobset.sigs.k8s.io/jobset-name={name}"):
         if object_at(child, "spec").get("suspend") is not True:
@@ -205,7 +206,7 @@ def _end_children(api: Api, scope: Scope, name: str) -> int:
                 api.patch(path, {"spec": {"activeDeadlineSeconds": DEADLINE_S}})
                 ended += 1
             except NotFound:
-                continue  # it was replaced in between; a new one is caught by cancelling again
+                continue  # it was replaced in between; another cancellation ends the new one
     return ended
 
 
@@ -216,6 +217,6 @@ def _deactivate(api: Api, scope: Scope, body: dict[str, Any]) -> None:
     again = ASKING_AGAIN in object_at(workload, "metadata", "labels")
     if again or object_at(workload, "spec").get("active") is not False:
         name = object_at(workload, "metadata").get("name")
-        # With the label, whoever asks for its nodes anew would make it active again.
+        # With the label, the client that requests its nodes anew would reactivate it.
         unmarked = {"metadata": {"labels": {ASKING_AGAIN: None}}} if again else {}
         api.patch(f"{scope.workloads}/{name}", {"spec": {"active": False}, **unmarked})

@@ -1,4 +1,4 @@
-"""Jobs of Google Batch in one region of a project."""
+"""Jobs on Google Batch, in one region of a project."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -20,13 +20,14 @@ __all__ = ["KIND", "GoogleBatchBackend"]
 THREADS = 16
 _ANY_KEY = "0" * 64
 SUBMITS_PER_S = 95
-"""A region takes 6,000 changes a minute, which cancels are too. Source: https://docs.cloud.google.com/batch/quotas"""
+"""Submits per second. A region takes 6,000 changes a minute, including cancels. Source:
+https://docs.cloud.google.com/batch/quotas"""
 
 
 class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas and Explain.
+    """Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas and Explain.
 
-    A reference is `google-batch:<project>.<region>/<job id>`.
+    References are `google-batch:<project>.<region>/<job id>`.
     """
 
     KIND = KIND
@@ -42,58 +43,58 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The Job of the API for a job. See request.py."""
+        """Return the API's Job for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """The one job of request.key. See submit.py."""
+        """Submit the one job of request.key. See submit.py."""
         refuse(self._google, self._target)
         return self._submission.submit(request, self._google, self._turn)
 
     def status(self, ref: JobRef) -> Status:
-        """From the job and, where they are few, its tasks. Raises NotFound."""
+        """Read the job and, if they are few, its tasks. Raise NotFound."""
         return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Many with a few lists; without those that Batch does not know."""
+        """Read many jobs with a few lists. Omit those that Batch does not know."""
         return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """The region's jobs, newest first; tasks and nodes are part of their job."""
+        """Yield the region's jobs, newest first. Tasks and nodes are part of their job."""
         return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Stops the job's tasks; the job stays to be seen. Batch keeps no reason."""
+        """Stop the job's tasks; the job stays visible. Batch stores no reason."""
         self._submission.cancel(*self._at(ref))
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Every attempt's lines; tasks or nodes side by side, unless `task` names one."""
+        """Yield every attempt's lines; tasks or nodes side by side, unless `task` names one."""
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """From what Batch tells of each task."""
+        """Derive the attempts from Batch's events of each task."""
         return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """What was sent, under another id."""
+        """Return the earlier request under another id."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """As again, with fewer tasks."""
+        """Return the same with fewer tasks."""
         return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        """From Batch's list of them, a thousand a call."""
+        """Read Batch's list of tasks, a thousand a call."""
         return self._states.tasks(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the project's GPU quotas of the region let the job's VMs start; nothing of a job that cannot be
-        rendered. See quota.py."""
+        """Check whether the project's GPU quotas of the region let the job's VMs start. Return an empty answer for a
+        job that cannot be rendered. See quota.py."""
         try:
             request = self.render(job, platform_name(job.name, _ANY_KEY), _ANY_KEY)
         except BadInput:
@@ -101,12 +102,12 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return self._quotas.quota(request, self._timing)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
+        """Return why the job waits or failed. A reference names its region, so `elsewhere` is not used."""
         from ..diagnosis.google_batch import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 
-    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
+    # Modules that rendering does not need: `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit

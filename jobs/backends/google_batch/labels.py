@@ -1,4 +1,4 @@
-"""How jobs are named and marked on Google Batch."""
+"""Names and labels of jobs on Google Batch."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["JOBS", "KEY", "LABEL_MAX", "MAKER", "NAME", "SPEC", "TARGET", "Scope
 KIND = "google-batch"
 
 GROUP = "group0"
-"""Name of a job's only task group, as Batch gives it: tasks are <job>/taskGroups/group0/tasks/<index>. Source:
+"""Name of a job's only task group, as Batch assigns it: tasks are <job>/taskGroups/group0/tasks/<index>. Source:
 https://docs.cloud.google.com/batch/docs/view-tasks"""
 
 ID_MAX = 63
@@ -22,14 +22,14 @@ _NO_ID = re.compile(r"[^a-z0-9-]+")
 
 @dataclass(frozen=True)
 class Scope(Region):
-    """Written `<project>.<region>`."""
+    """Place of a job, written `<project>.<region>`."""
 
     KIND: ClassVar[str] = KIND
 
 
 def job_id(name: str) -> str:
-    """A platform name (see keys.platform_name) as Batch takes it: small letters, digits and hyphens, first a letter.
-    Keeps the digits of the key."""
+    """Convert a platform name (see keys.platform_name) to what Batch accepts: small letters, digits and hyphens, first
+    a letter. Keep the digits of the key."""
     head, _, digits = name.rpartition("-")
     plain = _NO_ID.sub("-", head.lower())
     if not plain[:1].isalpha():

@@ -1,7 +1,7 @@
-"""What tasks print, from Cloud Logging: the lines of all tasks by one query, each once.
+"""Output of tasks, from Cloud Logging: the lines of all tasks by one query, each once.
 
-Batch's agent writes what a task prints to the log batch_task_logs, with the job's uid and the task among its labels,
-and what it does itself to batch_agent_logs. Source: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs
+Batch's agent writes a task's output to the log batch_task_logs, with the job's uid and the task among its labels, and
+its own actions to batch_agent_logs. Source: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs
 """
 
 import json
@@ -23,10 +23,10 @@ from .status import job_time, phase, state_time
 
 TASKS, AGENT = "batch_task_logs", "batch_agent_logs"
 SKEW = timedelta(days=1)
-"""How far the clock of a VM may be behind."""
+"""Largest delay of a VM's clock."""
 
 _TASK = re.compile(rf"-{labels.GROUP}-(\d+)(?:/(\d+))?")
-"""Of a label task_id: the task's index, and where the agent says so how often it was begun before. Sources:
+"""Pattern for the label task_id: the task's index, and the number of earlier starts if the agent gives it. Sources:
 https://docs.cloud.google.com/batch/docs/troubleshooting#vm_reporting_timeout_50002,
 https://github.com/opentargets/gentropy"""
 
@@ -34,8 +34,8 @@ https://github.com/opentargets/gentropy"""
 def logs(
     google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """The lines of all tasks or nodes side by side, or of one. Raises NotFound, and BadInput for a task that there is
-    not, and for a job whose logs go elsewhere."""
+    """Yield the lines of all tasks or nodes side by side, or of one. Raise NotFound, and BadInput for a task that does
+    not exist, and for a job whose logs go elsewhere."""
     job = look(google, scope, ref.id)
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
@@ -48,12 +48,12 @@ def logs(
 
 
 def agent(google: Google, scope: Scope, job: BatchJob, count: int) -> list[str]:
-    """The newest lines of Batch's own on the job's VMs, the oldest first."""
+    """Return the newest lines of Batch's agent on the job's VMs, oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, AGENT), count)
 
 
 def newest_lines(google: Google, scope: Scope, job: BatchJob, task: int | None, count: int) -> list[str]:
-    """The newest lines of a task, or of all, the oldest first."""
+    """Return the newest lines of a task, or of all, oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, TASKS, task), count)
 
 
@@ -63,7 +63,7 @@ def _newest(google: Google, scope: Scope, job: BatchJob, asked: str, count: int)
 
 
 def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
-    """For one of the job's logs; for one task's part of it."""
+    """Return the query for one of the job's logs, or for one task's part of it."""
     found = f'logName="projects/{scope.project}/logs/{log}" AND labels.job_uid="{uid}"'
     if task is None:
         return found
@@ -72,7 +72,7 @@ def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
 
 
 def text(entry: Entry) -> str:
-    """A line; what a program printed as JSON comes as that."""
+    """Return the text of an entry. Output that was JSON is returned as JSON."""
     if "textPayload" in entry:
         return str(entry["textPayload"]).rstrip("\n")
     payload: dict[str, Any] = mapping(entry.get("jsonPayload")) or {}
@@ -80,7 +80,7 @@ def text(entry: Entry) -> str:
 
 
 def created_at(job: BatchJob) -> datetime:
-    """When the job was."""
+    """Return the creation time of a job."""
     return job_time(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
 
 

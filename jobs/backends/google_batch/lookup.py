@@ -1,4 +1,4 @@
-"""A job as Batch has it, and its tasks."""
+"""Lookup of a job and its tasks on Batch."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ KEPT = "Batch forgets a job 60 days after its end"
 """Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
 
 GOING = "DELETION_IN_PROGRESS"
-"""The state of a job that is being deleted: its id can be taken again soon."""
+"""State of a job that is being deleted. Its id is available again soon."""
 
 _CODE = re.compile(r"to FAILED\b.* with exit code (\d+)")
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a job or a task, and when. `exit_code`: of a task that failed."""
+    """Event of a job or a task, with its time. `exit_code` is that of a failed task."""
 
     at: datetime | None
     text: str
@@ -36,7 +36,7 @@ class Event:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A Job of the API."""
+    """Job of the API."""
 
     body: dict[str, Any]
 
@@ -58,12 +58,12 @@ class BatchJob:
 
     @property
     def events(self) -> list[Event]:
-        """The oldest first."""
+        """Events, oldest first."""
         return events(self._status)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tasks are in which state."""
+        """Number of tasks by state."""
         groups = mapping(self._status.get("taskGroups")) or {}
         found: dict[str, int] = {}
         for group in groups.values():
@@ -81,12 +81,12 @@ class BatchJob:
 
     @property
     def count(self) -> int:
-        """Tasks or nodes."""
+        """Number of tasks or nodes."""
         return int(self.group.get("taskCount") or 1)
 
     @property
     def several(self) -> str | None:
-        """`node` or `task` where the job has more than one, else None. To Batch nodes are tasks."""
+        """`node` or `task` if the job has several, else None. To Batch, nodes are tasks."""
         if self.count < 2:
             return None
         set_by_us = mapping((mapping(self.spec.get("environment")) or {}).get("variables")) or {}
@@ -94,7 +94,7 @@ class BatchJob:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """Of the VMs; empty for those of an instance template."""
+        """Policy for the VMs; empty if they come from an instance template."""
         return mapping(first(self.allocation.get("instances")).get("policy")) or {}
 
     @property
@@ -103,7 +103,7 @@ class BatchJob:
 
     @property
     def logs_path(self) -> str | None:
-        """The folder that logs go to in place of Cloud Logging."""
+        """Folder that receives the logs in place of Cloud Logging."""
         policy = mapping(self.body.get("logsPolicy")) or {}
         return str(policy.get("logsPath")) if policy.get("destination") == "PATH" else None
 
@@ -114,7 +114,7 @@ class BatchJob:
 
 @dataclass(frozen=True)
 class Task:
-    """A Task of the API."""
+    """Task of the API."""
 
     body: dict[str, Any]
 
@@ -128,32 +128,32 @@ class Task:
 
     @property
     def events(self) -> list[Event]:
-        """Of all attempts, the oldest first."""
+        """Events of all attempts, oldest first."""
         return events(mapping(self.body.get("status")) or {})
 
     @property
     def failures(self) -> list[Event]:
-        """The ends of the attempts that failed."""
+        """Events that ended failed attempts."""
         return [event for event in self.events if event.exit_code]
 
     @property
     def attempts(self) -> int:
-        """That have begun. One that goes on, or succeeded, has no event of its own failure."""
+        """Number of attempts that have begun. An attempt that continues, or succeeded, has no event of failure."""
         goes_on = self.state in ("ASSIGNED", "RUNNING", "SUCCEEDED")
         unsaid = self.state == "FAILED" and not self.failures
         return len(self.failures) + (goes_on or unsaid)
 
     @property
     def exit_code(self) -> int | None:
-        """As the task ended, whatever attempts before it did: an event of a task that succeeded has none, and those of
-        its earlier attempts stay. Source: https://github.com/nextflow-io/nextflow/pull/6977"""
+        """Exit code of the task's end, whatever its earlier attempts did: a success has no event with a code, and
+        events of earlier attempts stay. Source: https://github.com/nextflow-io/nextflow/pull/6977"""
         if self.state == "SUCCEEDED":
             return 0
         return self.failures[-1].exit_code if self.state == "FAILED" and self.failures else None
 
 
 def events(status: Mapping[str, Any]) -> list[Event]:
-    """Of a JobStatus or TaskStatus, the oldest first."""
+    """Return the events of a JobStatus or TaskStatus, oldest first."""
     found: list[Event] = []
     for each in entries(status.get("statusEvents")):
         event = mapping(each) or {}
@@ -162,12 +162,12 @@ def events(status: Mapping[str, Any]) -> list[Event]:
         if code is None and (told := _CODE.search(text)):
             code = told[1]
         found.append(Event(parse_time(event.get("eventTime")), text, None if code is None else int(code)))
-    # Batch gives them in this order; nothing says that it has to.
+    # Batch gives them in this order, but no page promises it.
     return sorted(found, key=lambda event: event.at.timestamp() if event.at else 0.0)
 
 
 def look(google: Google, scope: Scope, name: str) -> BatchJob:
-    """The job. Raises NotFound, and CloudSilent for an answer that is not Batch's."""
+    """Return the job. Raise NotFound, and CloudSilent for an answer that is not Batch's."""
     try:
         found = BatchJob(google.get("batch", path_of(scope, name)))
     except NotFound:
@@ -176,7 +176,7 @@ def look(google: Google, scope: Scope, name: str) -> BatchJob:
 
 
 def is_job(answer: Mapping[str, Any], name: str) -> bool:
-    """Whether it is the job: some network may have answered in Google's place."""
+    """Return whether an answer is the job: some network may have answered in Google's place."""
     return str(answer.get("name")).rpartition("/")[2] == name
 
 
@@ -185,8 +185,8 @@ def _not_of_batch(what: str) -> NoReturn:
 
 
 def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:
-    """A task; None where Batch has not made it yet, or has forgotten it.
-    Source: https://github.com/nextflow-io/nextflow/pull/5690"""
+    """Return a task; None if Batch has not created it yet, or has forgotten it. Source:
+    https://github.com/nextflow-io/nextflow/pull/5690"""
     try:
         found = google.get("batch", f"{_tasks(scope, name)}/{index}")
     except NotFound:
@@ -195,7 +195,7 @@ def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:
 
 
 def tasks(google: Google, scope: Scope, name: str, *, state: str | None = None, limit: int) -> list[Task]:
-    """At most so many tasks, in Batch's order; of one state."""
+    """Return tasks in Batch's order, at most `limit`, optionally of one state."""
     return [*islice(_listed(google, scope, name, state, limit), limit)]
 
 
@@ -211,7 +211,7 @@ def _listed(google: Google, scope: Scope, name: str, state: str | None, limit: i
 
 
 def path_of(scope: Scope, name: str) -> str:
-    """Of a job, below the API's root."""
+    """Return the path of a job below the API's root."""
     return f"v1/{scope.parent}/jobs/{path_segment(name)}"
 
 
@@ -220,5 +220,5 @@ def _tasks(scope: Scope, name: str) -> str:
 
 
 def first(value: Any) -> dict[str, Any]:
-    """The first object of an array; empty without one."""
+    """Return the first object of an array; an empty one without any."""
     return next((found for each in entries(value) if (found := mapping(each)) is not None), dict[str, Any]())

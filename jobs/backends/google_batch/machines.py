@@ -1,4 +1,4 @@
-"""The VMs that a job gets on Google Batch, and the zones that it may be in."""
+"""Choice of a job's VMs on Google Batch, and of their zones."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from ..chooser import Requirement
 from ..google_machines import Need, Offer
 
 VCPUS = 2
-"""Of a task, where a job does not say: what Batch takes for cpuMilli then. Source: the discovery document of batch.v1
+"""vCPUs of a task, if a job does not say: Batch's own default of cpuMilli. Source: the discovery document of batch.v1
 (ComputeResource.cpuMilli)."""
 _CUSTOM = re.compile(r"([a-z0-9]+)-custom-(\d{1,3})-(\d{3,7})(-ext)?", re.ASCII)
 _FIELDS = {
@@ -35,13 +35,13 @@ _FIELDS = {
     "install_drivers": "google_batch.install_drivers",
     "reservation": "google_batch.reservation",
 }
-"""The rules' names of fields, as a job file has them."""
+"""The job file's names for the rules' fields."""
 
 
 @dataclass(frozen=True)
 class BatchChoice:
-    """What is asked for. `machine` is None where `template` says what it is; `attached` is the type of GPUs that are
-    not built in; `gpus` those of a VM, `per_vm` its tasks; `zones` is empty where the whole region will do."""
+    """VMs of a job. `machine` is None if `template` determines it; `attached` is the type of GPUs that are not built
+    in; `gpus` are those of a VM, `per_vm` its tasks; `zones` is empty if the whole region will do."""
 
     machine: str | None
     template: str | None
@@ -62,7 +62,7 @@ class BatchChoice:
 
 
 def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> BatchChoice | None:
-    """Return the VMs for a job. Add what rules them out; None where nothing is left."""
+    """Return the VMs for a job. Add what rules them out; return None if nothing is left."""
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     before = len(diagnostics.errors)
@@ -93,7 +93,7 @@ def field_name(field: str) -> str:
 
 
 def _template(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> str | None:
-    """The target's, for a job that names no machine."""
+    """Return the target's instance template, for a job that names no machine."""
     names = block.machine_type or (job.accelerator and job.accelerator.type)
     return None if names else target.instance_template
 
@@ -128,7 +128,7 @@ def _templated(
 
 
 def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the GPUs of a VM's tasks, the smaller first."""
+    """Return the machines that have the GPUs of a VM's tasks, smallest first."""
     if not google_machines.check_gpu(need, "tpu-vm or gke", diagnostics):
         return []
     if need.machine_type:
@@ -163,30 +163,30 @@ def _by_name(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> li
 
 
 def offer_by_name(name: str, kind: str | None, count: int, per_vm: int) -> Offer | None:
-    """Return a machine type, on N1 with `count` GPUs for each of `per_vm` tasks; None where its size is not known."""
+    """Return a machine type, on N1 with `count` GPUs for each of `per_vm` tasks; None if its size is unknown."""
     return google_machines.n1_offer(name, kind, count * per_vm) or offer_of(name)
 
 
 def check_machine(name: str, kind: str | None, count: int, per_vm: int) -> list[Finding]:
-    """Return what the rules say of a machine that a job names, and of the GPUs that each task wants of it."""
+    """Return the rules' findings on a machine that a job names, and on the GPUs that each task needs."""
     host = n1(name)
     findings = gcp_machines.machine(name, kind, count * per_vm if host and kind else None)
     offer = None if host or any(each.severity == "reject" for each in findings) else offer_of(name)
     if offer is None or not 0 < offer.gpus < count:
         return findings
-    # The rule names the machines that have so many.
+    # The rule names the machines that have that many.
     return findings + gcp_machines.machine(name, kind, count)
 
 
 def offer_of(name: str) -> Offer | None:
-    """Return a machine type, predefined or custom; None where its size is not known."""
+    """Return a machine type, predefined or custom; None if its size is unknown."""
     if custom := _CUSTOM.fullmatch(name):
         return Offer(name, int(custom[2]), int(custom[3]))
     return google_machines.offer_of(name)
 
 
 def like(offer: Offer) -> list[Machine]:
-    """Return the machines with the same GPUs, or the larger ones without any as it is, the smaller first."""
+    """Return the machines with the same GPUs, or without GPUs the larger ones, smallest first."""
     if not offer.gpu:
         larger = [
             each
@@ -200,15 +200,15 @@ def like(offer: Offer) -> list[Machine]:
 
 
 def _per_vm(job: Job, block: GoogleBatch, offers: Sequence[Offer]) -> int | None:
-    """Tasks of a VM. Batch packs them by vCPUs and memory alone, so that two would share a GPU."""
+    """Return the number of tasks on a VM. Batch packs them by vCPUs and memory alone, so that two would share a GPU."""
     if job.nodes > 1:
         return 1
     return block.tasks_per_vm or (1 if any(each.gpus for each in offers) else None)
 
 
 def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagnostics: Diagnostics) -> Offer | None:
-    """Return the smallest that holds a VM's tasks and something beside them, of those that the region is known to have
-    if there are such."""
+    """Return the smallest machine that holds a VM's tasks with some spare room, preferably one that the region is known
+    to have."""
     memory_mib = (need.memory_mib or 0) * tasks
     vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
     cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
@@ -233,14 +233,14 @@ def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagn
 
 
 def _task_cpus(need: Need, offer: Offer) -> int:
-    """Return the vCPUs that are worth having for a task that does not say; a machine by its name is taken as it is."""
+    """Return the worthwhile vCPUs for a task that does not say. A machine named by the job is used as it is."""
     if need.machine_type:
         return 1
     return google_machines.VCPUS_A_GPU * offer.gpus if offer.attached else 1 if offer.gpus else VCPUS
 
 
 def _rank(offer: Offer) -> tuple[int, ...]:
-    """Of machines as large, E2 is the first and N1 the last: a choice of ours, by what they cost."""
+    """Rank machines of the same size, E2 first and N1 last: our choice, by price."""
     return offer.vcpus, {"e2": -1, "n1": 1}.get(series(offer.name), 0), offer.memory_mib, -len(offer.places)
 
 
@@ -290,8 +290,8 @@ def _choice(
 
 
 def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[list[str], list[Finding]]:
-    """Zones that a job names are asked, whatever the catalogue says of them; of the target's or the region's, those
-    that have the machine: Batch fails where one does not. Source:
+    """Return the zones to use. All zones that a job names are tried, whatever the catalog says. The target's or the
+    region's are limited to those that have the machine: Batch fails if one does not. Source:
     https://github.com/nextflow-io/nextflow/issues/5550"""
     places = offer.places
     if block.zones:
@@ -307,7 +307,8 @@ def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple
 
 
 def _disk_type(machine: str) -> str | None:
-    """Batch's own, or one that the machine takes. Source: the discovery document of batch.v1 (Disk.type)."""
+    """Return None for Batch's own disk type, or one that the machine accepts. Source: the discovery document of
+    batch.v1 (Disk.type)."""
     allowed = boot_disks(machine)
     if not allowed or "pd-balanced" in allowed:
         return None

@@ -1,7 +1,7 @@
-"""A job of several nodes: tasks of one group that run all at once, a VM each, and find each other.
+"""Jobs of several nodes: tasks of one group that all run at once, a VM each, and find each other.
 
-Batch writes the names of the group's VMs to a file. Which task is on which of them is not said, so a node's number is
-its VM's line there: node 0 is on the host that all take for the main one. Sources:
+Batch writes the names of the group's VMs to a file. It does not say which task is on which VM, so a node's number is
+its VM's line in the file: node 0 is on the host that all take for the main one. Sources:
 https://docs.cloud.google.com/batch/docs/create-run-basic-job#use-predefined-environment-variables,
 https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container
 """
@@ -14,19 +14,19 @@ from accel.contract import variables
 from .labels import KIND
 
 PORT, JAX_PORT = 29500, 8482
-"""Of torchrun's examples, and of JAX's coordinator on Cloud TPUs, as on VMs. Sources:
+"""Ports of torchrun's examples, and of JAX's coordinator on Cloud TPUs, the same as on VMs. Sources:
 https://docs.pytorch.org/docs/stable/elastic/run.html,
 https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py"""
 HOSTS_FILE = "/etc/cloudbatch-taskgroup-hosts"
-"""Where Batch writes the list. Source: the samples' page above."""
+"""File to which Batch writes the list. Source: the samples' page above."""
 SSH_FOLDERS = ("/etc/ssh", "/root/.ssh")
-"""What permissive SSH sets up on a VM."""
+"""Folders that permissive SSH sets up on a VM."""
 BOOT_IMAGE = "batch-debian"
-"""Batch's own for VMs that talk to each other: the firewall of the one for containers lets nothing in. Source: the
+"""Batch's own image for VMs that talk to each other: the firewall of the container image admits nothing. Source: the
 samples' page above."""
 
 _TOLD = ("node", "main", "own", "seen", "at", "host", "rest", "hosts")
-# Only what every shell has built in: images need have no other program.
+# Only shell builtins, because an image may have no other program.
 _PRELUDE = """\
 accel_hosts=${BATCH_HOSTS_FILE:-%(file)s}
 if [ ! -r "$accel_hosts" ]; then echo "accel: the list of hosts, $accel_hosts, cannot be read" >&2; exit 1; fi
@@ -52,12 +52,12 @@ PRELUDE = _PRELUDE % {
     "jax": JAX_PORT,
     "told": " ".join(f"accel_{name}" for name in _TOLD),
 }
-"""Run before a node's command: where it is among the others. A VM whose name is not there once has its task's
-number."""
+"""Commands before a node's command, which determine its place among the others. A VM whose name is not in the file
+exactly once uses its task's number."""
 
 
 def environment(name: str, count: int, gpus: int) -> dict[str, str]:
-    """The variables that are the same on every node; `name` is the job's id."""
+    """Return the variables that are the same on every node. `name` is the job's id."""
     return {
         variables.NODE_COUNT: str(count),
         **variables.NODE_VARIABLES[KIND],
@@ -71,12 +71,12 @@ def environment(name: str, count: int, gpus: int) -> dict[str, str]:
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """The argv of a container whose command is told of the others first; needs /bin/sh in its image."""
+    """Return a container's argv with the prelude before the command. The image needs /bin/sh."""
     return ["/bin/sh", "-c", f'{PRELUDE}exec "$@"', "accel", *words]
 
 
 def script(text: str) -> str | None:
-    """A script that is told first; None where it is for an interpreter other than a shell."""
+    """Return a script with the prelude; None if its interpreter is not a shell."""
     first, newline, rest = text.partition("\n")
     if not first.startswith("#!"):
         return PRELUDE + text

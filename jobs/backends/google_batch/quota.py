@@ -1,4 +1,4 @@
-"""Whether the project's quotas could ever hold the VMs that a request asks for: those that must be there at once."""
+"""Quota check for the VMs of a request that must exist at once: whether the project's quotas could ever hold them."""
 
 from accel.catalog import UnknownName, machine
 from accel.clouds.timeouts import Timing
@@ -8,12 +8,13 @@ from ..vm.quota import check, gpus
 from .lookup import BatchJob, first
 
 PREEMPTIBLE = ("SPOT", "PREEMPTIBLE", "FLEX_START")
-"""Provisioning that counts towards the preemptible quotas. Source of the last:
+"""Provisioning models that count towards the preemptible quotas. Source of the last:
 https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 
 def quota(request: Request, timing: Timing | None = None) -> QuotaAnswer:
-    """Nothing for machines without GPUs, and for those of an instance template or a reservation."""
+    """Check a request's VMs. Return an empty answer for machines without GPUs, and for those of an instance template or
+    a reservation."""
     _, project, _, region = str(request.body["parent"]).split("/")
     job = BatchJob(request.body["job"])
     kind = job.policy.get("machineType")
@@ -22,7 +23,7 @@ def quota(request: Request, timing: Timing | None = None) -> QuotaAnswer:
     attached = first(job.policy.get("accelerators"))
     count = int(attached.get("count") or _built_in(str(kind)))
     spot = job.policy.get("provisioningModel") in PREEMPTIBLE
-    # Only the region of a zone counts.
+    # Only the zone's region counts.
     zone = f"{region}-a"
     wanted = gpus([zone], str(kind), attached.get("type"), count, _vms(job), spot=spot)
     return check(project, wanted, timing)
@@ -36,7 +37,8 @@ def _built_in(kind: str) -> int:
 
 
 def _vms(job: BatchJob) -> int:
-    """Of nodes all, of an array one: its tasks can wait for each other."""
+    """Return the number of VMs that must exist at once: all nodes, or one for an array, whose tasks can wait for each
+    other."""
     if job.several != "node":
         return 1
     return -(-job.count // int(job.group.get("taskCountPerNode") or 1))

@@ -1,4 +1,4 @@
-"""A job as the Job of Google Batch's API. Pure."""
+"""A job as a Job of Google Batch's API. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from .machines import BatchChoice, choose, field_name
 MIB_A_GIB = 1024
 MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
 _OWN_LABELS = 5
-"""labels.add_labels adds so many."""
+"""Number of labels that labels.add_labels adds."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request."""
+    """Job during rendering."""
 
     job: Job
     name: str
@@ -45,7 +45,7 @@ class Draft:
 
     @property
     def count(self) -> int:
-        """Tasks, or nodes, each of which is one."""
+        """Number of tasks, or of nodes, each of which is a task."""
         return max(self.job.tasks, self.job.nodes)
 
     @property
@@ -56,7 +56,7 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchTarget) -> Request:
-    """Return the request for a job; its body is {"parent": ..., "job": ...}. Raise BadInputs with every field that
+    """Return the request for a job; its body is {"parent": ..., "job": ...}. Raise BadInputs for every field that
     cannot be honoured."""
     diagnostics = Diagnostics(name_of=field_name)
     secrets = agent_spec.secrets(job, target.project, diagnostics)
@@ -113,7 +113,7 @@ def _steps(draft: Draft, diagnostics: Diagnostics) -> None:
 
 
 def _gpus(draft: Draft, choice: BatchChoice, diagnostics: Diagnostics) -> None:
-    """Check what the job knows of its GPUs; those of a template may be some that nobody here knows of."""
+    """Check what the job assumes about its GPUs. The GPUs of a template may be unknown here."""
     job, block = draft.job, draft.block
     diagnostics.add(launchers.check(job.command, job.env, launchers.Shape(job.nodes, choice.gpus or None)))
     if choice.template is None:
@@ -194,7 +194,7 @@ def _resources(job: Job, choice: BatchChoice) -> dict[str, int]:
 
 
 def _environment(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
-    """Return the variables of every task; the job file's own win over torchrun's."""
+    """Return the variables of every task. The job file's own win over torchrun's."""
     job = draft.job
     array = job.tasks > 1
     ours = {
@@ -222,7 +222,7 @@ def _allocation(draft: Draft, choice: BatchChoice, labels: dict[str, str]) -> di
         "labels": {**labels, marks.MAKER: marks.JOBS},
     }
     if choice.template is None:
-        # A template has a network of its own; naming one twice is refused. Source:
+        # A template has a network of its own, and a second one is refused. Source:
         # https://docs.cloud.google.com/batch/docs/troubleshooting#repeated-networks
         interface: dict[str, Any] = {"network": target.network, "subnetwork": target.subnetwork}
         if not target.external_address:
@@ -255,7 +255,7 @@ def _instance(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
 
 
 def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any]]:
-    """Those that are attached; GPUs that are built in come with the machine, and are named for their driver alone."""
+    """Return the attached GPUs. Built-in ones come with the machine, and are named for their driver alone."""
     if not choice.accelerator or not (choice.attached or block.driver_version):
         return []
     fields: dict[str, Any] = {"type": choice.accelerator, "count": choice.gpus}
@@ -265,7 +265,7 @@ def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any
 
 
 def _boot_disk(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
-    """Return what differs from Batch's own choice."""
+    """Return the settings that differ from Batch's own choice."""
     own = nodes.BOOT_IMAGE if draft.hosts else None
     fields = {"image": draft.block.boot_image or draft.target.boot_image or own, "type": choice.disk_type}
     return {name: value for name, value in fields.items() if value}

@@ -1,17 +1,18 @@
-"""Which failures of a task are tried again.
+"""Retry policies: which failures of a task are retried.
 
-Batch has one count for each task, and one list of exit codes that it retries, or does not retry; codes of its own tell
-what became of the VM. Sources: https://docs.cloud.google.com/batch/docs/automate-task-retries,
+Batch has one count for each task, and one list of exit codes that it retries, or does not retry; codes of its own
+report what happened to the VM. Sources: https://docs.cloud.google.com/batch/docs/automate-task-retries,
 https://docs.cloud.google.com/batch/docs/troubleshooting#reserved-exit-codes
 
-retries   lost_retries   what is tried again
-none, 0   none           the lost, three times; of several nodes none
-none, 0   m              m of the lost; a failure is final
+retries   lost_retries   what is retried
+none, 0   none           lost tasks, three times; none with several nodes
+none, 0   m              m lost tasks; a failure is final
 n         none           n of both kinds
 n         0              n failures; a lost task is final
 n         m              n + m of both kinds
-A task that ran out of its time is never tried again, nor a command that cannot be run. Lost is also a task that ends
-with an exit code which says so (accel/rules/jobs/exit_codes.py), unless the job file has another use for it.
+
+A task that ran out of its time is never retried, nor is a command that cannot be run. A task is also lost if it ends
+with an exit code that says so (accel/rules/jobs/exit_codes.py), unless the job file uses that code otherwise.
 """
 
 from typing import Any
@@ -25,20 +26,21 @@ from ..vm.agent_spec import LOST_RETRIES
 
 
 def lost_retries(job: Job) -> int | None:
-    """The job file's, or ours where it says nothing of retries: one of several nodes cannot go on alone."""
+    """Return the job file's number, or our default if it sets no retries: none for several nodes, as one of them cannot
+    go on alone."""
     if job.lost_retries is None and not job.retries:
         return LOST_RETRIES if job.nodes == 1 else 0
     return job.lost_retries
 
 
 def exit_codes(block: GoogleBatch) -> tuple[list[int], list[int]]:
-    """Those that the job file has retried, and those that it has final."""
+    """Return the exit codes that the job file retries, and those that it treats as final."""
     retried = [code for each in block.exit_codes if each.action == "retry" for code in each.codes]
     return retried, [code for each in block.exit_codes if each.action == "fail" for code in each.codes]
 
 
 def of_job(job: Job, block: GoogleBatch) -> dict[str, Any]:
-    """The part of a task's spec that says so."""
+    """Return the retry policy of a task's spec."""
     lost = lost_retries(job)
     count = (job.retries or 0) + (lost or 0)
     if not count:

@@ -1,4 +1,4 @@
-"""The steps of each task: containers, scripts and barriers."""
+"""Steps of each task: containers, scripts and barriers."""
 
 import shlex
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from . import labels, nodes
 from .storage import MountedVolume
 
 READY, DONE = "nodes-ready", "nodes-done"
-"""Barriers of nodes: none begins before all are there, and none goes while another still needs it. Source:
+"""Barriers of nodes: none begins before all are ready, and none leaves while another still needs it. Source:
 https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
 
 
 def faults(job: Job, block: GoogleBatch) -> list[str]:
-    """Fields that do not go together."""
+    """Return faults for fields that exclude each other."""
     found: list[str] = []
     if block.runnables:
         beside = {"image": job.image, "command": job.command, "google_batch.args": block.args}
@@ -52,12 +52,12 @@ def faults(job: Job, block: GoogleBatch) -> list[str]:
 
 
 def scripts(job: Job, block: GoogleBatch) -> bool:
-    """Whether a step runs on the VM itself."""
+    """Return whether a step runs on the VM itself."""
     return any(each.script for each in block.runnables) if block.runnables else not job.image
 
 
 def findings(job: Job, block: GoogleBatch) -> list[Finding]:
-    """Of images, commands and options."""
+    """Return findings on images, commands and options."""
     kept = [mount.path for mount in job.mounts if not mount.read_only]
     if not block.runnables:
         found = _image(job.image, "image") + runnables.docker_options(block.docker_options)
@@ -83,7 +83,7 @@ def _image(image: str | None, field: str) -> list[Finding]:
 
 
 def build(job: Job, block: GoogleBatch, volumes: Sequence[MountedVolume], *, hosts: bool) -> list[dict[str, Any]]:
-    """The runnables. `hosts`: whether tasks get the list of their VMs."""
+    """Return the runnables. `hosts`: tasks get the list of their VMs."""
     several = job.nodes > 1
     binds = [each.bind for each in volumes]
     if hosts:
@@ -116,14 +116,14 @@ def _container(image: str, entry: Sequence[str], commands: Sequence[str], binds:
 
 
 def _options(container: dict[str, Any], job: Job, given: str | None, *, hosts: bool) -> None:
-    """Docker's options: GPUs are Batch's to add."""
+    """Set docker's options. Batch itself adds the GPUs."""
     options = given
     for finding in runnables.docker_options(given):
         if finding.rule == runnables.GPUS_OPTION.id:
             options = str(finding.replacement) if finding.replacement else None
     own: list[str] = []
     if hosts and not (options and ("--network" in options or "--net" in options)):
-        # By it a container has its VM's name and ports.
+        # It gives a container its VM's name and ports.
         own.append("--network=host")
     if job.shm_mib:
         own.append(f"--shm-size={job.shm_mib}m")
@@ -155,7 +155,7 @@ def _step(each: Runnable, job: Job, binds: list[str], *, hosts: bool) -> dict[st
 
 
 def untold(job: Job, block: GoogleBatch) -> list[str]:
-    """Warnings: steps of a job of several nodes that are not told of the others."""
+    """Return a warning for each step of a job of several nodes that cannot learn of the others."""
     if job.nodes == 1:
         return []
     return [

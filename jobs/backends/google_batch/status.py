@@ -1,4 +1,4 @@
-"""Status and listing of jobs, their tasks, and the attempts at them, from the events that Batch keeps of each task.
+"""Status and listing of jobs, their tasks and their attempts, from the events that Batch keeps of each task.
 
 Source of the events: https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 """
@@ -37,26 +37,28 @@ LIVE = [state for state, phase in PHASES.items() if not phase.ended]
 
 TAKEN, NO_ROOM = "its machine was taken away", "no zone had a machine for it"
 STOCKOUT = re.compile(r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available", re.IGNORECASE)
-"""Of an event of a job: https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability"""
+"""Words of a job's event:
+https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability"""
 _MOVED = re.compile(r"Job state is set from (\w+) to (\w+)")
 """Source: https://github.com/nextflow-io/nextflow/issues/4225"""
 _BECAUSE = re.compile(r"^Job state is set from \w+ to \w+ for job \S+/jobs/[a-z0-9-]+\.?\s*")
 
 FEW, THREADS = 50, 8
-"""So many are looked at one by one, so many of them at once; more with a list of all."""
+"""Most jobs that are read one by one, and how many of them at once. More are read with a list of all."""
 PAGE = 500
 NODES = 100
-"""Of a job of several nodes, so many are looked at."""
+"""Nodes of a job that are read."""
 
 
 def status(google: Google, scope: Scope, ref: JobRef) -> Status:
-    """The job now, with its tasks where it has one or is one of nodes. Raises NotFound."""
+    """Read the job, with its tasks if it has one or has nodes. Raise NotFound."""
     job = look(google, scope, ref.id)
     return status_of(ref, job, representative_tasks(google, scope, job))
 
 
 def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
-    """Those that tell how the job goes: all of one, or of nodes; of an array that failed, one that did."""
+    """Return the tasks that show how the job is doing: its only one, its nodes, or one failed task of a failed
+    array."""
     if job.state == "QUEUED":
         return []
     if job.count == 1:
@@ -68,11 +70,11 @@ def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Ta
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """The jobs now, without those that Batch does not know; many of them as `list_jobs` has them."""
+    """Read the jobs, many of them as `list_jobs` does. Omit those that Batch does not know."""
     left = {ref.id: ref for ref in refs}
     found: dict[JobRef, Status] = {}
     if len(left) > FEW:
-        # Jobs that are looked for are among the newest, as a rule.
+        # Requested jobs are usually among the newest.
         for job in islice(_jobs(google, scope), 3 * len(left) + PAGE):
             if job.name in left:
                 ref = left.pop(job.name)
@@ -94,8 +96,9 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
 def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """The region's jobs that were made here, newest first, at most `limit`. What only tasks tell is left out."""
-    # In the order in which a job comes to them: one that moves on between two lists is seen twice rather than never.
+    """Yield the region's jobs that this client's tools submitted, newest first, at most `limit`. Omit what only tasks
+    tell."""
+    # In the order of a job's states: one that changes its state between two lists is seen twice rather than never.
     lists = [_ours(google, scope, None)] if ended else [_ours(google, scope, state) for state in LIVE]
     seen: dict[str, BatchJob] = {}
     for each in lists:
@@ -112,14 +115,15 @@ def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[BatchJob]
 
 
 def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[BatchJob]:
-    """Newest first; of one state. Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
+    """Yield jobs, newest first, optionally of one state. Source:
+    https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
     wanted = f'status.state="{state}"' if state else None
     query = {"orderBy": "create_time desc", "pageSize": PAGE, "filter": wanted}
     return (BatchJob(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
 
 
 def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) -> Status:
-    """What the job and the tasks that were looked at say; None: none were."""
+    """Convert the job and the tasks that were read. None: none were."""
     now, seen = phase(job), looked or ()
     counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
     lost = [(each, event) for each in seen for event in each.failures if event.exit_code in LOST]
@@ -147,7 +151,8 @@ def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) 
 
 
 def phase(job: BatchJob) -> Phase:
-    """By the job's state; where that tells of a failure and every task has succeeded in the end, by the tasks'."""
+    """Return the phase by the job's state. If that is a failure and every task has succeeded in the end, the tasks
+    decide."""
     now = PHASES.get(job.state, Phase.QUEUED)
     if job.state in ("FAILED", GOING) and job.counts.get("SUCCEEDED", 0) >= job.count:
         return Phase.SUCCEEDED
@@ -155,7 +160,8 @@ def phase(job: BatchJob) -> Phase:
 
 
 def deciding_task(job: BatchJob, seen: Sequence[Task]) -> Task | None:
-    """The task that says how the job ended: the first that failed for a reason of its own, then any that failed."""
+    """Return the task that decided the job's end: the first that failed for a reason of its own, else any that
+    failed."""
     if phase(job) is not Phase.FAILED:
         return next((each for each in seen if each.state == "SUCCEEDED"), None)
     failed = [each for each in seen if each.state == "FAILED"]
@@ -168,7 +174,7 @@ def _end(each: Task) -> float:
 
 
 def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
-    """The decisive task's; without one, what the job's last event says of it."""
+    """Return the exit code of the decisive task. Without one, use the job's last event."""
     if decisive is not None:
         return decisive.exit_code
     if phase(job) is Phase.SUCCEEDED:
@@ -178,7 +184,7 @@ def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
 
 
 def state_time(job: BatchJob, state: str, *, oldest: bool = False) -> datetime | None:
-    """When the job came to this state."""
+    """Return the time when the job reached this state."""
     event = _last(job, state, oldest=oldest)
     return event.at if event else None
 
@@ -189,7 +195,7 @@ def _last(job: BatchJob, state: str, *, oldest: bool = False) -> Event | None:
 
 
 def job_time(job: BatchJob, field: str) -> datetime | None:
-    """A time of the job's own."""
+    """Return a time field of the job."""
     return parse_time(job.body.get(field))
 
 
@@ -237,7 +243,7 @@ def _runs(event: Event) -> bool:
 
 
 def gpus(job: BatchJob) -> float:
-    """Of a task: those of its VM, shared by the tasks that are on one at once."""
+    """Return the GPUs of a task: those of its VM, divided by the tasks that are on it at once."""
     attached = first(job.policy.get("accelerators")).get("count")
     try:
         on_vm = int(attached or machine("gcp", str(job.policy.get("machineType"))).accelerator_count)
@@ -251,7 +257,7 @@ _TASK_MOVED = re.compile(r"Task state is updated from \w+ to (\w+)")
 
 
 def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
-    """Of the job's task, or of the first tasks of several. Raises NotFound."""
+    """Return the attempts of the job's task, or of the first tasks of several. Raise NotFound."""
     job = look(google, scope, ref.id)
     queued = state_time(job, "SCHEDULED") or job_time(job, "createTime")
     if job.state == "QUEUED":
@@ -264,7 +270,8 @@ def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
 
 
 def _of(each: Task, place: int | None, asked: datetime | None) -> list[Attempt]:
-    """A machine is found when the task is assigned to one; a task that has ended and moves again is tried again."""
+    """Return a task's attempts. A machine is found when the task is assigned to one; a later state of an ended task
+    begins another attempt."""
     found: list[Attempt] = []
     placed = started = None
     begun = True
@@ -307,7 +314,8 @@ https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jo
 
 
 def tasks(google: Google, scope: Scope, ref: JobRef) -> list[TaskStatus]:
-    """By index, those that Batch has made. A task that had not ended when its job did has failed. Raises NotFound."""
+    """Return the tasks that Batch has created, by index. A task that had not ended when its job did has failed. Raise
+    NotFound."""
     job = look(google, scope, ref.id)
     ended = phase(job).ended
     found = [_state(each, ended) for each in list_tasks(google, scope, ref.id, limit=job.count)]

@@ -1,4 +1,4 @@
-"""What a job's tasks have mounted: buckets, shares of NFS, and disks of their VMs."""
+"""Mounts of a job's tasks: buckets, NFS shares, and disks of their VMs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from ...model.fields import Mount
 from ...model.job import Job
 
 ROOT = "/mnt/disks"
-"""Below it alone does the system for containers let folders be made. Source:
+"""Only folder below which the container OS lets folders be created. Source:
 https://github.com/GoogleCloudPlatform/batch-samples/issues/21"""
 GCS, NFS = "gs://", "nfs://"
 
 
 @dataclass(frozen=True)
 class MountedVolume:
-    """A volume of the task at `host` on the VM, seen at `path` by the job."""
+    """Volume of the task at `host` on the VM, at `path` for the job."""
 
     volume: dict[str, Any]
     host: str
@@ -27,12 +27,12 @@ class MountedVolume:
 
     @property
     def bind(self) -> str:
-        """As docker run takes it. Without its last part, disks that exist would be read-only."""
+        """Argument of docker run. Without its last part, existing disks would be read-only."""
         return f"{self.host}:{self.path}:{'ro' if self.read_only else 'rw'}"
 
 
 def mounted_volumes(job: Job, block: GoogleBatch, *, scripts: bool) -> list[MountedVolume]:
-    """The job's mounts and disks. Scripts see the VM itself, so that what they use is there under its own path."""
+    """Return the job's mounts and disks. Scripts see the VM itself, so their volumes are mounted at their own paths."""
     found: list[MountedVolume] = []
     for i, mount in enumerate(job.mounts):
         host = mount.path if scripts else f"{ROOT}/mount-{i}"
@@ -46,7 +46,8 @@ def mounted_volumes(job: Job, block: GoogleBatch, *, scripts: bool) -> list[Moun
 
 def _of_mount(mount: Mount) -> dict[str, Any]:
     if mount.source.startswith(GCS):
-        # Without implicit folders, those that nobody made are not seen. One option each: a comma is refused.
+        # Without implicit folders, folders without an object of their own are invisible. One option each: a comma is
+        # refused.
         # https://github.com/nextflow-io/nextflow/pull/5991, https://github.com/nextflow-io/nextflow/issues/4331
         options = ["-o ro" if mount.read_only else "-o rw", "-implicit-dirs"]
         return {"gcs": {"remotePath": mount.source.removeprefix(GCS).rstrip("/")}, "mountOptions": options}
@@ -56,7 +57,7 @@ def _of_mount(mount: Mount) -> dict[str, Any]:
 
 
 def findings(job: Job, block: GoogleBatch) -> list[Finding]:
-    """Of sources and paths, and of the folder for logs."""
+    """Return findings on sources and paths, and on the folder for logs."""
     found: list[Finding] = []
     for i, mount in enumerate(job.mounts):
         found += under(f"mounts[{i}]", runnables.mount(mount.source))
@@ -67,12 +68,12 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
 
 
 def disks(block: GoogleBatch) -> list[dict[str, Any]]:
-    """The new disks of each VM."""
+    """Return the new disks of each VM."""
     return [{"deviceName": disk.name, "newDisk": {"sizeGb": disk.gib, "type": disk.type}} for disk in block.disks]
 
 
 def logs(block: GoogleBatch, volumes: list[MountedVolume]) -> dict[str, Any]:
-    """The logs policy; a folder is the VM's, not the container's."""
+    """Return the logs policy. A folder is the VM's, not the container's."""
     if block.logs_path is None:
         return {"destination": "CLOUD_LOGGING"}
     for each in volumes:

@@ -1,8 +1,8 @@
-"""What changes jobs: a submit of which one key makes one job, the same job once more, and cancelling.
+"""Calls that change jobs: idempotent submission, resubmission, and cancellation.
 
-The job's id is made from the key and Batch takes an id once; for an hour it also knows the request's id. So a create
-that was not answered is made again, and either is ignored or finds what the first one made. The key is remembered for
-as long as the job is there: 60 days after its end. Sources:
+The job's id is derived from the key, and Batch accepts an id once; for an hour it also knows the request's id. A create
+without an answer is therefore repeated, and either is ignored or finds what the first one created. The key is
+remembered for as long as the job exists: 60 days after its end. Sources:
 https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs/create,
 https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 """
@@ -29,15 +29,15 @@ from .lookup import GOING, KEPT, BatchJob, is_job, look, path_of
 from .status import job_time, phase
 
 NEW = timedelta(minutes=2)
-"""A job that was made longer ago was there before: clocks differ by less."""
+"""Age from which a job existed before the request: clocks differ by less."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: None) -> JobRef:
-    """The job of request.key, made now or before; `turn` waits until a request may be sent.
+    """Return the job of request.key, created now or before. `turn` waits until a request may be sent.
 
-    Raises BadInput where the key is another job's, NoCredentials, CloudRefused and NotFound where nothing was made,
-    CloudSilent where that is not known: submit the same key again.
+    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was created,
+    CloudSilent if that is unknown: submit the same key again.
     """
     scope = Scope.of_parent(str(request.body["parent"]))
     found, there = _made(google, scope, request, turn)
@@ -51,12 +51,12 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
 
 
 def request_id(key: str) -> str:
-    """A UUID for the key."""
+    """Return a UUID for the key."""
     return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
 
 
 def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], None]) -> tuple[BatchJob, bool]:
-    """The job, and whether it was there before."""
+    """Return the job, and whether it existed before."""
     path, job, sent = f"v1/{scope.parent}/jobs", request.body["job"], request_id(request.key)
     attempts, in_doubt = google.timing.attempts, False
     for attempt in range(attempts):
@@ -77,7 +77,7 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
         except (CloudRefused, NoCredentials, NotFound) as refused:
             if not in_doubt:
                 raise
-            # One that was not answered may have been carried out.
+            # A create without an answer may have been carried out.
             silent = CloudSilent(refused.message)
         not_made = isinstance(silent, Throttled | Unreached)
         there = silent is None and not in_doubt
@@ -93,14 +93,14 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
 
 
 def _old(job: BatchJob) -> bool:
-    """Whether a create that was answered made no job: for an hour Batch knows the request's id, and answers with the
-    job as it is."""
+    """Return whether an answered create made no new job: for an hour Batch knows the request's id, and answers with the
+    existing job."""
     created = job_time(job, "createTime")
     return job.state != "QUEUED" or (created is not None and datetime.now(UTC) - created > NEW)
 
 
 def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
-    """The job; None where it is not there, or going, or cannot be seen just now."""
+    """Return the job; None if it is missing, or going, or cannot be seen just now."""
     try:
         found = look(google, scope, name)
     except (NotFound, CloudRefused, CloudSilent, NoCredentials):
@@ -109,24 +109,23 @@ def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
 
 
 OUTPUT = ("name", "uid", "status", "createTime", "updateTime")
-"""What Batch says and is not told."""
+"""Fields that Batch sets and does not accept."""
 PREDEFINED = ("goog-", "google-", "batch-job-id", "batch-job-uid", "batch-node")
-"""What labels of Batch's own begin with. Source:
-https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
+"""Prefixes of Batch's own labels. Source: https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
 
 
 def resubmit_request(
     google: Google, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None
 ) -> Request:
-    """The request for the same job under a new key; for some of its `tasks` alone, of a sweep. Raises NotFound where
-    Batch has forgotten the job."""
+    """Return the request for the same job under a new key, or for some `tasks` of a sweep. Raise NotFound if Batch has
+    forgotten the job."""
     found = look(google, scope, ref.id)
     name = str(found.labels.get(marks.NAME) or ref.id[: marks.ID_MAX - NAMED_DIGITS - 1])
     target = str(found.labels.get(marks.TARGET, ""))
     new = marks.job_id(platform_name(name, key))
     job = {field: value for field, value in found.body.items() if field not in OUTPUT}
     if marks.MAKER in found.labels:
-        # The old id is in variables and folders too; its last twelve digits make it no other word.
+        # The old id is in variables and folders too. Its last twelve digits make it unique.
         job = json.loads(json.dumps(job).replace(ref.id, new))
     job["labels"] = _own(job.get("labels"))
     if "labels" in (allocation := mapping(job.get("allocationPolicy")) or {}):
@@ -150,12 +149,12 @@ def _narrow(group: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
     told = sweep_tasks.narrow_environment(mapping(environment.get("variables")) or {}, tasks, ref)
     group["taskSpec"] = {**spec, "environment": {**environment, "variables": dict(sorted(told.items()))}}
     most = {name: min(int(group[name]), len(tasks)) for name in ("parallelism", "taskCountPerNode") if group.get(name)}
-    # Batch gives integers of 64 bits as text: https://protobuf.dev/programming-guides/json/
+    # Batch returns 64-bit integers as text: https://protobuf.dev/programming-guides/json/
     group |= {"taskCount": len(tasks), **most}
 
 
 def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
-    """Asks Batch to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    """Ask Batch to stop the job, unless it has ended or is stopping. Raise NotFound."""
     if _over(look(google, scope, ref.id)):
         return
     request = {"requestId": str(uuid4())}
@@ -169,7 +168,7 @@ def cancel(google: Google, scope: Scope, ref: JobRef) -> None:
     except NotFound:
         raise NotFound(f"{ref}: Batch knows no such job", KEPT) from None
     except CloudRefused:
-        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        # It may have ended meanwhile, or an earlier attempt, whose answer was lost, was carried out.
         if not _over(look(google, scope, ref.id)):
             raise
 
