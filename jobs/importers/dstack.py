@@ -20,6 +20,7 @@ from .reading import Json, read
 from .redact import hide
 from .tasks import (
     Destination,
+    address_list,
     choose_mount,
     choose_secret,
     cloud_of,
@@ -289,7 +290,8 @@ def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
         elif name in plain:
             lines.append(f'export {name}="{plain[name]}"')
         elif name == _LISTS[0] and (nodes == 1 or takes_first(text, name)):
-            lines.append(known[_MAIN].replace(_MAIN, name))
+            line = known[_MAIN].replace(_MAIN, name)
+            lines += [line] if nodes == 1 else address_list(name, line)
         elif name in _LISTS:
             why = f"take {name}, and accel gives the main node's address alone ({_MAIN})"
             given.report.decide("commands", f"{why}; accel_runtime's meet() knows all")

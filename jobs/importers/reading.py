@@ -12,7 +12,7 @@ import yaml
 from accel.diagnostics import messages, no_break_spaces, yaml_positions
 from accel.diagnostics.errors import BadInput
 
-from .script_text import with_quotes
+from .script_text import with_quoted_values, with_quotes
 from .shell import is_command
 
 Json = dict[str, Any]
@@ -39,6 +39,8 @@ def read(name: str, data: bytes) -> Json:
     text = data.decode("utf-8-sig", errors="replace").lstrip()
     if text.startswith(("{", "[")):
         return _json(name, data)
+    if b"{{" in data:
+        data = with_quoted_values(data.decode("utf-8-sig", errors="surrogateescape")).encode(errors="surrogateescape")
     try:
         tree = yaml_positions.read(data, _Everything())
     except yaml_positions.Fault as fault:

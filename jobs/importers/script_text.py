@@ -20,6 +20,8 @@ _CREATE = re.compile(
 _UNQUOTED = re.compile(
     r'("(?:[^"\\]|\\.)*")|(\$\{[A-Za-z_]\w*\}|\$[A-Za-z_]\w*|\{\{\s*[A-Za-z_][\w.]*\s*\}\})(?=\s*[,}\]])'
 )
+_BLOCK = re.compile(r"(?::|^\s*-)\s+[|>][-+0-9]*\s*(?:#.*)?$")
+_VALUE = re.compile(r"^(\s*(?:-\s+)*(?:[\w.-]+:\s+)?)(\{\{-?\s*[A-Za-z_][\w.]*\s*-?\}\}[^\s\"#]*)(?=\s*(?:#.*)?$)")
 _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 
 
@@ -46,6 +48,23 @@ def with_quotes(text: str) -> str:
     if "$" not in text and "{{" not in text:
         return text
     return _UNQUOTED.sub(lambda found: found[1] or f'"{found[2]}"', text)
+
+
+def with_quoted_values(text: str) -> str:
+    """YAML with quotes around values that begin with a template's `{{ NAME }}`, which YAML takes for a mapping. What is
+    in a block of text stays as it is."""
+    if "{{" not in text:
+        return text
+    lines: list[str] = []
+    block = -1
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        if block >= 0 and (indent > block or not line.strip()):
+            lines.append(line)
+            continue
+        block = indent if _BLOCK.search(line) else -1
+        lines.append(_VALUE.sub(lambda found: f'{found[1]}"{found[2]}"', line))
+    return "\n".join(lines)
 
 
 def holder(text: str, written: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from accel.contract.variables import INDEX_FROM, JOB_NAME, NODE_COUNT, TASK_COUNT
+from accel.contract.variables import INDEX_FROM, JOB_NAME, TASK_COUNT
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
@@ -17,6 +17,7 @@ from .reading import Json, read
 from .redact import hide
 from .tasks import (
     Destination,
+    address_list,
     choose_mount,
     choose_secret,
     is_filled,
@@ -32,7 +33,17 @@ from .tasks import (
 KNOWN = (
     *("name", "workdir", "url", "event_callback", "num_nodes", "resources", "file_mounts", "service", "pool"),
     *("setup", "run", "envs", "secrets", "managed_secrets", "inputs", "outputs", "file_mounts_mapping", "config"),
-    *("experimental", "volumes", "volume_mounts", "api_server_access", "source", "store", "persistent", "mode"),
+    *(
+        "experimental",
+        "volumes",
+        "volume_mounts",
+        "api_server_access",
+        "api_access",
+        "source",
+        "store",
+        "persistent",
+        "mode",
+    ),
     *("mount_options", "type", "size", "hooks", "execution", *skypilot_resources.KNOWN),
 )
 REFUSED = {
@@ -50,7 +61,7 @@ DECIDED = {
 }
 LEFT_OUT = {
     "file_mounts_mapping": "is SkyPilot's own",
-    "api_server_access": "a job has no access to SkyPilot's server",
+    **dict.fromkeys(("api_server_access", "api_access"), "a job has no access to SkyPilot's server"),
     "_metadata": "is SkyPilot's own",
     "execution": "is of several tasks, and this is one",
 }
@@ -122,10 +133,19 @@ def only_task(name: str, data: bytes) -> bytes:
         if not others:
             return b"\n" * above + re.sub(rb"^---", b"", part)
     lines = ", ".join(str(above + 1) for above, _ in tasks[:10])
-    said = "which run one after the other, and a job file is of one job: put each into a file of its own"
+    if any(re.search(rb"^execution\s*:\s*[\"']?parallel\b", part, re.MULTILINE) for _, part in bodies):
+        what, how = (
+            f"a group of {len(tasks)} jobs that run at once",
+            "and submit them together; they do not know each other",
+        )
+    else:
+        what, how = (
+            f"a pipeline of {len(tasks)} tasks, which run one after the other",
+            "and submit them in order (on AWS Batch, aws_batch.depends_on lets one wait for another)",
+        )
     raise BadInput(
-        f"{name}: is a pipeline of {len(tasks)} tasks (at the lines {lines}), {said}, import and submit them in order "
-        "(on AWS Batch, aws_batch.depends_on lets one wait for another)"
+        f"{name}: is {what} (at the lines {lines}), and a job file is of one job: put each into a file of its own, "
+        f"import them {how}"
     )
 
 
@@ -245,8 +265,7 @@ def _addresses(given: RequestFields, text: str, name: str, nodes: int, line: str
     if takes_first(text, name):
         why = f"{name} has the main node's address first, and words in place of the others, which nothing takes"
         given.report.note(at, why)
-        more = f'i=1; while [ "$i" -lt "${{{NODE_COUNT}:-1}}" ]; do printf "\\nnode-$i"; i=$((i+1)); done'
-        return [line, f'export {name}="${name}$({more})"']
+        return address_list(name, line)
     why = f"takes all of {name}, and accel gives the main node's address alone: take its first line (| head -n1)"
     given.report.decide(at, f"{why}, and ${_COUNT} for how many there are; accel_runtime's meet() knows all")
     return [line]

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from accel.catalog.machines import machine
 from accel.catalog.nearest import UnknownName
+from accel.rules.gcp import gpus
 
 from .fields import RequestFields
 from .images import image_of
 from .reading import Json
-from .tasks import TPU_KINDS, Destination, accelerator, cloud_of, is_filled, least, mib
+from .tasks import TPU_KINDS, Destination, accelerator, cloud_of, is_filled, is_slice, least, mib
 
 BASE = "resources"
 KNOWN = (
@@ -21,7 +22,7 @@ KNOWN = (
     *("disk_size", "ephemeral_storage", "disk_tier", "network_tier", "local_disk", "max_hourly_cost", "ports"),
     *("labels", "accelerator_args", "runtime_version", "tpu_name", "tpu_vm", "gcp_queued_resource", "image_id"),
     *("autostop", "idle_minutes", "down", "wait_for", "hook", "hook_timeout", "priority", "priority_class"),
-    *("any_of", "ordered", "container_image", "ref", "release", "distribution", "path", "auto_delete"),
+    *("gpus", "any_of", "ordered", "container_image", "ref", "release", "distribution", "path", "auto_delete"),
     *("storage_type", "attach_mode"),
 )
 LEFT_OUT = {
@@ -97,6 +98,8 @@ def read(given: RequestFields, image: str | None, values: Json, block: Json, pla
 
 def _accelerators(of: Resources, values: Json) -> None:
     given, path = of.given, of.at("accelerators")
+    if not given.has(path):
+        path = of.at("gpus")
     choices: list[tuple[str, str]] = []
     value = given.values.get(path)
     if isinstance(value, list):
@@ -113,16 +116,32 @@ def _accelerators(of: Resources, values: Json) -> None:
             if isinstance(count, str) or count is None:
                 choices.append((each, name if count is None else f"{name}:{count}"))
     given.keep_value(path, "accelerator")
-    for index, (at, text) in enumerate(choices):
-        name, _, count = text.replace("=", ":").partition(":")
-        if index == 0:
-            accelerator(given, at, name.strip(), count.strip() or "1", values)
+    if not choices:
+        return
+    first = next((each for each in choices if _is_known(each[1])), choices[0])
+    which = "the first" if first == choices[0] else "the first that a target may have"
+    for at, text in choices:
+        if (at, text) == first:
+            name, count = _name_and_count(text)
+            accelerator(given, at, name, count, values)
         elif at != path:
-            why = f"is one of several, and a job file has one type: {choices[0][1][:60]} is taken, the first"
+            why = f"is one of several, and a job file has one type: {first[1][:60]} is taken, {which}"
             given.report.decide(given.name(at), why, is_open=False)
-    if len(choices) > 1 and choices[0][0] == path:
-        why = "are several, and a job file has one type: the first is taken; choose another where it is not to be had"
-        given.report.decide(given.name(path), why, new=choices[0][1], is_open=False)
+    if len(choices) > 1 and first[0] == path:
+        why = f"are several, and a job file has one type: {which} is taken; choose another where it is not to be had"
+        given.report.decide(given.name(path), why, new=first[1], is_open=False)
+
+
+def _name_and_count(text: str) -> tuple[str, str]:
+    name, _, count = text.replace("=", ":").partition(":")
+    return name.strip(), count.strip() or "1"
+
+
+def _is_known(text: str) -> bool:
+    """Whether targets may have an accelerator: SkyPilot's clouds have others too, such as A10 and L40."""
+    name = _name_and_count(text)[0]
+    found = gpus.accelerator_name(name, "accelerator", cloud="aws")
+    return is_slice(name) or not any(finding.severity == "reject" for finding in found)
 
 
 def _size(of: Resources, name: str, to: str, values: Json) -> None:

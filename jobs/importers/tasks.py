@@ -56,6 +56,11 @@ def least(text: str) -> tuple[str, bool]:
     return text.rstrip("+").strip(), text.endswith("+")
 
 
+def is_slice(name: str) -> bool:
+    """Whether an accelerator is a TPU slice."""
+    return _TPU.fullmatch(name) is not None
+
+
 def accelerator(given: RequestFields, path: str, name: str, count: str, values: Json) -> None:
     """An accelerator and its number, as any cloud has it."""
     at, report = given.name(path), given.report
@@ -217,8 +222,19 @@ def own_names(prefix: str, text: str) -> list[str]:
     return sorted(set(re.findall(rf"(?<![A-Z0-9_]){prefix}_[A-Z0-9_]*[A-Z0-9]", text)))
 
 
+def address_list(name: str, line: str) -> list[str]:
+    """Lines of a shell for a list of addresses of which the first alone is known, by `line`; as many as there are
+    nodes, so that they can be counted."""
+    more = f'i=1; while [ "$i" -lt "${{{NODE_COUNT}:-1}}" ]; do printf "\\nnode-$i"; i=$((i+1)); done'
+    return [line, f'export {name}="${name}$({more})"']
+
+
 def takes_first(text: str, name: str) -> bool:
-    """Whether a shell's text takes no more than the first line of a variable that lists addresses, and their number."""
-    first = re.compile(r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l")
-    lines = [line for line in text.splitlines() if re.search(rf"\b{name}\b", line)]
-    return bool(lines) and all(map(first.search, lines))
+    """Whether a shell's text takes no more than the first line of a variable that lists addresses, and their number.
+    A comment takes none."""
+    first = re.compile(
+        r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l"
+        r"|\bread (?:-r )?\w+ _ <<<|\[\[? -[nz] "
+    )
+    lines = [line for line in text.splitlines() if re.search(rf"\b{name}\b", line) and line.lstrip()[:1] != "#"]
+    return all(map(first.search, lines))

@@ -237,3 +237,12 @@ def test_what_is_printed_is_a_job(home: Any, invoke: Callable[..., Result]) -> N
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["accelerator"] == {"type": "nvidia-a100-80gb", "count": 2}
     assert "of kind aws-batch" in done.stderr and "is read as dstack" in done.stderr
+
+
+def test_addresses_that_are_counted_are_as_many_as_the_nodes() -> None:
+    found = of(task(nodes=3, commands=['N=$(echo "$DSTACK_NODES_IPS" | wc -l)', "echo $N"]))
+    shell, option, script = found.values["command"]
+    done = subprocess.run(
+        [shell, option, script], env={"ACCEL_NODE_COUNT": "3"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "3\n"

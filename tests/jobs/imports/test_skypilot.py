@@ -50,6 +50,12 @@ def said(found: ImportResult, field: str) -> str:
         ({"accelerators": {"L4:1": None, "A100:1": None}}, {"accelerator": {"type": "L4", "count": 1}},
          "accelerators.A100:1", "decision"),
         ({"accelerators": ["L4:2", "A10G:2"]}, {"accelerator": {"type": "L4", "count": 2}}, "accelerators", "decision"),
+        ({"accelerators": ["L40:1", "A10:1", "L4:1"]}, {"accelerator": {"type": "L4", "count": 1}}, "accelerators",
+         "decision"),
+        ({"accelerators": {"A10": 2, "A10G": 2}}, {"accelerator": {"type": "A10G", "count": 2}}, "accelerators.A10",
+         "decision"),
+        ({"accelerators": ["A10:1", "L40:1"]}, {}, "accelerators", "refused"),
+        ({"gpus": "H100:8"}, {"accelerator": {"type": "H100", "count": 8}}, "gpus", "kept"),
         ({"accelerators": "tpu-v5e-8"}, {"accelerator": {"type": "v5litepod-8"}}, "accelerators", "changed"),
         ({"accelerators": "tpu-v6e-8:1"}, {"accelerator": {"type": "v6e-8"}}, "accelerators", "changed"),
         ({"accelerators": "T4:0.5"}, {}, "accelerators", "refused"),
@@ -308,6 +314,39 @@ def test_nodes_of_tpus_are_slices() -> None:
 
 
 PIPELINE = "name: pipe\n---\nname: a\nrun: x\n---\nname: b\nresources: {cpus: 2}\nrun: y\n"
+
+
+def test_jobs_that_run_at_once_are_no_pipeline() -> None:
+    text = "name: {{name}}\nexecution: parallel\n---\nname: a\nrun: x\n---\nname: b\nrun: y\n"
+    with pytest.raises(BadInput, match=r"is a group of 2 jobs that run at once \(at the lines 3, 6\)"):
+        of(text)
+
+
+def test_templates_without_quotes() -> None:
+    text = "name: {{ name }}\nresources:\n  cloud: {{cloud}} # one\n  cpus: 2\nrun: |\n  echo {{x}}\n  - {{y}}\n"
+    told = {entry.field: entry.text for entry in of(text).report.stops}
+    assert "--var name=<value>" in told["name"]
+    found = of(text, variables={"name": "t", "cloud": "aws"})
+    assert (found.values["name"], found.values["command"][2]) == ("t", "echo {{x}}\n- {{y}}\n")
+    assert kinds(found)["resources.cloud"] == "changed"
+
+
+@pytest.mark.parametrize(
+    "run, kind",
+    [
+        ("# $SKYPILOT_NODE_IPS has all\nHEAD=$(echo $SKYPILOT_NODE_IPS | head -n1)\n", "changed"),
+        ('read -r head _ <<< "$SKYPILOT_NODE_IPS"\n', "changed"),
+        ('if [ -z "$SKYPILOT_NODE_IPS" ]; then exit 1; fi\n', "changed"),
+        ("for ip in $SKYPILOT_NODE_IPS; do echo $ip; done\n", "decision"),
+        ("echo $SKYPILOT_NODE_IPS > hosts\n", "decision"),
+    ],
+)
+def test_the_first_of_the_addresses(run: str, kind: str) -> None:
+    assert kinds(of({"name": "t", "num_nodes": 2, "resources": IMAGE, "run": run}))["run"] == kind
+
+
+def test_a_server_of_skypilot_is_left_out() -> None:
+    assert kinds(of({"name": "t", "resources": IMAGE, "run": "x", "api_access": True}))["api_access"] == "changed"
 
 
 def test_a_pipeline_is_refused_in_one_line(home: Any, invoke: Callable[..., Result]) -> None:
