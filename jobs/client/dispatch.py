@@ -227,7 +227,7 @@ class Feasible(Protocol):
 
 
 def check_feasible(pairs: "Sequence[tuple[Job, Item]]") -> None:
-    """Raise BadInputs with every fault, or another error of the first faulty job. Name the job where there are several."""
+    """Raise BadInputs with every fault, or the first job's other error. Name the job where there are several."""
     faults: list[str] = []
     for job, (backend, request) in pairs:
         if not isinstance(backend, Feasible):

@@ -1,6 +1,7 @@
-"""What jobs may cost, held against their team's allowance before they are sent, and settled once they have ended.
+"""Allowances of teams: reserve what jobs may cost before they are sent, and settle it once they have ended.
 
-Where what is: reservation.py the hold and the ledger's protocol; files.py, dynamodb.py and firestore.py the ledgers;
-price.py what is held for a job and what an ended one has cost; reserve.py a submit under an allowance; settlement.py
-holds of jobs that have ended, or were never made; submitter.py what the commands call.
+reservation.py has the reservation and the ledger's protocol; ledgers.py, dynamodb.py and firestore.py the ledgers;
+price.py the reserved amount of a job and the cost of an ended one; reserve.py submission under an allowance;
+settlement.py reservations of jobs that have ended or were never made; find_job.py the lookup of a job by its submission
+key; submitter.py the entry points of the commands.
 """

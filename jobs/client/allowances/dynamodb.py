@@ -1,8 +1,8 @@
 """A ledger in the stack's DynamoDB table.
 
-Balance and holds are items of their own, and one TransactWriteItems writes them all or none. A condition cannot add, so
-a balance is compared with what it may be before: the limit less what is to be held. Sources:
-https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html,
+Balance and reservations are items of their own, and one TransactWriteItems writes all of them or none. A condition
+cannot add, so the balance is compared with the highest value that leaves room: the limit less the amount to reserve.
+Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html,
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html
 """
 
@@ -22,14 +22,15 @@ Item = dict[str, Any]
 READ_AT_ONCE = 100
 """Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html"""
 UNMET = frozenset({"None", "ConditionalCheckFailed", "TransactionConflict"})
-"""Reasons of a transaction that changed nothing, since the items are not as they were read or somebody else is writing
-them. Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
+"""Cancellation reasons of a transaction that changed nothing, since the items have changed since they were read or
+somebody else is writing them. Source:
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
 CROWDED = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
-"""As above, since there are too many calls."""
+"""Cancellation reasons of a transaction that changed nothing, since there are too many calls."""
 
 
 class TableLedger:
-    """`region` and `table` are those of the contract."""
+    """Ledger in a DynamoDB table; `region` and `table` are those of the contract."""
 
     shared = True
 
@@ -38,17 +39,17 @@ class TableLedger:
         self._table = table
 
     def now(self) -> float:
-        """DynamoDB's own time: the clocks of two machines that submit may be minutes apart."""
+        """Return DynamoDB's own time: the clocks of two machines that submit may be minutes apart."""
         return self._store.now()
 
     def balance(self, team: str, period: str) -> Balance:
-        """One strongly consistent GetItem."""
+        """Read the balance with one strongly consistent GetItem."""
         key = _key(team, f"{columns.BALANCE}{period}")
         item: Item = self._store.ask("get_item", Key=key, TableName=self._table, ConsistentRead=True).get("Item") or {}
         return Balance(*(int(item[name]["N"]) if name in item else 0 for name in (columns.USED, columns.SETTLED)))
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
-        """Strongly consistent BatchGetItems, of a hundred each."""
+        """Read reservations with strongly consistent BatchGetItems, of a hundred each."""
         found: dict[str, Hold] = {}
         for start in range(0, len(keys), READ_AT_ONCE):
             wanted = [_key(team, f"{columns.HOLD}{key}") for key in keys[start : start + READ_AT_ONCE]]
@@ -62,7 +63,7 @@ class TableLedger:
         return found
 
     def holds(self, team: str) -> list[Hold]:
-        """A Query, page by page."""
+        """Read the team's reservations with a Query, page by page."""
         found: list[Hold] = []
         more: Item = {}
         while True:
@@ -81,7 +82,7 @@ class TableLedger:
             more = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """Puts on the condition that the keys are new, and the balance on that of the limit."""
+        """Put reservations if their keys are new, and move the balance if that stays within the limit."""
         by = balance_of(holds)
         room = None if limit is None else limit - by.used
         if room is not None and room < 0:
@@ -91,7 +92,7 @@ class TableLedger:
         self._write([*self._moved(holds[0], by, room), *puts])
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Puts and deletions on the condition that the version is the one that was read."""
+        """Put or delete reservations if each version is still the one that was read."""
         actions: list[Item] = []
         for seen, new in changes:
             same = {
@@ -122,7 +123,7 @@ class TableLedger:
         return [{"Update": update}]
 
     def _write(self, actions: list[Item]) -> None:
-        """One transaction. botocore gives each a token, by which DynamoDB knows its own retries."""
+        """Make one transaction. botocore gives each a token, by which DynamoDB recognizes its own retries."""
         client = self._store.client
         with self._store.errors("TransactWriteItems"):
             try:

@@ -1,4 +1,4 @@
-"""The job that a submission key made, where nobody wrote down its reference, and for how long it can be found."""
+"""Lookup of a job by its submission key, where nobody recorded its reference, and how long it can be found."""
 
 from typing import Protocol
 
@@ -19,20 +19,21 @@ from .reservation import Hold
 
 
 class Finding(Protocol):
-    """How a hold's job is looked for. Raises CloudSilent, NoCredentials and CloudRefused where that cannot be seen."""
+    """Lookup of a reservation's job. Raises CloudSilent, NoCredentials and CloudRefused where the platform cannot be
+    read."""
 
     def __call__(self, hold: Hold, target: AnyTarget) -> JobRef | None: ...
 
 
 _DAY_S = 86_400
 _KNOWN_S = {"aws-batch": 6 * _DAY_S, "google-batch": 60 * _DAY_S, "tpu-vm": 60 * _DAY_S, "gce": 60 * _DAY_S}
-"""AWS Batch lists an ended job for seven days at least, Google Batch for 60, and records of jobs on VMs are kept for 90
-where the stack says nothing else. Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_states.html,
-jobs.backends.google_batch.lookup.KEPT"""
+"""Seconds for which a platform keeps a job, by kind. AWS Batch lists an ended job for at least seven days, Google Batch
+for 60, and records of jobs on VMs are kept for 90 where the stack sets nothing else. Sources:
+https://docs.aws.amazon.com/batch/latest/userguide/job_states.html, jobs.backends.google_batch.lookup.KEPT"""
 
 
 def retention_s(job: Job, kind: str) -> int | None:
-    """For how long a platform surely knows a job that is made now; None: until somebody deletes it."""
+    """Return the seconds for which a platform surely knows a job made now; None: until somebody deletes it."""
     return (job.gke or Gke()).keep_s if kind == "gke" else _KNOWN_S.get(kind)
 
 
@@ -65,7 +66,7 @@ def _there(hold: Hold, target: AnyTarget, ref: JobRef) -> JobRef | None:
 
 
 def _aws_batch(hold: Hold, target: AwsBatchTarget) -> JobRef | None:
-    """The claim remembers for longer than Batch does."""
+    """Find the job by its claim, which is kept longer than AWS Batch keeps jobs; without one, by name and key."""
     clients = Clients(target.region, Timing())
     claim = TableClaims(clients, target.claim_table).read(hold.key) if target.claim_table else None
     if claim and claim.job_id:

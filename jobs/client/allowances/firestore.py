@@ -1,8 +1,8 @@
-"""A ledger in the stack's Firestore database: documents, which a commit writes all or none.
+"""A ledger in the stack's Firestore database, as documents; a commit writes all of them or none.
 
-A precondition compares nothing but the time of a document's last update. So who holds money reads the balance, and
-writes it on the condition that nobody has since; what moves a balance back needs no such condition, and increments it.
-Sources: Write, Precondition and FieldTransform of https://firestore.googleapis.com/$discovery/rest?version=v1
+A precondition can only compare the time of a document's last update. So a reservation reads the balance, and writes it
+on the condition that nobody has done so since. A change that lowers a balance needs no such condition, and increments
+it. Sources: Write, Precondition and FieldTransform of https://firestore.googleapis.com/$discovery/rest?version=v1
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ from .reservation import Balance, Change, Hold, balance_change, balance_of, pars
 Json = dict[str, Any]
 
 TITLE = "ledger"
-"""Of messages."""
+"""Name of the records in messages."""
 _FEW = 10
-"""Holds up to which each is read alone."""
+"""Number of reservations up to which each is read alone."""
 _PAGE = 300
 
 
 class FirestoreLedger:
-    """`database`: projects/<p>/databases/<d>."""
+    """Ledger in a Firestore database; `database` is projects/<p>/databases/<d>."""
 
     shared = True
 
@@ -39,15 +39,15 @@ class FirestoreLedger:
         self._documents = f"{database}/documents"
 
     def now(self) -> float:
-        """Google's own time: the clocks of two machines that submit may be minutes apart."""
+        """Return Google's own time: the clocks of two machines that submit may be minutes apart."""
         return self._google.clock
 
     def balance(self, team: str, period: str) -> Balance:
-        """One GET, strongly consistent."""
+        """Read the balance with one strongly consistent GET."""
         return self._balance(team, period)[0]
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
-        """A GET each; of many, those of the team that are asked for."""
+        """Read a few reservations with a GET each; for more, list all of the team's and select."""
         if len(keys) > _FEW:
             wanted = set(keys)
             return {hold.key: hold for hold in self.holds(team) if hold.key in wanted}
@@ -55,12 +55,12 @@ class FirestoreLedger:
         return {hold.key: hold for each in found if each for hold in [_hold(each)]}
 
     def holds(self, team: str) -> list[Hold]:
-        """The list of the team's documents, page by page."""
+        """List the team's documents, page by page."""
         path = f"v1/{self._team(team)}/{columns.HOLDS}"
         return [_hold(each) for each in self._google.pages("firestore", path, "documents", pageSize=_PAGE)]
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """On the condition that the balance is as it was read here, and the keys are new."""
+        """Add reservations if the balance is still as read here, and the keys are new."""
         first, by = holds[0], balance_of(holds)
         now, version = self._balance(first.team, first.period)
         after = Balance(now.used + by.used, now.settled + by.settled)
@@ -73,14 +73,14 @@ class FirestoreLedger:
         self._commit([balance, *(self._put(hold, {"exists": False}) for hold in holds)])
 
     def change(self, changes: Sequence[Change]) -> None:
-        """On the condition that the holds are as they were read; the balance is moved whatever it is."""
+        """Change reservations if they are still as they were read, and move the balance without a condition."""
         writes: list[Json] = []
         if (by := balance_change(changes)) != Balance():
             steps = [
                 {"fieldPath": name, "increment": {"integerValue": str(value)}}
                 for name, value in ((columns.USED, by.used), (columns.SETTLED, by.settled))
             ]
-            # With a mask that names nothing, what is not incremented stays.
+            # With an empty mask, fields that are not incremented stay as they are.
             name = self._balance_name(changes[0].seen.team, changes[0].seen.period)
             balance: Json = {"update": {"name": name}, "updateMask": {"fieldPaths": []}}
             writes.append({**balance, "updateTransforms": steps})
@@ -91,7 +91,7 @@ class FirestoreLedger:
         self._commit(writes)
 
     def _balance(self, team: str, period: str) -> tuple[Balance, str | None]:
-        """And the time of its last update; None where there is none."""
+        """Return the balance and the time of its last update; None where it has none."""
         document = find(self._google, f"v1/{self._balance_name(team, period)}")
         if document is None:
             return Balance(), None
@@ -102,7 +102,7 @@ class FirestoreLedger:
         return Balance(*values), version(document, TITLE)
 
     def _commit(self, writes: list[Json]) -> None:
-        """May be made twice: at least one of the documents is written on a condition that the first commit ends."""
+        """Commit writes. A repeated commit is safe: the first one ends the condition of at least one document."""
         path = f"v1/{self._documents}:commit"
         with suppress(WriteConflict), refusals():
             answer = self._google.post("firestore", path, {"writes": writes}, repeat=True)

@@ -1,7 +1,7 @@
-"""The ledger that allowances name, and that of this machine alone. SDKs are imported inside the case.
+"""Ledgers by the address that allowances name, and the ledger of this machine. SDKs are imported only where needed.
 
-An address is its place in a word, for the history of this machine: `dynamodb:<region>/<table>`, `firestore:<database>`,
-`file:<stack>`.
+An address is a ledger's place in one word, for the history of this machine: `dynamodb:<region>/<table>`,
+`firestore:<database>`, `file:<stack>`.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ from .reservation import Balance, Change, Hold, Ledger, balance_change, balance_
 
 
 def address(allowances: Allowances) -> str:
-    """Where the holds of allowances are; without a ledger of the stack, in a file of this machine."""
+    """Return the address of the ledger of allowances; without a ledger of the stack, that of a file on this machine."""
     match allowances.ledger:
         case DynamoDbLedger() as table:
             return f"{table.kind}:{table.region}/{table.table}"
@@ -31,7 +31,7 @@ def address(allowances: Allowances) -> str:
 
 
 def ledger_at(text: str) -> Ledger:
-    """The ledger of an address. Raises BadInput for what is none."""
+    """Return the ledger at an address. Raises BadInput for an unknown kind."""
     kind, _, place = text.partition(":")
     match kind:
         case "dynamodb":
@@ -50,7 +50,7 @@ def ledger_at(text: str) -> Ledger:
 
 
 WAIT_S = 20
-"""For another process that writes."""
+"""Seconds to wait for another process that writes."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS balances (team TEXT, period TEXT, used INTEGER, settled INTEGER, PRIMARY KEY (team, period));
 CREATE TABLE IF NOT EXISTS holds (team TEXT, key TEXT, terms TEXT, version TEXT, expires REAL, PRIMARY KEY (team, key));
@@ -59,7 +59,7 @@ CREATE INDEX IF NOT EXISTS by_end ON holds (expires);
 
 
 class FileLedger:
-    """For targets whose stack has no ledger, under $XDG_STATE_HOME/accel/spend; one file a scope."""
+    """Ledger for targets whose stack has none: one SQLite file per scope, under $XDG_STATE_HOME/accel/spend."""
 
     shared = False
 
@@ -67,27 +67,24 @@ class FileLedger:
         self._path = folders.state() / "spend" / f"{sha256(scope.encode()).hexdigest()[:16]}.sqlite"
 
     def now(self) -> float:
-        """This machine's time."""
+        """Return this machine's time."""
         return time.time()
 
     def balance(self, team: str, period: str) -> Balance:
-        """The row of the team and period."""
         with self._opened() as book:
             return _balance(book, team, period)
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
-        """Row by row, by the file's index."""
         with self._opened() as book:
             return {key: hold for key in keys if (hold := _read(book, team, key))}
 
     def holds(self, team: str) -> list[Hold]:
-        """The rows of the team."""
         with self._opened() as book:
             rows = book.execute("SELECT terms, version FROM holds WHERE team = ?", (team,))
             return [parse_hold(terms, version) for terms, version in rows]
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """One transaction, begun with the lock for writing. Rows that have expired go."""
+        """Add reservations in one transaction, begun with the write lock. Delete expired rows."""
         first, sum_of = holds[0], balance_of(holds)
         with self._opened(write=True) as book:
             book.execute("DELETE FROM holds WHERE expires < ?", (time.time(),))
@@ -100,7 +97,7 @@ class FileLedger:
                 _put(book, hold)
 
     def change(self, changes: Sequence[Change]) -> None:
-        """As add."""
+        """Change reservations in one transaction, begun with the write lock."""
         with self._opened(write=True) as book:
             if any(_read(book, seen.team, seen.key) != seen for seen, _ in changes):
                 return
@@ -113,7 +110,7 @@ class FileLedger:
 
     @contextmanager
     def _opened(self, *, write: bool = False) -> Generator[sqlite3.Connection]:
-        """A connection of its own for each call: several threads and a fork may use the ledger."""
+        """Open a new connection for each call: several threads and a fork may use the ledger."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with closing(sqlite3.connect(self._path, timeout=WAIT_S, isolation_level=None)) as book:

@@ -1,4 +1,4 @@
-"""What is held for a job, and what one that has ended has cost at most. Money is micro-USD, rounded up."""
+"""The amount to reserve for a job, and the highest cost of an ended one. Money is micro-USD, rounded up."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ WHOLE = "counted whole: "
 
 @dataclass(frozen=True)
 class Price:
-    """Of one job: what is held, and by what it is settled."""
+    """Price of one job: the amount to reserve, and the values that settle it."""
 
     usd: int
     usd_hour: int
@@ -31,7 +31,7 @@ class Price:
 
 
 def team_of(job: Job, allowances: Allowances) -> str:
-    """Who pays for the job. Raises BadInput where that is nobody with an allowance."""
+    """Return the team that pays for the job. Raises BadInput where no team with an allowance does."""
     named = job.labels.get(LABEL)
     team = named if named is not None else allowances.default_team
     known = sorted(allowances.teams)
@@ -45,7 +45,7 @@ def team_of(job: Job, allowances: Allowances) -> str:
 
 
 def price(job: Job, cost: JobCost, team: str, allowance: Allowance) -> Price:
-    """What the job may cost. Raises OverLimit for one that nothing bounds, or whose price is not known."""
+    """Return what the job may cost. Raises OverLimit for a job that nothing bounds, or whose price is not known."""
     under = f"{job.name}: team {team} has an allowance"
     if cost.timeout_s is None:
         raise OverLimit(
@@ -76,11 +76,11 @@ def price(job: Job, cost: JobCost, team: str, allowance: Allowance) -> Price:
 
 
 def bill(hold: Hold, status: Status) -> tuple[int, str]:
-    """What a job that has ended has cost, and why that is not by its times.
+    """Return the cost of an ended job, and why that is not by its times.
 
-    Never more than what is held, and never less than what it ran for as far as that is known: of the attempts before
-    the last no platform gives the times, so each counts with its whole timeout, and all together with no more than the
-    time since the job was made.
+    The cost is never more than the reservation, and never less than the known run time. No platform reports the times
+    of the attempts before the last, so each of these counts with its whole timeout, and all attempts together with no
+    more than the time since the job was made.
     """
     if status.started is None and not status.attempts:
         return 0, "it never started"
@@ -95,12 +95,12 @@ def bill(hold: Hold, status: Status) -> tuple[int, str]:
 
 
 def accrued_cost(hold: Hold, seconds: float) -> int:
-    """Of all machines for so long, at the price by which the job is settled."""
+    """Return the cost of all machines for that time, at the price that settles the job."""
     return math.ceil(hold.usd_hour * hold.machines * seconds / 3600)
 
 
 def fitting(wanted: Sequence[Price], free: int) -> str:
-    """What of a job would fit; of several, how many in their order."""
+    """Describe the part of a job that would fit into `free`; for several jobs, how many in their order."""
     if len(wanted) > 1:
         return f"{sum(total <= free for total in accumulate(each.usd for each in wanted))} of them would fit"
     (only,) = wanted
@@ -113,11 +113,11 @@ def fitting(wanted: Sequence[Price], free: int) -> str:
 
 
 def micro(dollars: float) -> int:
-    """USD as micro-USD; what is less than one counts as one."""
+    """Return USD as micro-USD, rounded up."""
     return math.ceil(round(dollars * MICRO, 3))
 
 
 def usd(amount: int) -> str:
-    """Micro-USD in words: $1,234.50; a small amount with all that it has."""
+    """Return micro-USD in words: $1,234.50; a small amount with all its digits."""
     digits = 2 if amount % 10_000 == 0 or abs(amount) >= MICRO else 6
     return f"{'-' if amount < 0 else ''}${abs(amount) / MICRO:,.{digits}f}"

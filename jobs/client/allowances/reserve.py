@@ -1,17 +1,18 @@
-"""A submit under an allowance: what jobs may cost at worst is held before they are sent.
+"""Submission under an allowance: the highest cost of jobs is reserved before they are sent.
 
-In this order:
+The order is:
 
-1. hold    the holds of all jobs of a command are written with their balance, under a lease, or none of them is.
-           Where there is no room, holds of jobs that have ended or were never made are looked for, once.
-2. send    the job is submitted.
-3. record  its reference goes into the hold, which is the job's from then on. A definite refusal takes the hold back; so
-           does an end before the job was sent.
+1. hold    Write the reservations of all jobs of a command with their balance, under a lease, or none of them. Where
+           there is no room, look once for reservations of jobs that have ended or were never made.
+2. send    Submit the job.
+3. record  Write its reference into the reservation, which is the job's from then on. A definite refusal releases the
+           reservation; so does an end before the job was sent.
 
-A client that dies leaves holds with a lease. The same command under the same key goes on with them; after the lease
-anybody looks for the job by its key (settling.py). A key holds once: another client with the key takes the hold over
-before it sends, and what the first one takes back is then no longer its. What is left open: a client that is suspended
-for longer than its lease before it sends makes a job whose hold may be gone; it is written again, whatever the balance.
+A client that dies leaves reservations with a lease. The same command under the same key continues with them; after the
+lease anybody looks for the job by its key (settlement.py). A key reserves once: another client with the key takes the
+reservation over before it sends, and the first client can then no longer release it. One gap is left: a client that is
+suspended for longer than its lease before it sends makes a job whose reservation may be gone; the reservation is then
+written again, whatever the balance.
 """
 
 import logging
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
     from ..targets import Targets
 
 LEASE_S = 3600.0
-"""A hold without a job is its client's for so long, and for what its pace needs besides."""
+"""Seconds for which a reservation without a job is its client's, beside the time that its pace needs."""
 TURNS = 40
-"""How often holds are tried to be written while others write the same balance; the pauses add up to a minute."""
+"""Attempts to write reservations while others write the same balance; the pauses add up to a minute."""
 LONGEST_PAUSE_S = 3.0
 UNANSWERED = 3
 
@@ -58,20 +59,20 @@ log = logging.getLogger("accel.jobs.spend")
 
 @dataclass(frozen=True)
 class ReservationRequest:
-    """One job that is to be held for."""
+    """A job that needs a reservation."""
 
     request: Request
     team: str
     price: Price
     known_s: int | None = None
-    """As of the hold."""
+    """As Hold.known_s."""
 
 
 class Holding:
-    """The holds of one command, all against one ledger.
+    """The reservations of one command, all in one ledger.
 
-    `sweep` settles what can be of a team, and is called once where there is no room. Used as a context: its end takes
-    back the holds of jobs that were not sent.
+    `sweep` settles what can be of a team, and is called once where there is no room. As a context manager it releases,
+    at its end, the reservations of jobs that were not sent.
     """
 
     def __init__(
@@ -87,13 +88,13 @@ class Holding:
         self._wanted = {each.request.key: each for each in wanted}
         self._owner = uuid.uuid4().hex
         self._mine: dict[str, Hold] = {}
-        """Holds that this command has written or taken over, by key, as they were read."""
+        """Reservations that this command has written or taken over, by key, as they were read."""
         self._taken: set[str] = set()
-        """Of these: those that it may have taken over."""
+        """Keys of those that it may have taken over."""
         self._fresh: set[str] = set()
-        """Of these: those that it has written, of jobs that have not been sent."""
+        """Keys of those that it has written, of jobs that have not been sent."""
         self._others: dict[str, Hold] = {}
-        """Holds that have a job, or are settled."""
+        """Reservations that have a job, or are settled."""
         self._lock = threading.Lock()
         self._ended = False
 
@@ -113,7 +114,7 @@ class Holding:
         self._take_back()
 
     def send(self, backend: Backend, request: Request) -> JobRef:
-        """The job, submitted under its hold. May be called by several threads."""
+        """Submit the job under its reservation. Several threads may call this."""
         with self._lock:
             if self._ended:
                 raise NotSent(f"{request.name}: its hold has been taken back")
@@ -135,7 +136,7 @@ class Holding:
         return ref
 
     def _hold(self, team: str, wanted: list[ReservationRequest]) -> None:
-        """All of a team, or none."""
+        """Reserve for all jobs of a team, or for none."""
         found = self._known(team, wanted)
         limit = round(self._allowances.teams[team].usd * MICRO)
         missing = [each for each in wanted if each.request.key not in found]
@@ -145,7 +146,7 @@ class Holding:
             self._secure(team, wanted[start : start + AT_ONCE], found, limit)
 
     def _secure(self, team: str, some: list[ReservationRequest], found: Mapping[str, Hold], limit: int) -> None:
-        """Until each of at most AT_ONCE jobs has a hold that is this command's, or that has a job."""
+        """Write until each of at most AT_ONCE jobs has a reservation that is this command's, or that has a job."""
         unanswered = 0
         for turn in range(TURNS):
             missing = [each for each in some if each.request.key not in found]
@@ -171,13 +172,13 @@ class Holding:
         raise Throttled(f"the ledger of team {team} is busy; nothing was submitted", "run the same command again")
 
     def _room(self, team: str, missing: list[ReservationRequest], limit: int) -> None:
-        """Looks for what can be settled where there is no room for all. Raises OverLimit where there still is none."""
+        """Settle what can be where there is no room for all. Raises OverLimit where there still is none."""
         for last in (False, True):
             period = self._period()
             balance = self._ledger.balance(team, period)
             if balance.used + sum(each.price.usd for each in missing) <= limit:
                 return
-            # The same command elsewhere may be what has taken it.
+            # The same command elsewhere may have taken the room.
             found = self._known(team, missing)
             missing = [each for each in missing if each.request.key not in found]
             if not missing:
@@ -187,7 +188,7 @@ class Holding:
             self._sweep(team)
 
     def _known(self, team: str, wanted: Sequence[ReservationRequest]) -> dict[str, Hold]:
-        """The holds that there are. Raises BadInput for a key that is held for another job."""
+        """Read the existing reservations. Raises BadInput for a key that another job has."""
         found = self._ledger.read(team, [each.request.key for each in wanted])
         for key, hold in found.items():
             if hold.ref is not None or not hold.open:
@@ -204,11 +205,11 @@ class Holding:
         return found
 
     def _without(self, hold: Hold) -> bool:
-        """Whether it is another client's, without a job."""
+        """Tell whether it is another client's, without a job."""
         return hold.open and hold.ref is None and hold.owner != self._owner
 
     def _take_over(self, holds: list[Hold]) -> None:
-        """So that their first client cannot take them back."""
+        """Become the owner, so that the first client cannot release the reservations."""
         self._taken.update(hold.key for hold in holds)
         until = self._ledger.now() + self._lease()
         for some in together(holds):
@@ -221,7 +222,7 @@ class Holding:
         return f"{datetime.fromtimestamp(self._ledger.now(), UTC):%Y-%m}"
 
     def _lease(self) -> float:
-        """At least a job a second is sent."""
+        """Return the seconds of a lease: at least one job a second is sent."""
         return LEASE_S + len(self._wanted)
 
     def _made(self, each: ReservationRequest) -> Hold:
@@ -257,7 +258,8 @@ class Holding:
         return OverLimit(said, f"{fits}; `accel-jobs spend --jobs` shows what is held")
 
     def _record(self, key: str, ref: str) -> None:
-        """Whatever becomes of it, the job is there: without its reference the hold is found by its key."""
+        """Record the job's reference. Raise nothing: the job exists, and the key finds a reservation without a
+        reference."""
         team, hold = self._wanted[key].team, self._mine.get(key)
         why = "others write it just now"
         try:
@@ -286,11 +288,11 @@ class Holding:
         self._release(keys)
 
     def _release(self, keys: Sequence[str]) -> None:
-        """Of those that are as this command wrote them; the others are somebody else's by now."""
+        """Release those that are still as this command wrote them; the others belong to somebody else by now."""
         try:
             for holds in together(self._mine[key] for key in keys):
                 self._ledger.change([Change(hold, None) for hold in holds])
-                # One that is another's by now keeps all of them, and so does a busy balance.
+                # One that belongs to somebody else keeps all of them, and so does a busy balance; so try each alone.
                 left = self._ledger.read(holds[0].team, [hold.key for hold in holds])
                 for hold in holds:
                     if left.get(hold.key) == hold:
@@ -300,8 +302,11 @@ class Holding:
 
 
 def _must_be_known(backend: Backend, hold: Hold) -> None:
-    """A submit under the key of a job that has ended finds the job, if its platform still knows it; else it would make
-    one that nothing is held for. Raises BadInput."""
+    """Raise BadInput where the platform no longer knows an ended job.
+
+    A submit under the key of an ended job finds the job if its platform still knows it; otherwise it would make one
+    without a reservation.
+    """
     if hold.ref is not None:
         with suppress(NotFound):
             backend.status(JobRef.parse(hold.ref))
@@ -312,7 +317,7 @@ def _must_be_known(backend: Backend, hold: Hold) -> None:
 def needs(
     jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", reporter: "Reporter"
 ) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
-    """By ledger, what is to be held there."""
+    """Return the reservations to make, by ledger."""
     groups: dict[str, tuple[Allowances, list[ReservationRequest]]] = {}
     costs: dict[str, JobCost] = {}
     for job, (_, request) in jobs:
@@ -334,7 +339,7 @@ def needs(
 def need_of_retry(
     ref: JobRef, request: Request, allowances: Allowances, tasks: int | None
 ) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
-    """What is to be held for a job that is run once more, by the first one's first. Raises OverLimit without one."""
+    """Return the reservation of a rerun, from that of the first job. Raises OverLimit without one."""
     where = address(allowances)
     first = _hold_of(ledger_at(where), sorted(allowances.teams), str(ref))
     if first is None:
@@ -351,9 +356,9 @@ def need_of_retry(
 def hold_needs(
     groups: "Mapping[str, tuple[Allowances, list[ReservationRequest]]]", known: "Targets", reporter: "Reporter"
 ) -> "Generator[list[tuple[Holding, str, list[ReservationRequest]]]]":
-    """Holds the needs of each ledger, and takes back what was not sent. Raises OverLimit where there is no room.
+    """Reserve in each ledger, and release what was not sent. Raises OverLimit where there is no room.
 
-    Yields each holding with its ledger's address and what it is for.
+    Yields each holding with its ledger's address and its requests.
     """
     holdings: list[tuple[Holding, str, list[ReservationRequest]]] = []
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Holds of jobs that have ended, or were never made."""
+"""Settlement of reservations whose jobs have ended, or were never made."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -22,17 +22,17 @@ log = logging.getLogger("accel.jobs.spend")
 
 @dataclass
 class SettlementReport:
-    """What came of the holds of a team."""
+    """Result of settling the reservations of a team."""
 
     settled: list[Hold] = field(default_factory=list[Hold])
     released: list[Hold] = field(default_factory=list[Hold])
     running: int = 0
-    """Of jobs that go on, and of those that are being submitted."""
+    """Number of reservations whose jobs still run or are being submitted."""
     unseen: list[str] = field(default_factory=list[str])
-    """`<job>: why` of those that could not be looked at."""
+    """`<job>: why` of those that could not be read."""
 
     def note(self, hold: Hold | None) -> None:
-        """A hold after it was to be settled."""
+        """Record a reservation after an attempt to settle it."""
         if hold is not None and hold.open:
             self.unseen.append(f"{hold.name}: others write its hold just now")
         elif hold is not None:
@@ -47,8 +47,10 @@ def settle_team(
     backend_of: Callable[[JobRef], Backend] = of_ref,
     find: Finding = find_job,
 ) -> SettlementReport:
-    """Looks at every open hold of a team, and settles or releases what can be. Raises what the ledger raises; a cloud
-    that cannot be seen just now leaves its holds as they are."""
+    """Settle or release every open reservation of a team where possible. Raises the ledger's errors.
+
+    The reservations of a cloud that cannot be read stay as they are.
+    """
     found = SettlementReport()
     holds = [hold for hold in ledger.holds(team) if hold.open]
     now = ledger.now()
@@ -66,13 +68,13 @@ def settle_team(
 
 
 def settle(ledger: Ledger, hold: Hold, status: Status, backend_of: Callable[[JobRef], Backend] = of_ref) -> Hold | None:
-    """Settles the hold of a job that has ended, once, whoever does; as it is now. None: the hold is gone."""
+    """Settle the reservation of an ended job, once, whoever does so first. Return it as it is now; None: it is gone."""
     amount, why = _bill(hold, status, backend_of)
     return _become(ledger, hold, lambda now: replace(now, ref=now.ref or str(status.ref), settled=amount, why=why))
 
 
 def _bill(hold: Hold, status: Status, backend_of: Callable[[JobRef], Backend]) -> tuple[int, str]:
-    """An array of AWS Batch is asked for task by task: of its own it has no times."""
+    """Return the job's cost. An array of AWS Batch is read task by task, since it has no times of its own."""
     if hold.tasks == 1 or status.ref.kind != "aws-batch":
         return bill(hold, status)
     backend = backend_of(status.ref)
@@ -88,7 +90,7 @@ def _bill(hold: Hold, status: Status, backend_of: Callable[[JobRef], Backend]) -
 def _seen(
     ledger: Ledger, refs: Mapping[JobRef, Hold], backend_of: Callable[[JobRef], Backend], found: SettlementReport
 ) -> None:
-    """Of jobs that one backend sees."""
+    """Settle the reservations of jobs that one backend sees."""
     known: dict[JobRef, Status] = {}
     try:
         backend = backend_of(next(iter(refs)))
@@ -122,7 +124,7 @@ def _orphan(
     found: SettlementReport,
     backend_of: Callable[[JobRef], Backend],
 ) -> None:
-    """A hold without a job: within its lease it is being submitted; after that it has a job or is let go."""
+    """Handle a reservation without a job. It waits for the end of its lease; then find its job, or release it."""
     if now <= hold.lease_until:
         found.running += 1
         return
@@ -152,7 +154,7 @@ def _orphan(
 
 
 def _become(ledger: Ledger, hold: Hold, change: Callable[[Hold], Hold]) -> Hold | None:
-    """The hold after a change that is made once: of one that is settled meanwhile nothing is changed."""
+    """Change a reservation once, and return it as it is now. One that is settled meanwhile stays unchanged."""
     seen: Hold | None = hold
     for turn in range(TRIES):
         assert seen is not None
@@ -170,7 +172,7 @@ def _become(ledger: Ledger, hold: Hold, change: Callable[[Hold], Hold]) -> Hold 
 def settle_from_history(
     where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
 ) -> None:
-    """Settles the holds that the history of this machine knows; says what went wrong, and raises nothing for it."""
+    """Settle the reservations that the history of this machine knows. Report errors, and raise none."""
     try:
         ledger = ledger_at(where)
         for team in sorted({note["team"] for note in notes.values()}):

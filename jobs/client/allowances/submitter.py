@@ -1,4 +1,4 @@
-"""What the verbs have to do with allowances: holds before jobs are sent, and their settlement once they have ended.
+"""Allowances for the commands: reservations before jobs are sent, and their settlement once they have ended.
 
 Without allowances nothing of jobs.client.allowances is imported.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Submitter:
-    """Submits requests, each under its reservation if it has one. `holdings`: as reserve.hold_needs yields them."""
+    """Submitter of requests, each under its reservation if it has one; `holdings` come from reserve.hold_needs."""
 
     def __init__(self, holdings: "Iterable[tuple[Holding, str, list[ReservationRequest]]]" = ()) -> None:
         self._holdings: dict[str, Holding] = {}
@@ -35,21 +35,21 @@ class Submitter:
                 self._holdings[each.request.key] = holding
                 self._notes[each.request.key] = {"ledger": where, "team": each.team, "key": each.request.key}
         self.sizes: dict[str, dict[str, Any]] = {}
-        """By submission key, for the history of this machine: by what jobs are priced."""
+        """Fields that determine a job's price, by submission key, for the history of this machine."""
 
     def submit(self, backend: "Backend", request: "Request") -> "JobRef":
-        """As Backend.submit."""
+        """Submit as Backend.submit does."""
         holding = self._holdings.get(request.key)
         return holding.send(backend, request) if holding else backend.submit(request)
 
     def note(self, request: "Request") -> dict[str, str] | None:
-        """For the history of this machine: by what the job's hold is found."""
+        """Return the place of the job's reservation, for the history of this machine."""
         return self._notes.get(request.key)
 
 
 @contextmanager
 def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Reporter") -> Generator[Submitter]:
-    """Holds what the jobs may cost, and takes back what was not sent. Raises OverLimit where there is no room."""
+    """Reserve what the jobs may cost, and release what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
     if not any(named.values()):
         yield Submitter()
@@ -64,10 +64,9 @@ def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Rep
 def reserve_retry(
     ref: "JobRef", request: "Request", reporter: "Reporter", tasks: int | None = None
 ) -> Generator[Submitter]:
-    """As reserve, for a job that is run once more: it may cost what the first one's hold says, or where only some of
-    its `tasks` run, their part of that.
+    """Reserve for a rerun: as much as the first job's reservation, or the share of its `tasks` that run again.
 
-    Raises OverLimit where the ledger does not know the first one.
+    Raises OverLimit where the ledger does not know the first job.
     """
     try:
         known = known_targets(reporter)
@@ -89,8 +88,10 @@ def reserve_retry(
 
 
 def settle_ended_jobs(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
-    """Settles the holds of jobs that were submitted from here and have ended. Says what went wrong, and raises nothing
-    for it: somebody else settles them, or `spend settle` does."""
+    """Settle the reservations of ended jobs that were submitted from this machine.
+
+    Reports errors and raises none: somebody else settles them, or `spend settle` does.
+    """
     ended = {str(status.ref): status for status in statuses if status.phase.ended}
     if not ended:
         return

@@ -1,6 +1,6 @@
-"""A tree as one compressed tar archive, the same bytes of content for the same files, whoever packs them and when.
+"""A tree as one compressed tar archive: the same bytes of content for the same files, whoever packs them and when.
 
-Credentials are left out, by their names and by what they hold; names that another machine cannot have and links that
+Credentials are left out, by their names and by their content. Names that another machine cannot have and links that
 lead outside are refused.
 """
 
@@ -26,14 +26,14 @@ from .tree import Entry, Tree, printable
 
 MIB = 2**20
 MOST_MIB = 250
-"""Of all files together, before they are compressed: an archive is sent whole, and code is not data."""
+"""Limit for all files together, before compression: an archive is sent whole, and code is not data."""
 _IN_MEMORY = 16 * MIB
 _LARGEST = 3
 
 
 @dataclass(frozen=True)
 class Archive:
-    """What was packed. `digest` is that of the content, since the same content may be compressed in several ways."""
+    """A packed tree. `digest` is that of the content, since the same content may be compressed in several ways."""
 
     digest: str
     size: int
@@ -41,20 +41,20 @@ class Archive:
     data: IO[bytes]
     """The compressed archive."""
     packed: int
-    """Its bytes."""
+    """Bytes of the compressed archive."""
     files: int
     bytes: int
     largest: tuple[Entry, ...]
     warnings: tuple[str, ...] = ()
-    """Of what was left out, and of secrets that were not."""
+    """Warnings of what was left out, and of likely secrets that were not."""
 
     @property
     def name(self) -> str:
-        """Below a bucket, or a folder of this machine."""
+        """Return the archive's name in a bucket, or in a folder of this machine."""
         return f"{CODE}/{self.digest}.tar.gz"
 
     def summary(self) -> str:
-        """Return what it has, in a line."""
+        """Describe the contents in a line."""
         if not self.files:
             return f"code: accel_runtime {_size(self.packed)} compressed, SHA-256 {self.digest}"
         largest = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in self.largest)
@@ -66,8 +66,10 @@ class Archive:
 
 
 def pack(tree: Tree, more: Mapping[str, bytes] = MappingProxyType({})) -> Archive:
-    """Raises BadInputs for what is refused, and BadInput for too much, or nothing, to send. `more`: files of ours that
-    go too, by name."""
+    """Pack a tree. `more` adds files of our own, by name.
+
+    Raises BadInputs for refused files, and BadInput for too much, or nothing, to send.
+    """
     found = [(entry, *_judged(tree, entry)) for entry in tree.entries]
     notes = [f"--code: {line}" for line in tree.left_out] + [note for _, _, note in found if note]
     going = [entry for entry, goes, _ in found if goes]
@@ -84,7 +86,7 @@ def pack(tree: Tree, more: Mapping[str, bytes] = MappingProxyType({})) -> Archiv
     sent: list[Entry] = []
     with gzip.GzipFile("", "wb", 6, data, mtime=0) as packing:
         content = _Counted(packing)
-        # A stream: nothing is written twice, and the digest is that of what was written.
+        # A stream writes nothing twice, and its digest is that of the written bytes.
         with tarfile.open(fileobj=content, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for entry in going:
                 body = None if entry.link is not None else _body(tree.folder, entry)
@@ -111,7 +113,7 @@ def _largest(entries: list[Entry]) -> tuple[Entry, ...]:
 
 
 class _Counted(io.RawIOBase):
-    """Hands on what is written, with its size and SHA-256."""
+    """Writer that passes on what is written, and records its size and SHA-256."""
 
     def __init__(self, to: gzip.GzipFile) -> None:
         self._to, self.size, self.digest = to, 0, hashlib.sha256()
@@ -134,9 +136,9 @@ def _of(entry: Entry) -> tarfile.TarInfo:
 
 
 def _body(folder: Path, entry: Entry) -> bytes:
-    """Read once: what is judged is what is sent."""
+    """Read a file once, so that the judged bytes are the sent ones."""
     try:
-        # Not through a link that has taken its place since.
+        # O_NOFOLLOW: a link may have taken the file's place since.
         file = os.open(folder / entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(file, "rb") as opened:
             body = opened.read(entry.size + 1)
@@ -148,7 +150,7 @@ def _body(folder: Path, entry: Entry) -> bytes:
 
 
 def _added() -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """What training programs import: the runtime package, under the name that it has in jobs."""
+    """Yield the runtime package, under the name by which training programs import it in jobs."""
     folder = Path(next(iter(runtime.__path__)))
     for path in sorted(folder.rglob("*.py")):
         body = path.read_bytes()
@@ -157,7 +159,7 @@ def _added() -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
 
 
 def _member(name: str, size: int, *, executable: bool = False) -> tarfile.TarInfo:
-    # Owner and time are 0 where nothing else is said.
+    # Owner and time default to 0.
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o755 if executable else 0o644
     return member
@@ -182,25 +184,25 @@ _SECRET_NAMES = (
     *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc"),
     *(".bash_history", ".zsh_history", ".sh_history", ".mysql_history", ".psql_history"),
 )
-"""Of a file's name in small letters. Names of gitrob that are code or data more often than not, such as `settings.py`,
-`database.yml`, `*.sql` and `*.log`, are left out.
-Sources: https://github.com/michenriksen/gitrob/blob/master/core/signatures.go,
+"""Patterns of a file's name in small letters. Names of gitrob that are code or data more often than not, such as
+`settings.py`, `database.yml`, `*.sql` and `*.log`, are left out. Sources:
+https://github.com/michenriksen/gitrob/blob/master/core/signatures.go,
 https://github.com/eth0izzle/shhgit/blob/master/config.yaml,
 https://github.com/github/gitignore/blob/main/Terraform.gitignore (*.tfvars, .terraformrc),
 https://www.vaultproject.io/docs/commands/token-helper (.vault-token),
-https://cloud.google.com/storage/docs/gsutil/commands/config (.boto),
-https://www.openssh.com/txt/release-8.2 (keys of security keys, *_sk)"""
+https://cloud.google.com/storage/docs/gsutil/commands/config (.boto), https://www.openssh.com/txt/release-8.2 (keys of
+security keys, *_sk)"""
 _SECRET_PLACES = (
     *(".docker/config.json", ".kube/config", "containers/auth.json", "doctl/config.yaml", "gh/hosts.yml"),
     *("config/hub", "huggingface/token", ".huggingface/token"),
 )
-"""Of a file's folder and name likewise: the name alone says nothing.
-Sources: those of _SECRET_NAMES, https://man.cx/containers-auth.json(5)"""
+"""Folder and name of files, in small letters, whose name alone says nothing. Sources: those of _SECRET_NAMES,
+https://man.cx/containers-auth.json(5)"""
 _NO_SECRETS = ("*.example", "*.sample", "*.template", "*.dist", "credentials.py", "*.pub")
 
 _HEAD = rb"-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
 _BREAK = rb"(?:\s|\\[nr])"
-"""Of a line, in the text itself or as JSON and programs write it."""
+"""A line break, in the text itself or as JSON and programs write it."""
 _PRIVATE_KEY = re.compile(
     _HEAD
     + rb"(?:\\[nr]|\s){1,20}(?:[A-Za-z-]{1,40}: [^\r\n\\]{0,200}"
@@ -209,14 +211,14 @@ _PRIVATE_KEY = re.compile(
     + _BREAK
     + rb"){1,400}-----END)"
 )
-"""A whole header and base64 after it: a program that looks for such a header has none.
-Sources: https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml (private-key),
+"""A whole header followed by base64, which a program that only looks for such a header does not contain. Sources:
+https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml (private-key),
 https://www.rfc-editor.org/rfc/rfc7468, headers of older ones https://www.rfc-editor.org/rfc/rfc1421"""
 _MARK = b"PRIVATE KEY"
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a file of this name is likely to hold a secret."""
+    """Tell whether a file of this name is likely to hold a secret."""
     *folders, base = name.lower().split("/")
     place = "/".join([*folders[-1:], base])
     found = place in _SECRET_PLACES or any(fnmatchcase(base, each) for each in _SECRET_NAMES)
@@ -224,12 +226,11 @@ def is_secret_name(name: str) -> bool:
 
 
 def _holds_key(body: bytes) -> bool:
-    """Whether a private key is in a file's content."""
     return _MARK in body and _PRIVATE_KEY.search(body) is not None
 
 
 def _judged(tree: Tree, entry: Entry, body: bytes | None = None) -> tuple[bool, str | None]:
-    """Whether a file goes, and what is warned of it: by its name, or with a `body` by its content."""
+    """Decide whether to send a file, and return a warning, if any. Judge by its name, or with `body` by its content."""
     if body is None:
         why = "looks like a secret" if is_secret_name(entry.name) else None
     else:
@@ -249,7 +250,7 @@ OURS = ".accel"
 
 
 def faults(folder: Path, entries: Iterable[Entry]) -> list[str]:
-    """Why files of the folder are not sent, a line each."""
+    """Return the reasons why files of the folder cannot be sent, a line each."""
     return [f"--code: {printable(entry.name)}: {fault}" for entry in entries for fault in _entry_faults(folder, entry)]
 
 
@@ -272,7 +273,7 @@ def _link(folder: Path, name: str, target: str) -> Iterator[str]:
         yield f"leads to {printable(target)}, which another machine does not have; make it a relative link or a file"
     else:
         root = os.path.realpath(folder)
-        # As it is read, and as it is on this machine, through other links.
+        # The path as the link reads, and the path it leads to on this machine through other links.
         read, led = os.path.normpath(f"{root}/{name}/../{target}"), os.path.realpath(f"{root}/{name}")
         if not all(os.path.commonpath([root, path]) == root for path in (read, led)):
             yield f"leads to {printable(target)}, outside of the folder; put a file there"

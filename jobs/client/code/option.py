@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def pack(
     folder: str | None, everything: bool, reporter: "Reporter", requirements: "Path | None" = None
 ) -> "Shipping | None":
-    """The folder's files, and a file of requirements, packed and told; None where neither is to be sent. Raises
-    BadInput."""
+    """Pack the folder's files, or a requirements file, or both, and report them; None where neither is given.
+
+    Raises BadInput.
+    """
     if folder is None and everything:
         raise BadInput("--code-all: is for --code FOLDER, which is not given")
     if folder is None and requirements is None:
@@ -33,6 +35,6 @@ def pack(
 
 
 def send_code(shipping: "Shipping | None", reporter: "Reporter") -> None:
-    """Put the archive where the jobs will look for it. Raises what the cloud says."""
+    """Upload the archive to where the jobs fetch it from. Raises the cloud's errors."""
     for line in shipping.send() if shipping else ():
         reporter.say(line)

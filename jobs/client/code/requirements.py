@@ -1,4 +1,4 @@
-"""The packages that a job asks for: a file of pip's, which is sent with the code, or alone."""
+"""The packages of a job: a requirements file for pip, sent with the code or alone."""
 
 import re
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from accel.diagnostics.redaction import redact
 
 SIZE_MAX = 1 << 20
 PROGRAM = ("python3", "-m", "accel_runtime.requirements")
-"""Comes before the command of a job with requirements, with the file's place in the archive after it."""
+"""Words before the command of a job with requirements; the file's place in the archive follows them."""
 ALONE = ".accel/requirements.txt"
-"""Where the file is in an archive whose folder does not hold it."""
+"""Place of the file in an archive whose folder does not hold it."""
 _FILES = re.compile(r"(-r|-c|-e|--requirement|--constraint|--editable)\b|\.{0,2}/|file:|\S+\s*@\s*file:|-f\s+[^h]")
 _URL = re.compile(r"https?://\S+")
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """A file of pip's: its name in the archive, and what it says where the folder does not hold it."""
+    """A requirements file: its name in the archive, and its content where the folder does not hold it."""
 
     name: str
     body: bytes | None = None
 
 
 def read(path: Path, folder: Path | None) -> Requirements:
-    """Return the file at a path, which the folder of the code may hold.
+    """Read the requirements file at a path, which may lie in the folder of the code.
 
     Raises BadInput for a file that cannot be read or sent, and BadInputs with its wrong lines.
     """
@@ -69,7 +69,7 @@ def _check(path: Path, body: bytes, *, alone: bool) -> None:
 
 
 def _has_password(url: str) -> bool:
-    """Whether a URL says a password, rather than the variable that has it, which pip puts in. Source:
+    """Tell whether a URL has a password, other than a variable that pip expands. Source:
     https://pip.pypa.io/en/stable/reference/requirements-file-format/#using-environment-variables"""
     try:
         given = urlsplit(url)

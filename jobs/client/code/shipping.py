@@ -1,4 +1,4 @@
-"""A job whose code is sent with it."""
+"""Shipping of code: a job whose command first fetches the code that was sent with it."""
 
 import os
 import re
@@ -35,32 +35,32 @@ KIND = "application/gzip"
 
 
 class Store(Protocol):
-    """Holds archives."""
+    """Store of archives."""
 
     @property
     def scheme(self) -> str:
-        """By which the program in the job is chosen."""
+        """Return the scheme, which selects the program in the job."""
         ...
 
     def source(self, archive: Archive) -> str:
-        """Where the program in the job finds it: `<scheme>://...`, of S3 with its region."""
+        """Return the URL that the program in the job fetches: `<scheme>://...`, for S3 with its region."""
         ...
 
     def address(self, archive: Archive) -> str:
-        """The same as people and their tools write it."""
+        """Return the URL in the form that people and their tools use."""
         ...
 
     def put(self, archive: Archive) -> bool:
-        """False where it was there already. May be called again, and by several clients at once.
+        """Upload the archive. Return False where it was there already.
 
-        Raises NoCredentials, CloudRefused, CloudSilent.
+        Several clients may do so at once, and again. Raises NoCredentials, CloudRefused, CloudSilent.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Folder:
-    """On this machine."""
+    """Store in a folder of this machine."""
 
     root: Path
     scheme: str = "file"
@@ -89,7 +89,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class S3:
-    """In a bucket of AWS."""
+    """Store in an S3 bucket."""
 
     region: str
     bucket: str
@@ -120,8 +120,8 @@ class S3:
             try:
                 s3.put_object(**where, Body=_whole(archive), ContentType=KIND, **once)
             except ClientError as error:
-                # 412: somebody else has put the same there just now; 409: two are at it, of whom one is done.
-                # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+                # 412: another client has just uploaded the same archive; 409: two uploads at once, of which one
+                # succeeds. Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
                 if error.response["ResponseMetadata"]["HTTPStatusCode"] not in (409, 412) or not once:
                     raise
                 s3.head_object(**where)
@@ -131,7 +131,7 @@ class S3:
 
 @dataclass(frozen=True)
 class CloudStorage:
-    """In a bucket of Google Cloud."""
+    """Store in a Cloud Storage bucket."""
 
     bucket: str
     scheme: str = "gs"
@@ -155,7 +155,7 @@ class CloudStorage:
         try:
             google.write(self.bucket, archive.name, _whole(archive), generation=generation, kind=KIND)
         except Conflict:
-            # Of another client, which compressed the same content in another way.
+            # Another client uploaded it, and compressed the same content in another way.
             return False
         except NotFound as error:
             raise CloudRefused(f"gs://{self.bucket}: there is no such bucket") from error
@@ -163,7 +163,7 @@ class CloudStorage:
 
 
 def of_target(name: str, target: AnyTarget) -> Store:
-    """The store that jobs of the target may read. Raises BadInput where it has none."""
+    """Return the store that jobs of the target may read. Raises BadInput where it has none."""
     match target:
         case LocalTarget():
             return Folder(state() / "code")
@@ -193,7 +193,7 @@ def _fresh(written: datetime, now: datetime) -> bool:
 
 
 def _moment(answer: Any) -> datetime:
-    """When the service answered, by its own clock; this machine's where it does not say."""
+    """Return the time of the answer by the service's clock; by this machine's where the answer has none."""
     try:
         return parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
     except (KeyError, ValueError):
@@ -201,30 +201,30 @@ def _moment(answer: Any) -> datetime:
 
 
 POOLS = ("workers", "parameter_servers", "evaluators")
-"""Machines of Vertex AI beside the first that run the user's code; reduction servers run an image of Google's.
-Source: https://docs.cloud.google.com/vertex-ai/docs/training/distributed-training"""
+"""Vertex AI's machines beside the first that run the user's code; reduction servers run an image of Google's. Source:
+https://docs.cloud.google.com/vertex-ai/docs/training/distributed-training"""
 
 PYTHON = ["python3", "-c"]
 _HEAD = 7
-"""Words before a command whose code is fetched: PYTHON, the program, the source, the digest, the size, the folder."""
+"""Words before a command that fetches code: PYTHON, the program, the source, the digest, the size, the folder."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass
 class Shipping:
-    """An archive, and the stores that jobs were told to fetch it from; `send` puts it there."""
+    """An archive, and the stores that jobs fetch it from; `send` uploads it there."""
 
     archive: Archive
     warnings: tuple[str, ...]
     requirements: str | None = None
-    """Where the archive has the file of them."""
+    """Path of the requirements file in the archive."""
     stores: dict[str, Store] = field(default_factory=dict[str, Store])
 
     @classmethod
     def of(
         cls, folder: Path | None, *, everything: bool = False, requirements: Requirements | None = None
     ) -> "Shipping":
-        """Packs a folder, a file of requirements, or both. Raises BadInput, and BadInputs for what is refused."""
+        """Pack a folder, a requirements file, or both. Raises BadInput, and BadInputs for refused files."""
         files = Tree(Path(), ()) if folder is None else tree.read(folder, everything=everything)
         if requirements is None:
             archive = pack(files)
@@ -236,13 +236,14 @@ class Shipping:
         return cls(archive, archive.warnings, name)
 
     def caller(self, text: str) -> str:
-        """The caller's text of the key: with other code it is another job."""
+        """Return the caller's text of the key with the code's digest: other code makes another job."""
         return f"{text}\0{self.archive.digest}"
 
     def with_code(self, job: Job, name: str, target: AnyTarget, job_id: str) -> Job:
-        """The job, which fetches the code before its command runs. `name`: of the target; `job_id`: on its platform.
+        """Return the job with a command that first fetches the code.
 
-        Raises BadInput for a job whose commands are not known here, and for a target without a bucket.
+        `name` is the target's name, `job_id` the job's name on its platform. Raises BadInput for a job whose commands
+        are not known here, and for a target without a bucket.
         """
         store = self.stores.setdefault(name, of_target(name, target))
         folder = str(state() / "local" / job_id / "code") if target.kind == "local" else "-"
@@ -265,7 +266,7 @@ class Shipping:
         return job.model_copy(update={"command": wrapped(job.command)})
 
     def reach_both(self, first: str, target: AnyTarget, second: str, other: AnyTarget) -> None:
-        """Raises BadInput where a job of the first target cannot go on on the second with the same command."""
+        """Raise BadInput where a job of the first target cannot continue on the second with the same command."""
         if of_target(first, target) != of_target(second, other):
             raise BadInput(
                 f"--code: {second} has another bucket for code than {first}, and spot: prefer goes on with one command",
@@ -273,7 +274,7 @@ class Shipping:
             )
 
     def send(self) -> list[str]:
-        """Puts the archive where it was promised; what was done, a line each."""
+        """Upload the archive to every store, and return a line for each."""
         return [
             f"code {self.archive.digest[:12]}: {'sent to' if store.put(self.archive) else 'is already at'} "
             f"{store.address(self.archive)}"
@@ -282,7 +283,7 @@ class Shipping:
 
 
 def unwrap(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The digest of the code that a command fetches first, and the command itself."""
+    """Return the digest of the code that a command fetches first, and the command itself."""
     if len(words) < _HEAD or not _DIGEST.fullmatch(words[_HEAD - 3]) or [*words[:2]] != PYTHON:
         return None, list(words)
     command = list(words[_HEAD:])
@@ -291,7 +292,7 @@ def unwrap(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _faults(job: Job, kind: str) -> list[str]:
-    """Commands that are not known here, so that nothing can be done before them."""
+    """Return a fault for each command that is not known here, since nothing can run before it."""
     own = "and with --code the command has to be known here"
     if kind == "google-batch" and job.google_batch and job.google_batch.runnables:
         return [f"google_batch.runnables: have commands of their own, {own}; write command in their place"]
@@ -310,7 +311,7 @@ def _pools(block: Vertex | None) -> dict[str, Pool]:
 
 
 def _vertex(block: Vertex, wrapped: Callable[[list[str]], list[str]]) -> Vertex:
-    """The block, whose pools with commands of their own fetch the code too."""
+    """Return the block with commands that fetch the code, in pools that have commands of their own."""
     own = {
         name: pool.model_copy(update={"command": wrapped(pool.command)})
         for name, pool in _pools(block).items()

@@ -1,4 +1,4 @@
-"""The files of a folder that are its code: what Git has, and what it would add."""
+"""The files of a folder that are its code: the files that Git tracks, and those that it would add."""
 
 import os
 import stat
@@ -11,41 +11,41 @@ from accel.diagnostics.errors import BadInput
 
 TIMEOUT_S = 120
 _LISTED = {True: ("--cached",), False: ("--others", "--exclude-standard")}
-"""Options of `git ls-files` for what is tracked and what is not, as `git add` would see it.
-Source: https://git-scm.com/docs/git-ls-files"""
+"""Options of `git ls-files` for tracked and untracked files, as `git add` would see them. Source:
+https://git-scm.com/docs/git-ls-files"""
 _MISLEADING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-"""Set inside hooks, for the repository that they are of."""
+"""Variables that Git sets inside hooks, for the hook's own repository."""
 
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """A file or symbolic link, by its name below the folder, with slashes."""
+    """A file or symbolic link, by its path below the folder, with slashes."""
 
     name: str
     size: int
-    """Bytes; 0 of a link."""
+    """Bytes; 0 for a link."""
     executable: bool = False
     link: str | None = None
-    """What a link says."""
+    """Target of a link."""
     tracked: bool = False
-    """Git has it already."""
+    """True for a file that Git tracks."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """What was found in a folder, sorted by name, and what of it was left out."""
+    """Files of a folder, sorted by name, and a line for each that was left out."""
 
     folder: Path
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
     everything: bool = False
-    """Whatever Git ignores."""
+    """True if files that Git ignores are included."""
 
 
 def read(folder: Path, *, everything: bool = False) -> Tree:
-    """The files that Git would know, or with `everything` all but those of Git itself.
+    """Return the files that Git tracks or would add, or with `everything` all but Git's own.
 
-    Raises BadInput for a folder that is none, or that no repository holds.
+    Raises BadInput for a path that is no folder, or that lies in no repository.
     """
     if not folder.is_dir():
         raise BadInput(f"--code: {folder} is not a folder")
@@ -64,7 +64,7 @@ def read(folder: Path, *, everything: bool = False) -> Tree:
 
 
 def _entry(folder: Path, name: str, tracked: bool) -> Entry | str | None:
-    """The entry; why it is none; or None for one that Git has and the folder has not."""
+    """Return the entry, a line why it is left out, or None for a tracked file that is not in the folder."""
     path = folder / name
     try:
         found = path.lstat()
@@ -92,7 +92,7 @@ def _all(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _known(folder: Path, left_out: list[str], inside: str = "") -> Iterator[tuple[str, bool]]:
-    """Names below the first folder, each with whether it is tracked; those of repositories inside it too."""
+    """Yield names relative to the first folder, each with whether it is tracked; include repositories inside it."""
     for tracked, options in _LISTED.items():
         for name in _git(folder, *options):
             path = folder / name
@@ -106,7 +106,7 @@ def _known(folder: Path, left_out: list[str], inside: str = "") -> Iterator[tupl
 
 
 def _git(folder: Path, *options: str) -> list[str]:
-    # A repository can name a program as its file system's monitor, which this would run.
+    # fsmonitor off: a repository can name a program as its file system monitor, which this would run.
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), "ls-files", "-z", *options]
     environ = {name: value for name, value in os.environ.items() if name not in _MISLEADING}
     try:
@@ -129,5 +129,5 @@ def _unknown(folder: Path, why: str) -> BadInput:
 
 
 def printable(name: str) -> str:
-    """A file's name on one line of a terminal."""
+    """Return a file's name on one line of a terminal."""
     return name if name.isprintable() else ascii(name)

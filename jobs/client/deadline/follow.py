@@ -1,22 +1,22 @@
-"""One look at a job that is on Spot for now, and what is to be done then.
+"""One look at a job that is on Spot for now, and the action that follows.
 
-    job on Spot                                      what is done
-    succeeded                                        nothing
-    lives, slack left                                nothing
-    lives, none left, or moved already               it is moved: noted as such, and cancelled
-    stopping                                         nothing; it must have ended first
-    ended, moved                                     goes on on demand
-    ended, taken away or no capacity once too often  goes on on demand
-    ended otherwise: its own failure, a user's       nothing
+    job on Spot                                   action
+    succeeded                                     none
+    live, slack left                              none
+    live, no slack left, or moved already         record the move, and cancel the job
+    stopping                                      none until it has ended
+    ended, moved                                  continue on demand
+    ended, preempted or no capacity too often     continue on demand
+    ended otherwise: its own failure, a user's    none
 
-Nothing is kept between two looks, and each may be made by any number of clients and again after a crash. That a job
-was moved is read off the platform (the reason of its cancel) or its record; the job on demand is one, since its key
-comes from the first job's reference, and it is sent only once the first has ended, so that one of them runs at a time.
+Nothing is kept between two looks. Any number of clients may look, and again after a crash. The platform (the reason of
+the cancel) or the record says that a job was moved. There is one job on demand, since its key derives from the first
+job's reference; it is sent only once the first has ended, so that only one of them runs at a time.
 
-How much work is left is read from the lines that the job prints (jobs/runtime/lines.py). What counts as done is what is
-saved: the step of the last checkpoint that it tells of. A job that tells of none is taken at its newest step, and what
-it has not saved is part of the changeover. Lines are a program's own, so that anything may be in them: what is no
-sensible number is passed over.
+The lines that the job prints (jobs/runtime/lines.py) show how much work is left. Only saved work counts as done: the
+step of the last reported checkpoint. A job that reports no checkpoint counts with its newest step, and its unsaved work
+is part of the changeover. A program writes these lines, so anything may be in them; values that are no sensible number
+are ignored.
 """
 
 import math
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 EVIDENCE_STEPS = 3
-"""Steps that must have been seen before their pace is believed."""
+"""Steps to see before their pace counts."""
 
 
 @dataclass(frozen=True)
 class RemainingWork:
-    """`work_s`: seconds of work on one undisturbed machine. `told`: where that is from, in words."""
+    """Work that is left. `work_s` is seconds on one undisturbed machine; `told` says in words what that is based on."""
 
     work_s: float
     told: str
@@ -52,23 +52,23 @@ class RemainingWork:
 
 @dataclass
 class _Seen:
-    """What the lines so far say."""
+    """State of the progress lines so far."""
 
     step: float | None = None
     steps: float | None = None
     saved: float | None = None
-    """At the last checkpoint; None where none was told of."""
+    """Step of the last checkpoint; None where none was reported."""
     gone_steps: float = 0.0
     gone_s: float = 0.0
-    """Steps forward that were seen within attempts, and the time that they took."""
+    """Steps forward that were seen within attempts, and the seconds that they took."""
     last: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    """By source: its step, and since when it has been there."""
+    """Step of each source, and the time at which it reached that step."""
 
     def take(self, source: str, line: dict[str, Any]) -> None:
         step, steps, at = _number(line.get("step")), _number(line.get("steps")), _number(line.get("at")) or 0.0
         resumes = line.get("event") == "resume"
         if resumes:
-            self.last.pop(source, None)  # the time since its last step was not spent on steps, nor is that of its start
+            self.last.pop(source, None)  # neither the time since its last step nor that of its start was spent on steps
         self.steps = steps or self.steps
         if step is not None:
             before = self.last.get(source)
@@ -79,17 +79,17 @@ class _Seen:
                 self.last[source] = step, at
             self.step = step
             if self.saved is not None:
-                self.saved = min(self.saved, step)  # it has gone back further than it said it could
+                self.saved = min(self.saved, step)  # it has gone back further than its last checkpoint
         if line.get("event") == "checkpoint" and self.step is not None:
             self.saved = self.step
 
 
 def remaining_work(lines: Iterable[tuple[str, str]], work_s: float, *, measured_alone: bool = False) -> RemainingWork:
-    """What is left of a job whose whole work takes `work_s`, by the lines of all its attempts in their order, each with
-    its source (node and attempt).
+    """Return what is left of a job whose whole work takes `work_s` seconds.
 
-    Its pace, once a few steps have been seen, makes that longer and never shorter; with `measured_alone` (where
-    `work_s` is no more than a limit) it counts alone.
+    `lines` are those of all attempts in their order, each with its source (node and attempt). The measured pace, once a
+    few steps have been seen, makes the result longer and never shorter; with `measured_alone` (where `work_s` is no
+    more than a limit) only the pace counts.
     """
     seen = _Seen()
     for source, text in lines:
@@ -114,9 +114,9 @@ def _number(value: Any) -> float | None:
 
 
 CANCELLED = "CANCELLED"
-"""Google Batch's own word."""
+"""Google Batch's state of a cancelled job."""
 STOPPING = "stopping: "
-"""How the reason begins of a job that lives and is being cancelled, where its platform says so."""
+"""Beginning of the reason of a live job that is being cancelled, where its platform reports that."""
 LOOKS_A_READ = 10
 
 Send = Callable[["Plan", Backend, "Request"], JobRef]
@@ -124,7 +124,7 @@ Send = Callable[["Plan", Backend, "Request"], JobRef]
 
 @dataclass
 class Follower:
-    """Of one job on Spot. `send` submits the job on demand; `say` is told what was decided."""
+    """Follower of one job on Spot. `send` submits the job on demand; `say` reports decisions."""
 
     ref: JobRef
     backend: Backend
@@ -133,23 +133,25 @@ class Follower:
     send: Send
     say: Callable[[str], None] = lambda text: None
     every_s: float | None = None
-    """Until the next look, at most; the policy's own pause without it. One after another takes its time with many
-    jobs: what passed between the last two looks counts where it is more."""
+    """Longest time until the next look, in seconds; without it, the policy's own pause. A round over many jobs takes
+    time, so the time between the last two looks counts where it is longer."""
     clock: Callable[[], float] = time.time
     _looked: float = field(default=math.inf, init=False)
-    """When it was last looked at."""
+    """Time of the last look."""
     _apart_s: float = field(default=0.0, init=False)
-    """Between the last two looks; of a client that slept, no more than a changeover."""
+    """Seconds between the last two looks; at most a changeover, for a client that slept."""
     _left: RemainingWork | None = field(default=None, init=False)
-    """When it was last read; None before that, and all of the work is left then."""
+    """Work left at the last reading; None before that, when all of the work is left."""
     _again: float = field(default=-math.inf, init=False)
-    """When it is to be read again."""
+    """Time of the next reading."""
     _gone_on: tuple[JobRef, Backend] | None = field(default=None, init=False)
     _told: bool = field(default=False, init=False)
 
     def look(self) -> tuple[Status, tuple[JobRef, Backend] | None]:
-        """The job on Spot now, and once it has gone on on demand the job that it is there. Raises as the backend's
-        calls do, and for that job as a submit does."""
+        """Look at the job once, and act. Return its status, and the job on demand once there is one.
+
+        Raises as the backend's calls do, and for the job on demand as a submit does.
+        """
         now = self.clock()
         self._looked, self._apart_s = now, min(max(now - self._looked, 0.0), self.plan.changeover_s)
         status = self.backend.status(self.ref)
@@ -167,8 +169,11 @@ class Follower:
         return status, None
 
     def decision(self, status: Status) -> Decision:
-        """For a job that lives. Its log is read every few looks, since it may be slower than its file says, or go back
-        further than it had told; and where what was read before would move it."""
+        """Decide for a live job.
+
+        Its log is read every few looks, since the job may be slower than its file says, or go back further than
+        reported; and before a move that an older reading suggests.
+        """
         fresh = self.clock() >= self._again and self._read()
         found = self._decided(status)
         return self._decided(status) if found.move and not fresh and self._read() else found
@@ -186,7 +191,7 @@ class Follower:
         )
 
     def _read(self) -> bool:
-        """What the job has printed; False where there is nothing."""
+        """Read what the job has printed; return False where there is nothing."""
         self._again = self.clock() + LOOKS_A_READ * (self.every_s or look_s(self.plan.changeover_s))
         if not isinstance(self.backend, Logs):
             return False
@@ -230,7 +235,7 @@ class Follower:
 
 
 def tries(status: Status) -> str:
-    """How often it was tried, to be put behind what is said of its end; nothing where its platform does not tell."""
+    """Return the attempts in words, to follow the report of its end; empty where its platform does not count."""
     if status.attempts is None or status.lost is None:
         return ""
     return f" ({status.lost} of {status.attempts} attempts were lost)"

@@ -1,8 +1,8 @@
-"""The two jobs that one job file with `spot: prefer` means, and how the first carries the second with it.
+"""The two jobs that one job file with `spot: prefer` stands for, and how the first carries the second with it.
 
-The job on Spot has the plan in a variable: its whole job file, where it would go on, and where it is kept that it was
-moved. So whoever can see the job can move it, without the file and without a service in between; and two who do so
-make one job, since the second job's key comes from the first one's reference.
+The job on Spot has the plan in a variable: its whole job file, the target for on demand, and the place that records the
+move. So whoever can see the job can move it, without the file and without a service in between. Two clients that do so
+make one job, since the second job's key derives from the first one's reference.
 """
 
 import base64
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from ..targets import Targets
 
 WORD = "on-demand"
-"""What the key of the second job is derived with, beside the reference of the first."""
+"""Text that derives the second job's key, with the reference of the first."""
 MOVED = "moved to on demand"
-"""How the reason begins with which a job is cancelled that goes on elsewhere."""
+"""Beginning of the reason for cancelling a job that continues elsewhere."""
 MOST_LOST = {"aws-batch": MAX_ATTEMPTS - 1, "google-batch": MOST_RETRIES}
-"""By kind of target: retries of a job at most. GKE counts none that the cloud took away, so it is not among them."""
+"""Most retries of a job, by kind of target. GKE does not count preempted attempts, so it has no entry."""
 _ANY_KEY = "0" * 64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`then_to`: the target on which the job goes on. `bucket`: where it is kept that it was moved; None where the
-    platform keeps a cancel's reason."""
+    """Plan of a job on Spot. `then_to` is the target for on demand. `bucket` is where the move is recorded; None where
+    the platform keeps a cancel's reason."""
 
     job: "Job"
     then_to: str
@@ -48,12 +48,12 @@ class Plan:
 
     @property
     def on_demand(self) -> "Job":
-        """What goes on there."""
+        """Return the job that runs on demand."""
         return self.job.model_copy(update={**_PLAIN, "spot": False})
 
     @property
     def deadline_s(self) -> float:
-        """After the job was made."""
+        """Return the deadline in seconds after the job was made."""
         assert self.job.deadline is not None
         return self.job.deadline
 
@@ -63,23 +63,24 @@ class Plan:
 
     @property
     def work_s(self) -> float:
-        """Of the whole job; where no more is known, what an attempt may take at most."""
+        """Return the seconds of the whole job; where no more is known, the longest time of an attempt."""
         found = self.job.work_s or self.job.timeout_s
         assert found is not None
         return found
 
     def lost_left(self, lost: int, kind: str) -> int | None:
-        """How many more attempts may be lost before one that `retries` are for is used up; None where that cannot be:
-        there are no such, or the platform does not count the lost ones."""
+        """Return how many attempts may still be preempted before preemption uses up one of `retries`.
+
+        None where that cannot happen: there are no `retries`, or the platform does not count preempted attempts.
+        """
         on_spot = _on_spot(self.job, kind)
         return on_spot.lost_retries - lost if on_spot.retries and on_spot.lost_retries is not None else None
 
 
 def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
-    """The job that runs on Spot, which carries the plan. `name`, `target`: where it runs; `then_to`: where it goes on,
-    there too without one.
+    """Return the job that runs on Spot on the target `name`, with the plan in a variable.
 
-    Raises BadInput where it could not run on demand there.
+    `then_to` is the target for on demand; None: the same. Raises BadInput where it could not run on demand there.
     """
     if then_to is None and target.kind == "aws-batch":
         raise BadInput(
@@ -93,8 +94,10 @@ def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, kn
 
 
 def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
-    """Where the job goes on, and the request for it. Raises BadInput where there is no such target, or it cannot run
-    it."""
+    """Return the backend and the request of the job on demand.
+
+    Raises BadInput where there is no such target, or the target cannot run the job.
+    """
     backend = of_target(*known.choose(plan.then_to))
     job = plan.on_demand
     try:
@@ -105,12 +108,12 @@ def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
 
 
 def second_key(ref: "JobRef") -> str:
-    """The key of the job in which the job of `ref` goes on: the same for everybody."""
+    """Return the key of the job on demand that follows `ref`: the same for every client."""
     return keys.submission_key(str(ref), WORD)
 
 
 def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
-    """The plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
+    """Return the plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
     if not isinstance(backend, Resubmit):
         return None
     written = variable(backend.resubmit_request(ref, _ANY_KEY).body, PLAN)
@@ -121,7 +124,7 @@ _PLAIN: dict[str, Any] = {"deadline": None, "work_s": None, "changeover_s": None
 
 
 def _on_spot(job: "Job", kind: str) -> "Job":
-    """What the first job is. As many attempts may be lost as the platform takes."""
+    """Return the first job. It allows as many preempted attempts as the platform takes."""
     most = MOST_LOST.get(kind)
     lost = job.lost_retries if most is None or job.lost_retries is not None else most - (job.retries or 0)
     return job.model_copy(update={**_PLAIN, "spot": True, "lost_retries": lost})
@@ -129,7 +132,8 @@ def _on_spot(job: "Job", kind: str) -> "Job":
 
 def _written(plan: Plan) -> str:
     values = {"job": plan.job.model_dump(exclude_defaults=True), "then_to": plan.then_to, "bucket": plan.bucket}
-    # Kubernetes would read $(...) in it, and what packs it smaller gives other bytes elsewhere, so another request.
+    # Base64, since Kubernetes would expand $(...); uncompressed, since other compressors give other bytes, and so
+    # another request.
     return base64.b64encode(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).decode()
 
 

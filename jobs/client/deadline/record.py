@@ -1,10 +1,10 @@
-"""Where it is kept that a job was moved: on Google Batch, which keeps no reason of a cancel and lets no label be set.
+"""Record of a job's move to on demand, on Google Batch, which keeps no reason of a cancel and lets no label be set.
 
-gs://<bucket>/accel-jobs/<job>/deadline.json    written before the job is sent: whoever sends it may write here
-gs://<bucket>/accel-jobs/<job>/on-demand.json   written before the job is cancelled; from then on it goes on elsewhere
+gs://<bucket>/accel-jobs/<job>/deadline.json    written before the job is sent, to check that the submitter may write
+gs://<bucket>/accel-jobs/<job>/on-demand.json   written before the job is cancelled; it continues elsewhere from then on
 
-Both are written once. Without the second a job that was cancelled was cancelled by its user, and stays so. Source, that
-no method changes a job: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs
+Both are written once. Without the second, the job's user cancelled it, and it stays cancelled. Source that no method
+changes a job: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs
 """
 
 import json
@@ -29,14 +29,14 @@ BEGUN, MOVED = buckets.DEADLINE, buckets.ON_DEMAND
 
 
 class Record:
-    """Of one job of a target with a bucket."""
+    """Record of one job of a target with a bucket."""
 
     def __init__(self, bucket: str, job: str, google: Google | None = None) -> None:
         self._bucket, self._folder = bucket, f"{buckets.JOBS}/{job}"
         self._objects = Objects(google or Google(), bucket)
 
     def begin(self) -> None:
-        """Before the job is sent. Raises CloudRefused where whoever sends it may not write there."""
+        """Write the first record before the job is sent. Raises CloudRefused where the submitter may not write."""
         try:
             self._write(BEGUN, "sent")
         except CloudRefused as refused:
@@ -44,21 +44,21 @@ class Record:
             raise CloudRefused(refused.message, hint) from refused
 
     def move(self, why: str) -> None:
-        """Before the job is cancelled, by any number of clients."""
+        """Record the move, before the job is cancelled. Any number of clients may do so."""
         self._write(MOVED, why)
 
     @property
     def moved(self) -> bool:
-        """Whether anybody has moved it."""
+        """Tell whether any client has moved the job."""
         return self._objects.read(f"{self._folder}/{MOVED}") is not None
 
     def _write(self, name: str, why: str) -> None:
-        with suppress(WriteConflict):  # somebody was here before
+        with suppress(WriteConflict):  # another client has written it
             self._objects.create(f"{self._folder}/{name}", json.dumps({"why": why}).encode())
 
 
 def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
-    """Before jobs are sent: makes sure that it can be kept that they were moved. Raises CloudRefused."""
+    """Write the first record of jobs before they are sent. Raises CloudRefused."""
     for job, (_, request) in pairs:
         _, target = known.choose(request.target)
         if PLAN in job.env and isinstance(target, GoogleBatchTarget):

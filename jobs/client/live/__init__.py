@@ -1,1 +1,1 @@
-"""Jobs that wait or run now, and what each stands on."""
+"""Jobs that wait or run now, and the places that each depends on."""

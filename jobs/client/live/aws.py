@@ -22,7 +22,7 @@ AT_ONCE = 16
 def jobs_of(
     region: str, queues: Iterable[str] | None, own: Mapping[str, tuple[str, AwsBatchTarget]], now: datetime
 ) -> Iterator[Live]:
-    """Of these queues of the region, or of all. `own`: the targets by their queue's ARN."""
+    """Yield the live jobs of these queues of the region; None: of all. `own` has the targets by their queue's ARN."""
     batch = client("batch", region, connect_s=5, read_s=20, attempts=4)
     asked_of = _queues(batch) if queues is None else sorted(queues)
     wanted = [(queue, status) for queue in asked_of for status in batch_status.LIVE]
@@ -53,7 +53,7 @@ def _listed(batch: Any, **asked: str) -> list[dict[str, Any]]:
 
 
 def _children(batch: Any, job: Mapping[str, Any]) -> list[str]:
-    """The tasks of an array, or the nodes of a job of several, that run."""
+    """Return the ids of the running tasks of an array, or nodes of a job of several."""
     name = "arrayJobId" if job.get("arrayProperties") else "multiNodeJobId"
     return [each["jobId"] for status in RUNNING for each in _listed(batch, **{name: job["jobId"]}, jobStatus=status)]
 
@@ -88,7 +88,7 @@ def _live(
 
 
 def _tasks(job: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """ECS's: one, or, of a job of several containers, those of ecsProperties. Source:
+    """Return the ECS tasks: one, or those of ecsProperties for a job of several containers. Source:
     https://docs.aws.amazon.com/batch/latest/APIReference/API_EcsTaskDetails.html"""
     return structures(structure(job, "ecsProperties"), "taskProperties") or [structure(job, "container")]
 

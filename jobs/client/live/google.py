@@ -1,4 +1,4 @@
-"""Jobs on GKE clusters, on machines of their own, of Google Batch and of Vertex AI that have not ended."""
+"""Jobs that have not ended on GKE clusters, on VMs of their own, of Google Batch and of Vertex AI."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
-    """Raises what the cluster answers to who may not list pods or nodes."""
+    """Yield the live jobs of a GKE target. Raises the cluster's error where the user may not list pods or nodes."""
     scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
     api = Clusters(scope, target).api
     pods: dict[str, list[dict[str, Any]]] = {}
@@ -63,7 +63,7 @@ def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
 
 
 def _pools(api: Any) -> dict[str, str]:
-    """Node pools by the names of nodes."""
+    """Return the node pool of each node, by name."""
     labels = {
         object_at(node, "metadata")["name"]: object_at(node, "metadata", "labels")
         for node in api.items("/api/v1/nodes")
@@ -79,7 +79,7 @@ def _jobsets(api: Any, scope: marks.Scope) -> set[str]:
 
 
 def _count(pod: dict[str, Any]) -> tuple[int, int]:
-    """GPUs and TPU chips that the pod's own container asked for."""
+    """Return the GPUs and TPU chips that the pod's own container requests."""
     asked = object_at(lookup.main(objects_at(object_at(pod, "spec"), "containers")), "resources", "limits")
     return int(asked.get(machines.GPUS) or 0), int(asked.get(machines.CHIPS) or 0)
 
@@ -89,7 +89,10 @@ AT_ONCE = 8
 
 
 def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterator[Live]:
-    """Of the target's bucket. Where nobody has seen the machines start, from when they were asked for."""
+    """Yield the live jobs of the target's bucket.
+
+    Where nobody has seen the machines start, their time counts from the request for them.
+    """
     records = Records(Google(), target.bucket)
     for status, (record, _) in _looked(name, target, records.read):
         chips = int(record.body.get("chips") or 0)
@@ -99,7 +102,7 @@ def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterato
 
 
 def on_batch(name: str, target: GoogleBatchTarget, now: datetime) -> Iterator[Live]:
-    """Tasks that run now are counted from the start of their job, which is when the first began."""
+    """Yield the live jobs. Running tasks count from the start of their job, which is when the first began."""
     google, scope = Google(), batch_marks.Scope(target.project, target.region)
     for status, job in _looked(name, target, lambda known: batch_found.look(google, scope, known)):
         running, gpus = job.counts.get("RUNNING", 0), _gpus(job.policy)
@@ -109,7 +112,7 @@ def on_batch(name: str, target: GoogleBatchTarget, now: datetime) -> Iterator[Li
 
 
 def on_vertex(name: str, target: VertexTarget, now: datetime) -> Iterator[Live]:
-    """Replicas of all pools, from the start of the job."""
+    """Yield the live jobs, with the replicas of all pools, from the start of the job."""
     google, scope = Google(), vertex_marks.Scope(target.project, target.region)
     for status, job in _looked(name, target, lambda known: vertex_found.look(google, scope, known)):
         held = [_of_pool(pool) for pool in job.pools]
@@ -120,7 +123,7 @@ def on_vertex(name: str, target: VertexTarget, now: datetime) -> Iterator[Live]:
 
 
 def _looked(name: str, target: Any, look: Callable[[str], T]) -> Iterator[tuple[Status, T]]:
-    """Each job that has not ended, and what `look` tells of its id; without those that went meanwhile."""
+    """Yield each job that has not ended, with the result of `look` for its id; skip those that have gone meanwhile."""
     backend = of_target(name, target)
     assert isinstance(backend, Listing)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -140,7 +143,7 @@ def _live(
     since: datetime | None = None,
     unit: str = "GPU",
 ) -> Live:
-    """`own`: what it alone stands on, in place of the target's persistent resource, which not every job uses."""
+    """Return a live job. `own` has its own places, instead of the persistent resource, which not every job uses."""
     places = {place for place in ground(target) if not place.startswith("persistent:")} | (own or set())
     held = count if status.phase is not Phase.QUEUED else 0
     return Live(
@@ -156,7 +159,7 @@ def _live(
 
 
 def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
-    """Of a WorkerPoolSpec: how many, and of what. TPU v2 and v3 are asked for by cores."""
+    """Return the accelerators of a WorkerPoolSpec, and their unit. TPU v2 and v3 are requested by cores."""
     spec, replicas = mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)
     if topology := str(spec.get("tpuTopology") or ""):
         return replicas * prod(int(side) for side in topology.split("x")), "TPU chip"
@@ -165,7 +168,10 @@ def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _gpus(policy: Mapping[str, Any]) -> int | None:
-    """Of one VM: attached, or built in. None for a machine that only an instance template knows, or only Google."""
+    """Return the GPUs of one VM, attached or built in.
+
+    None for a machine that only an instance template names, or only Google knows.
+    """
     attached = [int((mapping(each) or {}).get("count") or 0) for each in entries(policy.get("accelerators"))]
     if attached:
         return sum(attached)

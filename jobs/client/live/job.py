@@ -1,4 +1,4 @@
-"""A job that waits or runs now, whatever its cloud, and what it stands on."""
+"""A job that waits or runs now on any cloud, and the places that it depends on."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,10 +7,10 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 
 LIMIT = 1_000_000
-"""Jobs of one target: all of them."""
+"""Most jobs of one target; in effect all of them."""
 WAITING = ("QUEUED",)
 JOBSETS = "jobsets.jobset.x-k8s.io"
-"""The definition without which a cluster has no JobSets."""
+"""Name of the custom resource definition without which a cluster has no JobSets."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Live:
     phase: str
     target: str
     accelerators: int
-    """That it holds now, of all its tasks and nodes; 0 while it waits."""
+    """Number that it holds now, of all its tasks and nodes; 0 while it waits."""
     hours: float | None
-    """Accelerator-hours that its running tasks have had; None where that is not known."""
+    """Accelerator-hours of its running tasks; None where that is not known."""
     places: frozenset[str]
     unit: str = "GPU"
 
@@ -34,7 +34,7 @@ class Live:
 
 
 def ground(target: TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget) -> frozenset[str]:
-    """What every job of such a target stands on."""
+    """Return the places that every job of such a target depends on."""
     found = {f"bucket:{target.bucket}", f"account:{target.service_account}"}
     if isinstance(target, VertexTarget) and target.persistent_resource:
         found.add(f"persistent:{target.persistent_resource}")
@@ -42,7 +42,7 @@ def ground(target: TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget) -
 
 
 def hours(count: int, since: datetime | None, now: datetime) -> float | None:
-    """Accelerator-hours of so many since then."""
+    """Return the accelerator-hours since a time; None where the time is not known."""
     if since is None:
         return None if count else 0.0
     return count * max(0.0, (now - since).total_seconds()) / 3600

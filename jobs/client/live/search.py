@@ -1,4 +1,4 @@
-"""The jobs that wait or run now on some places, asked of the clouds."""
+"""Search for the jobs that wait or run now in some places, by requests to the clouds."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +26,9 @@ Asked = Callable[[], Iterable[Live]]
 def search(
     places: Iterable[Where], documents: Mapping[str, Any], now: datetime | None = None
 ) -> tuple[list[Live], list[str]]:
-    """The jobs that may stand on these places, those with the most hours first, and where nobody could look, and why.
+    """Return the jobs that may depend on these places, the most hours first, and a line for each place not searched.
 
-    `documents`: targets by name. Asks for no other jobs; raises nothing for what cannot be asked.
+    `documents` has targets by name. Lists no other jobs, and raises nothing for a cloud that cannot be read.
     """
     wanted, at = tuple(places), now or datetime.now(UTC)
     targets, unread = _targets(documents)
@@ -60,7 +60,7 @@ def _targets(documents: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[s
 
 
 def _aws(places: tuple[Where, ...], targets: Mapping[str, AnyTarget], now: datetime) -> dict[str, Asked]:
-    """A question a region. Jobs of any queue may be on an environment, other stacks' included."""
+    """Return one search per region. Jobs of any queue may use an environment, other stacks' included."""
     from .aws import jobs_of
 
     own = {each.queue_arn: (name, each) for name, each in targets.items() if isinstance(each, AwsBatchTarget)}
@@ -101,7 +101,7 @@ def _asked(name: str, target: AnyTarget, now: datetime) -> Asked | None:
 
 
 def _stands_on(target: AnyTarget, place: str) -> bool:
-    """Whether a job of the target can have the place."""
+    """Tell whether a job of the target can depend on the place."""
     kind, _, name = place.partition(":")
     match target:
         case AwsBatchTarget():

@@ -1,4 +1,4 @@
-"""What a machine or container of a job has, asked of itself, and whether it is what the job was promised."""
+"""Check of a job's machine or container: what it has, and whether that is what the job was promised."""
 
 import json
 import threading
@@ -17,20 +17,20 @@ _SAID_MAX = 1 << 20
 
 
 def command() -> list[str]:
-    """What is to be run there. It reads one line."""
+    """Return the command to run on the machine. It reads one line."""
     return ["sh", "-c", (_HERE / "probe.sh").read_text(), "sh", (_HERE / "probe.py").read_text()]
 
 
 @dataclass(frozen=True)
 class Skew:
-    """How far a clock is ahead of ours, in seconds: surely between the two."""
+    """Bounds of how far a clock is ahead of ours, in seconds."""
 
     least: float
     most: float
 
     @property
     def estimate_s(self) -> float:
-        """The middle, or 0 where the clocks may well agree."""
+        """Return the middle of the bounds, or 0 where the clocks may well agree."""
         return 0.0 if self.least <= 0 <= self.most else round((self.least + self.most) / 2, 3)
 
 
@@ -44,7 +44,7 @@ class MachineReport:
 
 @dataclass
 class _Talk:
-    """Hears the facts, sends the line that asks for the time, and hears that."""
+    """Conversation with the machine: receive the facts, send the line that asks for the time, and receive that."""
 
     clock: Callable[[], float]
     out: bytearray = field(default_factory=bytearray)
@@ -72,8 +72,10 @@ class _Talk:
 
 
 def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -> MachineReport:
-    """What the machine tells on which `run` runs command(). Raises CloudSilent for one that tells nothing, and what
-    `run` raises."""
+    """Return the report of the machine on which `run` runs command().
+
+    Raises CloudSilent for a machine without an answer, and the errors of `run`.
+    """
     talk = _Talk(clock)
     try:
         code = run(Streams(talk.write, talk.read))

@@ -1,4 +1,4 @@
-"""What is wrong with a machine of a job: pure functions of what it told, and of what the job asked for."""
+"""Faults of a job's machine: pure functions of its report, and of what the job requests."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,13 +7,13 @@ from ...backends.base import Places
 from . import MachineReport, Skew
 
 SKEW_MAX_S = 1
-"""More confuses the time stamps of logs, and tokens and leases that last for seconds."""
+"""Seconds; more confuses the time stamps of logs, and tokens and leases that last for seconds."""
 FREE_MIN = 0.05
-"""Of a disk."""
+"""Least free share of a disk."""
 
 
 def faults(seen: MachineReport, wanted: Places) -> list[str]:
-    """One line for each fault; none for a machine that is as it should be."""
+    """Return one line for each fault; none for a machine that is as it should be."""
     return [fault for check in CHECKS for fault in check(seen, wanted)]
 
 
@@ -59,10 +59,10 @@ CHECKS: tuple[Callable[[MachineReport, Places], Iterator[str]], ...] = (_driver,
 
 
 def off(skew: Skew) -> float:
-    """By how much a clock is off at least."""
+    """Return the least number of seconds by which a clock is off."""
     return skew.least if skew.least > 0 else min(skew.most, 0)
 
 
 def free_share(disk: Any) -> float | None:
-    """Of a disk; None for one of no size."""
+    """Return the free share of a disk; None for one of no size."""
     return disk["free_mib"] / disk["mib"] if disk and disk["mib"] else None

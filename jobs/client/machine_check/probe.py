@@ -1,6 +1,6 @@
-"""Sent to a machine or container whole, and run there: prints what it finds as one line of JSON.
+"""Program that is sent whole to a machine or container, and prints its facts as one line of JSON.
 
-Then it waits for a line, and prints the time. Python 3.8, standard library only; what cannot be found out is null.
+Then it waits for a line, and prints the time. Python 3.8, standard library only; unknown values are null.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ MIB = 2**20
 
 
 def output_of(command: List[str]) -> Optional[str]:
-    """What a command prints; None where it fails or is not there."""
+    """Return the output of a command; None where it fails or does not exist."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -29,7 +29,7 @@ def output_of(command: List[str]) -> Optional[str]:
 
 
 def text(path: str) -> str:
-    """A file's text; empty where it cannot be read."""
+    """Return a file's text; empty where it cannot be read."""
     try:
         return Path(path).read_text(errors="replace")
     except OSError:
@@ -37,13 +37,13 @@ def text(path: str) -> str:
 
 
 def number(value: str) -> Optional[int]:
-    """The first whole number in a text."""
+    """Return the first whole number in a text."""
     found = re.search(r"\d+", value)
     return int(found.group()) if found else None
 
 
 def versions() -> Dict[str, str]:
-    """Of the packages of this Python that matter, by name."""
+    """Return the versions of this Python's relevant packages, by name."""
     wanted = re.compile(r"torch|jax|jaxlib|libtpu(-nightly)?|nvidia-(nccl|cuda-runtime)(-cu\d+)?", re.ASCII)
     found: Dict[str, str] = {}
     for package in metadata.distributions():
@@ -54,7 +54,7 @@ def versions() -> Dict[str, str]:
 
 
 def library_version(library: str, function: str) -> Optional[int]:
-    """The version that a C library tells by a function which takes the address of an int; 0 is success."""
+    """Return the version of a C library, from a function that takes the address of an int and returns 0 for success."""
     try:
         call = getattr(ctypes.CDLL(library), function)
     except (OSError, AttributeError):
@@ -64,7 +64,7 @@ def library_version(library: str, function: str) -> Optional[int]:
 
 
 def gpus() -> Dict[str, Any]:
-    """NVIDIA's GPUs and driver, by nvidia-smi."""
+    """Return NVIDIA's GPUs and driver, according to nvidia-smi."""
     listed = output_of(["nvidia-smi", "-L"])
     lines = [line.strip() for line in (listed or "").splitlines()]
     names = [re.sub(r"^GPU \d+: | \(UUID:.*$", "", line) for line in lines if line.startswith("GPU ")]
@@ -82,7 +82,7 @@ def gpus() -> Dict[str, Any]:
 
 
 def cuda(known: Dict[str, str]) -> Dict[str, Any]:
-    """Versions: the newest CUDA that the driver runs, the one that is installed, and NCCL."""
+    """Return versions: the newest CUDA that the driver runs, the installed CUDA, and NCCL."""
     # https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html: 1000 * major + 10 * minor
     most = library_version("libcuda.so.1", "cuDriverGetVersion")
     kits = {name.rpartition("-cu")[0] or name: version for name, version in known.items()}
@@ -104,7 +104,7 @@ def cuda(known: Dict[str, str]) -> Dict[str, Any]:
 
 
 def chips(known: Dict[str, str], root: str = "/dev") -> Dict[str, Any]:
-    """TPU chips by their device files: accel<n>, or of newer ones the groups of VFIO. Source:
+    """Count TPU chips by their device files: accel<n>, or the groups of VFIO for newer ones. Source:
     https://github.com/google/gvisor/tree/master/pkg/sentry/devices/tpuproxy"""
     counts = [len(list(Path(root).glob(pattern))) for pattern in ("accel[0-9]*", "vfio/[0-9]*")]
     return {
@@ -115,7 +115,7 @@ def chips(known: Dict[str, str], root: str = "/dev") -> Dict[str, Any]:
 
 
 def disk(path: str) -> Optional[Dict[str, int]]:
-    """MiB in all, and those that are free."""
+    """Return the total and the free MiB of a disk."""
     try:
         usage = shutil.disk_usage(path)
     except OSError:
@@ -124,7 +124,7 @@ def disk(path: str) -> Optional[Dict[str, int]]:
 
 
 def memory() -> Dict[str, Any]:
-    """MiB of the machine, and what the container is held to."""
+    """Return the MiB of the machine, and the container's limit."""
     told = {line.partition(":")[0]: number(line) or 0 for line in text("/proc/meminfo").splitlines()}
     limit = number(text("/sys/fs/cgroup/memory.max"))
     return {
@@ -135,13 +135,13 @@ def memory() -> Dict[str, Any]:
 
 
 def say(value: Any) -> None:
-    """One line, at once."""
+    """Print one line at once."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 def collect() -> Dict[str, Any]:
-    """Everything."""
+    """Return all facts."""
     known = versions()
     work = os.environ.get("ACCEL_WORK") or str(Path.cwd())
     return {
