@@ -51,7 +51,7 @@ class _Call:
 
 
 def answer(operation: str, account: str, region: str, body: bytes) -> Answer | None:
-    """Answer an operation on placement groups or capacity reservations; return None for any other, which moto answers."""
+    """Answer an operation on placement groups or capacity reservations; return None for any other, left to moto."""
     act = _OPERATIONS.get(operation)
     call = _Call(account, region, dict(parse_qsl(body.decode(), keep_blank_values=True)) if act else {})
     if act is None or (act is _tag_group and not call.given.get("ResourceId.1", "").startswith("pg-")):

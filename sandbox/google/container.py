@@ -1,5 +1,7 @@
-"""GKE: clusters of container v1, and node pools, each with a managed instance group in each of its zones, whose size is
-the pool's."""
+"""GKE: clusters of container v1, and their node pools.
+
+A pool has a managed instance group in each of its zones, whose size is the pool's.
+"""
 
 import json
 import re
@@ -93,7 +95,7 @@ _CLUSTER: Json = {
 
 
 def _network(call: Call, project: str, item: Json) -> None:
-    """Short names beside whole ones, as GKE answers. Both have to exist."""
+    """Complete short names of networks by full ones, as GKE answers. Both have to exist."""
     whole: Json = {}
     region = zones().get(call.location, call.location)
     for name, within in (("network", "global/networks"), ("subnetwork", f"regions/{region}/subnetworks")):
@@ -129,8 +131,11 @@ def _cluster_gone(call: Call, key: str) -> str:
 
 
 def _wiping(call: Call, key: str) -> Callable[[], bool]:
-    """Empties the control plane, beside the lock: what runs there asks this server while it is taken down. The
-    cluster goes when that is done; a failure is what the deletion's operation ends with."""
+    """Start to empty the control plane, in a thread without the lock: what runs there calls this server while it stops.
+
+    Returns whether that is done; the cluster is deleted then. The deletion's operation ends with a failure, if there is
+    one.
+    """
     if not (call.world.home / "kubernetes.json").exists():
         return lambda: True
     call.world.failures.pop(key, None)
@@ -152,7 +157,7 @@ def _wipe(world: World, key: str) -> None:
 
 
 def with_node_pools(call: Call, item: Json) -> Json:
-    """A cluster as it is read: with its node pools inside."""
+    """Return a cluster as clients read it: with its node pools inside."""
     key = item["selfLink"].partition("/v1/")[2]
     pools = call.world.below("container", f"{key}/nodePools")
     groups = [url for pool in pools for url in pool["instanceGroupUrls"]]
@@ -160,7 +165,7 @@ def with_node_pools(call: Call, item: Json) -> Json:
 
 
 def _desired(call: Call, item: Json) -> Json:
-    """One change a request. Source: the discovery document's ClusterUpdate, `desired...` fields."""
+    """Return the one change of a request. Source: the discovery document's ClusterUpdate, `desired...` fields."""
     update = call.body.get("update", {})
     given = [name for name in update if name not in ("etag", "desiredNodePoolId")]
     if len(given) != 1:
@@ -212,8 +217,9 @@ def server_config(call: Call) -> Json:
 
 
 VERSIONS = ("1.36.4-gke.1082000", "1.35.7-gke.1222000", "1.34.9-gke.1655001")
-"""The defaults of the channels rapid, regular and stable, as
-https://docs.cloud.google.com/kubernetes-engine/docs/release-notes has them."""
+"""Defaults of the channels rapid, regular and stable, from
+https://docs.cloud.google.com/kubernetes-engine/docs/release-notes.
+"""
 
 _SCOPES = [
     "https://www.googleapis.com/auth/devstorage.read_only",
@@ -223,12 +229,13 @@ _SCOPES = [
     "https://www.googleapis.com/auth/servicecontrol",
     "https://www.googleapis.com/auth/trace.append",
 ]
-"""What a node gets where none are asked for: gke-default. Source:
-https://cloud.google.com/sdk/gcloud/reference/container/node-pools/create (--scopes)."""
+"""Default scopes of a node, gke-default. Source:
+https://cloud.google.com/sdk/gcloud/reference/container/node-pools/create (--scopes).
+"""
 
 
 def version(asked: str) -> str:
-    """The version that is meant by one, by the beginning of one, or by none."""
+    """Return the version for a full version, the beginning of one, or none."""
     if asked in ("", "-", "latest"):
         return VERSIONS[0] if asked == "latest" else VERSIONS[1]
     found = [version for version in VERSIONS if version == asked or version.startswith(f"{asked}.")]
@@ -247,7 +254,7 @@ def _made(call: Call, key: str, item: Json) -> None:
 
 
 def complete(call: Call, cluster: Json, key: str, item: Json) -> None:
-    """A pool's body with what GKE adds, and the groups that its nodes are of."""
+    """Complete a pool's body with what GKE adds, and the groups of its nodes."""
     config: Json = item.setdefault("config", {})
     inside = item.setdefault("locations", cluster["locations"])
     _accelerators(config, inside)
@@ -292,10 +299,12 @@ def complete(call: Call, cluster: Json, key: str, item: Json) -> None:
 
 
 def _accelerators(config: Json, inside: list[str]) -> None:
-    """GPUs that a machine of each zone brings, or that are attached to N1 there. Sources of the wordings:
-    https://github.com/hashicorp/terraform-provider-google/issues/8387,
+    """Check GPUs: machines of each zone have them built in, or they are attached to N1 there.
+
+    Sources of the wordings: https://github.com/hashicorp/terraform-provider-google/issues/8387,
     https://github.com/GoogleCloudPlatform/k8s-config-connector/pull/1902. GKE's own words for a machine that does not
-    take them are not known: those of Compute Engine, which makes the nodes, stand for them."""
+    take them are not known: those of Compute Engine, which creates the nodes, stand for them.
+    """
     asked = config.get("accelerators", [])
     if asked and not config.get("machineType"):
         raise ApiError(400, "Cannot use default machine type (e2-medium) with GPUs; choose a different machine type.")
@@ -310,14 +319,16 @@ def _accelerators(config: Json, inside: list[str]) -> None:
 
 
 def stockout_zone(call: Call, item: Json) -> str:
-    """The zone where the pool's machines cannot be had, or ""."""
+    """Return a zone that is out of the pool's machines, or ""."""
     kind = item["config"]["machineType"]
     return next((zone for zone in item["locations"] if {kind, f"{zone}/{kind}"} & call.world.stockouts), "")
 
 
 def stockout(call: Call, key: str, item: Json) -> str:
-    """Why a pool that starts with nodes does not get them, in the words of
-    https://github.com/kubeflow/pipelines/issues/673. The pool stays, in the state that GKE gives it."""
+    """Return why a pool that starts with nodes does not get them. It stays, in the state that GKE gives it.
+
+    Wording: https://github.com/kubeflow/pipelines/issues/673.
+    """
     zone = stockout_zone(call, item) if item.get("initialNodeCount") else ""
     if not zone:
         return ""
@@ -359,7 +370,9 @@ def _updated(call: Call, item: Json) -> Json:
 
 
 def _autoscaled(call: Call, item: Json) -> Json:
-    """Source of the wording: https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554"""
+    """Check and return the autoscaling. Source of the wording:
+    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554
+    """
     asked = call.body["autoscaling"]
     if asked.get("enabled") and not (asked.get("maxNodeCount") or asked.get("totalMaxNodeCount")):
         said = (
@@ -370,14 +383,14 @@ def _autoscaled(call: Call, item: Json) -> Json:
 
 
 def _sized(call: Call, item: Json) -> Json:
-    """The size of each zone's group: a pool's own `initialNodeCount` stays."""
+    """Set the size of each zone's group. A pool's own `initialNodeCount` stays."""
     for url in item["instanceGroupUrls"]:
         call.world.items[f"compute/{url.partition('/compute/v1/')[2]}"]["targetSize"] = int(call.body["nodeCount"])
     return {}
 
 
 def resize(world: World, sizes: dict[str, int]) -> Json:
-    """What /sandbox-api/sizes answers; groups that are gone meanwhile are passed over."""
+    """Set the sizes of groups, for /sandbox-api/sizes. Ignores groups that no longer exist."""
     with world.lock:
         for path, size in sizes.items():
             if group := world.items.get(f"compute/{path}"):

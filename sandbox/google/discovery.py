@@ -1,4 +1,6 @@
-"""Google's discovery documents, as googleapiclient ships them: methods by path, and bodies held against schemas."""
+"""Google's discovery documents, as googleapiclient ships them: methods by path, and
+checks of bodies against schemas.
+"""
 
 import json
 import re
@@ -17,8 +19,9 @@ _COLLECTION_VERBS = {"list", "create", "insert"}
 
 @dataclass(frozen=True)
 class Method:
-    """One method. `pattern` matches the whole path below the host; `key` is the part of it that names the resource,
-    or the collection of a list or creation."""
+    """One method. `pattern` matches the whole path below the host; `key` is the part of it that names the resource, or
+    the collection of a list or creation.
+    """
 
     id: str
     http: str
@@ -39,7 +42,7 @@ class Method:
         return self.id.rpartition(".")[2]
 
     def key_of(self, path: str) -> tuple[str, dict[str, str]]:
-        """The key that a path names, without version, and its parameters."""
+        """Return the key that a path names, without version, and its parameters."""
         found = self.pattern.fullmatch(path)
         assert found
         values = {name: unquote(value) for name, value in found.groupdict().items()}
@@ -59,7 +62,7 @@ class Document:
     common: frozenset[str]
 
     def find(self, http: str, path: str) -> Method | None:
-        """The method of a path; of several the one with the most literal text."""
+        """Return the method of a path; of several, the one with the most literal text."""
         found = [m for m in self.methods if m.http == http and m.pattern.fullmatch(path)]
         return max(found, key=lambda m: len(re.sub(r"\{\w+\}", "", m.template)), default=None)
 
@@ -72,7 +75,7 @@ class Document:
 
 @cache
 def document(name: str) -> Document:
-    """The document of `container.v1` and its like. Raises FileNotFoundError."""
+    """Return the document of a name like `container.v1`. Raises FileNotFoundError."""
     folder = files("googleapiclient") / "discovery_cache" / "documents"
     read: Json = json.loads((folder / f"{name}.json").read_text())
     host = read["rootUrl"].removeprefix("https://").strip("/")
@@ -92,7 +95,7 @@ _DEEP = {
     "collectionPath": "[^/]+(?:/[^/]+/[^/]+)*",
     "belowDocuments": f"(?:/{_DOCUMENT})?",
 }
-"""Of Firestore: names that have as many parts as one likes, for which flatPath has two."""
+"""Names of Firestore, which have any number of parts; flatPath has two for them."""
 
 
 def _template(read: Json, method: Json) -> str:
@@ -106,7 +109,7 @@ def _template(read: Json, method: Json) -> str:
 
 def _method(read: Json, method: Json) -> Method:
     template = _template(read, method)
-    # An object's name may have slashes, which come escaped; `:verb` ends a resource's name elsewhere.
+    # An object's name may contain slashes, which come escaped; `:verb` ends a resource's name elsewhere.
     value = "[^/]+" if read["name"] == "storage" else "[^/:]+"
     literals = (
         re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_DEEP.get(part, value)})" for i, part in _split(template)
@@ -132,7 +135,7 @@ def _split(template: str) -> Iterator[tuple[int, str]]:
 
 
 def check(document: Document, schema: str, body: Any, at: str = "") -> None:
-    """Raises ApiError for whatever in `body` the schema does not have, all of it at once."""
+    """Raise ApiError for everything in `body` that the schema does not have, all at once."""
     if faults := list(_faults(document, document.schemas[schema], body, at)):
         raise invalid(faults)
 

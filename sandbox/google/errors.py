@@ -16,7 +16,7 @@ STATUS = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-"""The canonical code of each HTTP status. Source: https://cloud.google.com/apis/design/errors"""
+"""Canonical code of each HTTP status. Source: https://cloud.google.com/apis/design/errors"""
 
 REASONS = {
     400: "badRequest",
@@ -34,7 +34,7 @@ REASONS = {
 
 
 class ApiError(Exception):
-    """An API's refusal. `reason` is the word that googleapi clients show after the message."""
+    """Refusal of an API. `reason` is the word that googleapi clients show after the message."""
 
     def __init__(
         self, code: int, message: str, reason: str = "", status: str = "", details: list[Any] | None = None
@@ -57,8 +57,9 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """How an operation of Compute Engine failed: its code and message, the HTTP status that goes with them, and
-    `errorDetails`."""
+    """Failure of an operation of Compute Engine: its code and message, the HTTP status that goes with them, and
+    `errorDetails`.
+    """
 
     code: str
     message: str
@@ -69,16 +70,16 @@ class Failure:
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
-        """One of the `errors` of an operation."""
+        """Return one of the `errors` of an operation."""
         return {"code": self.code, "message": self.message} | ({"errorDetails": self.details} if self.details else {})
 
 
 def invalid(violations: list[tuple[str, str]]) -> ApiError:
-    """A body or query that does not parse: (field, description) of each fault.
+    """Return the error for a body or query that does not parse: (field, description) of each fault.
 
-    Wording and form: https://github.com/zed-industries/zed/issues/62539. A value's type is worded as Google's parser of
-    protocol buffers does, `Invalid value at 'field' (TYPE_...), "value"`; the discovery documents do not have the names
-    of enums, which it shows in place of TYPE_ENUM.
+    Wording and form: https://github.com/zed-industries/zed/issues/62539. The words for a value's type are those of
+    Google's parser of protocol buffers, `Invalid value at 'field' (TYPE_...), "value"`. It shows the names of enums in
+    place of TYPE_ENUM, which the discovery documents do not have.
     """
     fields = [({"field": field} if field else {}) | {"description": said} for field, said in violations]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]

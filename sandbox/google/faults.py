@@ -10,10 +10,11 @@ from .errors import ApiError
 
 @dataclass
 class Plan:
-    """The next `count` calls of methods that match `method` ("container.*.create"), each with the probability `rate`.
+    """Fault of the next `count` calls of methods that match `method` ("container.*.create"), each with probability
+    `rate`.
 
-    `code`: they are refused with this HTTP status, before they are carried out, or with `after` when they have been.
-    `delay_s`: the operation that they start runs so much longer. `fails`: it ends with this message.
+    `code`: HTTP status of the refusal, before the call is carried out, or with `after` afterwards. `delay_s`:
+    additional time of the operation that the call starts. `fails`: message with which the operation ends.
     """
 
     method: str
@@ -34,7 +35,7 @@ class Plan:
         self._random = random.Random(self.seed)
 
     def take(self, method: str) -> bool:
-        """Whether this call is to be faulted; counts it."""
+        """Count a call, and return whether it fails."""
         if self.count <= 0 or not fnmatchcase(method, self.method):
             return False
         self.count -= 1

@@ -1,7 +1,9 @@
-"""Cloud Run functions (v2) that messages of a topic or requests call: the deployed archive is unpacked, and its handler
-is called in a process with the deployed environment and the packages of requirements.txt, as they are installed here.
+"""Cloud Run functions (v2), called by messages of a topic or by requests.
 
-Not done: builds, Eventarc, IAM of the trigger, secrets, timeouts, sizes. A failed call is made again where the
+The deployed archive is unpacked, and its handler runs in a process with the deployed environment and the packages of
+requirements.txt, as they are installed here.
+
+Not implemented: builds, Eventarc, IAM of the trigger, secrets, timeouts, sizes. A failed call is repeated where the
 function's retry policy says so, at most three times. GET /sandbox-api/functions lists the calls.
 """
 
@@ -32,7 +34,7 @@ RUNTIMES = ("python310", "python311", "python312", "python313", "python314")
 PUBLISHED = "google.cloud.pubsub.topic.v1.messagePublished"
 ATTEMPTS = 3
 AGENT_SETTLES = 10
-"""As long as so many operations; minutes in a real project."""
+"""Time until the service agent is ready, in operations; minutes in a real project."""
 _APIS = ("storage", "container", "compute", "tpu", "batch", "aiplatform", "secretmanager", "cloudbilling")
 _CALLS = "cloudfunctions/calls"
 _FUNCTIONS = "cloudfunctions.projects.locations.functions"
@@ -41,8 +43,9 @@ FRAMEWORK = {
     *("functions-framework", "anyio", "cloudevents", "deprecation", "gunicorn", "h11", "starlette", "uvicorn"),
     *("uvicorn-worker", "watchdog"),
 }
-"""Google's framework with what it alone needs, which is not installed here. Source:
-https://github.com/GoogleCloudPlatform/functions-framework-python/blob/main/pyproject.toml"""
+"""Google's framework with the packages that it alone needs, which is not installed here. Source:
+https://github.com/GoogleCloudPlatform/functions-framework-python/blob/main/pyproject.toml
+"""
 
 _BOOT = """\
 import importlib.util, json, sys, types
@@ -63,7 +66,8 @@ else:
     sys.exit(status >= 400)
 """
 """What the functions framework does with an event or a request, as far as a handler sees it. Source:
-https://github.com/GoogleCloudPlatform/functions-framework-python"""
+https://github.com/GoogleCloudPlatform/functions-framework-python
+"""
 
 
 def _made(call: Call, key: str, item: Json) -> None:
@@ -98,9 +102,11 @@ def _made(call: Call, key: str, item: Json) -> None:
 
 
 def _agent_ready(world: World, trigger: str) -> None:
-    """Refuses the first triggers of a project, whose service agent comes with the first of them and takes its time.
-    Words: https://github.com/terraform-google-modules/terraform-docs-samples/issues/486; that waiting before the first
-    does not help: https://github.com/pulumi/pulumi-gcp/issues/1290"""
+    """Refuse the first triggers of a project: the first one creates its service agent, which takes time.
+
+    Wording: https://github.com/terraform-google-modules/terraform-docs-samples/issues/486. Waiting before the first
+    does not help: https://github.com/pulumi/pulumi-gcp/issues/1290
+    """
     born = world.live.setdefault("eventarc/agent", time.monotonic())
     if world.services is None or time.monotonic() > born + AGENT_SETTLES * world.settle_s:
         return
@@ -129,7 +135,7 @@ def _archive(world: World, source: Json) -> bytes | None:
 
 
 def deliver(world: World, topic: str, message: Json) -> None:
-    """Calls every function of a topic with a message. Does not wait."""
+    """Call every function of a topic with a message. Does not wait."""
     for item in world.below("cloudfunctions", "projects/-/locations/-/functions"):
         trigger = item.get("eventTrigger", {})
         if item.get("state") == "ACTIVE" and trigger.get("pubsubTopic") == topic:
@@ -143,7 +149,7 @@ def deliver(world: World, topic: str, message: Json) -> None:
 
 
 def call_function(world: World, uri: str, name: str) -> Json | None:
-    """Calls the function of an address. Does not wait; the call, or None where there is no such function."""
+    """Call the function of an address, without waiting. Returns the call, or None for an unknown address."""
     for item in world.below("cloudfunctions", "projects/-/locations/-/functions"):
         if item.get("state") == "ACTIVE" and item["serviceConfig"]["uri"] == uri:
             row: Json = {"function": item["name"], "message": name, "attempts": 0, "ended": False}
@@ -156,7 +162,7 @@ def call_function(world: World, uri: str, name: str) -> Json | None:
 
 
 def calls(world: World) -> list[Json]:
-    """Every call so far: {"function", "message", "attempts", "ended", "code", "output"}."""
+    """Return every call so far: {"function", "message", "attempts", "ended", "code", "output"}."""
     return world.live.get(_CALLS, [])
 
 
@@ -169,9 +175,12 @@ class _Running:
 
 
 def _installed(requirements: str, folder: Path) -> None:
-    """What pip would install of the requirements and nothing else, as links to what is installed here, but for what
-    Google's framework needs; what a package needs under a condition is left out. Raises PackageNotFoundError for what
-    is not installed, or is of another version."""
+    """Link into `folder` what pip would install for the requirements, and nothing else, from the packages installed
+    here.
+
+    The packages of Google's framework are left out, and so are conditional dependencies. Raises PackageNotFoundError
+    for a package that is not installed, or is of another version.
+    """
     lines = [line for line in requirements.replace("\\\n", " ").splitlines() if not line.startswith(("#", "--"))]
     pins = [line.split()[0].partition("==")[::2] for line in lines if line.strip()]
     wanted = [(name, version) for name, version in pins if name not in FRAMEWORK]
@@ -219,9 +228,9 @@ def _called(world: World, item: Json, packed: bytes, data: Json | None, row: Jso
 
 
 def _environment(world: World, item: Json) -> dict[str, str]:
-    """The deployed variables, and those that lead to this Google and no other."""
+    """Return the deployed variables, and those that lead to this Google and no other."""
     root = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
-    # What stands between host and method: see sandbox/environment.py.
+    # The path between host and method: see sandbox/environment.py.
     paths = {"storage": "storage/v1/", "compute": "compute/v1/", "cloudbilling": "v1/"}
     roots = {f"{root}{api.upper()}": f"{world.url}/{api}.googleapis.com/{paths.get(api, '')}" for api in _APIS}
     given = {str(name): str(value) for name, value in item["serviceConfig"].get("environmentVariables", {}).items()}
@@ -234,8 +243,11 @@ def _environment(world: World, item: Json) -> dict[str, str]:
 
 
 def metadata(world: World, path: str, scopes: str, flavor: str | None) -> Any:
-    """What the metadata server of a function answers; a token has the scope cloud-platform where none is named. Raises
-    ApiError. Source: https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
+    """Return what the metadata server of a function answers.
+
+    A token has the scope cloud-platform unless the path names others. Raises ApiError. Source:
+    https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens
+    """
     if flavor != "Google":
         raise ApiError(403, "Missing Metadata-Flavor:Google header.")
     if path == f"{METADATA}instance/service-accounts/default/token":

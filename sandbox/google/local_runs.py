@@ -1,8 +1,8 @@
-"""What really runs here of a job: an image `local/<folder>` as a process of jobs/backends/local/runner.py, and what it
-prints as log entries.
+"""The part of a job that really runs here: an image `local/<folder>`, whose output becomes log entries.
 
-`start()` returns a Run; `poll()` says how it ended. Put what runs for a resource into `World.runs` and call
-`World.watch()`, and operations are looked at even where nobody asks; what is left there ends with the sandbox.
+The image runs as a process of jobs/backends/local/runner.py. `start()` returns a Run; `poll()` tells how it ended. Put
+a resource's run into `World.runs` and call `World.watch()`, and operations advance even where no client polls; what is
+left there ends with the sandbox.
 """
 
 import json
@@ -24,29 +24,28 @@ from .world import Json, World
 GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
 # So that a job that prints without end does not hold the lock.
 _READ_BYTES = 1 << 20
-# An entry may have 256 KiB, with what is around the text: https://docs.cloud.google.com/logging/quotas
+# An entry may have 256 KiB, including the fields around the text: https://docs.cloud.google.com/logging/quotas
 _TEXT_BYTES = 200_000
 _KILLED = 137
 _APIS = ("storage", "logging", "secretmanager")
 
 
 class StartFailure(Exception):
-    """Why a container would not have started."""
+    """Reason why a container would not have started."""
 
 
 def is_local(image: str) -> bool:
-    """Whether an image is one that runs here."""
     return image.startswith("local/")
 
 
 def credentials(world: World, account: str) -> dict[str, str]:
-    """Of the job's service account: the variables that lead to this Google and no other."""
+    """Return the variables that lead to this Google and no other, with the token of the job's service account."""
     roots = {f"ACCEL_{api.upper()}_ROOT": f"{world.url}/{api}.googleapis.com/" for api in _APIS}
     return {**roots, "GOOGLE_OAUTH_ACCESS_TOKEN": world.token_of(account)}
 
 
 class Run:
-    """One process, from start to end. `why` says why it did not start, once `poll` has an exit code."""
+    """One process, from start to end. `why` says why it did not start, once `poll` returns an exit code."""
 
     def __init__(self, folder: Path, process: "subprocess.Popen[bytes]", grace_s: float) -> None:
         self.folder, self.why, self.timed_out = folder, "", False
@@ -55,7 +54,7 @@ class Run:
         self._kill_at: float | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs; 137 of a runner that was killed."""
+        """Return the exit code, or None while it runs; 137 for a runner that was killed."""
         if self._kill_at is not None and time.monotonic() > self._kill_at:
             self.kill()
         if self._process.poll() is None:
@@ -76,7 +75,7 @@ class Run:
             return {}
 
     def lines(self, last: bool) -> list[str]:
-        """What it printed since the last call, in whole lines, or with `last` all of it."""
+        """Return what it printed since the last call: whole lines, or with `last` all of it."""
         try:
             with (self.folder / "output.log").open("rb") as file:
                 file.seek(self._offset)
@@ -94,7 +93,7 @@ class Run:
         return [part.decode(errors="replace").removesuffix("\r") for part in cut]
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL after the grace; returns at once."""
+        """Send SIGTERM, and SIGKILL after the grace period. Does not wait."""
         if self._kill_at is None and self._process.poll() is None:
             self._kill_at = time.monotonic() + self._grace_s + 10
             self._process.send_signal(signal.SIGTERM)
@@ -107,8 +106,11 @@ class Run:
 
 
 def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
-    """Run a command in the folder of an image. `folder`, which has to lie below the sandbox's machines/ for a `stop` of
-    the sandbox to find it, is for the runner's files. Raises StartFailure, in the words of a container runtime."""
+    """Run a command in the folder of an image.
+
+    `folder` is for the runner's files; it has to lie below the sandbox's machines/ for a `stop` of the sandbox to find
+    it. Raises StartFailure, in the words of a container runtime.
+    """
     workdir = folder_of(image)
     if workdir is None:
         raise StartFailure(f'failed to pull and unpack image "{image}": not found')
@@ -125,14 +127,14 @@ def begin(
     grace_s: float = GRACE_S,
     timeout_s: float | None = None,
 ) -> Run:
-    """Run a command in `workdir`; after timeout_s it is stopped, and Run.timed_out says so."""
+    """Run a command in `workdir`. After timeout_s it is stopped, and Run.timed_out is set."""
     folder.mkdir(parents=True)
     spec = {"command": list(command), "workdir": str(workdir), "timeout_s": timeout_s, "grace_s": grace_s}
     spec["env"] = {"HOME": str(folder), **env}
     (folder / "spec.json").touch(mode=0o600)  # it may hold secrets
     (folder / "spec.json").write_text(json.dumps(spec))
     with (folder / "runner.log").open("wb") as log:
-        # --tied and the pipe: the runner stops the job when this server is gone, however it went.
+        # --tied and the pipe: the runner stops the job when this server ends, in whatever way.
         process = subprocess.Popen(
             [sys.executable, str(RUNNER), str(folder), "--tied"],
             stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
@@ -154,9 +156,11 @@ def log_lines(
     chance: random.Random | None = None,
     payload: Callable[[str], Json] = _text,
 ) -> None:
-    """Entries of Cloud Logging that a service writes, in the order of the lines; they can be read after
-    World.log_lag_s, with `chance` each at any time until then. `log` is the whole logName, `payload` makes the payload
-    of a line."""
+    """Write entries of Cloud Logging as a service does, in the order of the lines.
+
+    They can be read after World.log_lag_s, or with `chance` each at any time until then. `log` is the whole logName,
+    `payload` makes the payload of a line.
+    """
     ns = time.time_ns()
     stamp = f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
     more: dict[str, Any] = ({"labels": dict(labels)} if labels else {}) | ({"severity": severity} if severity else {})

@@ -1,6 +1,6 @@
-"""The part of Cloud Logging's query language that the sandbox reads: comparisons, AND, OR (which binds closer), groups.
+"""Part of Cloud Logging's query language that the sandbox reads: comparisons, AND, OR (which binds closer), groups.
 
-Source: https://docs.cloud.google.com/logging/docs/view/logging-query-language. Whatever else it has (NOT, functions,
+Source: https://docs.cloud.google.com/logging/docs/view/logging-query-language. Everything else in it (NOT, functions,
 and text without a field) is refused, never misread.
 """
 
@@ -40,7 +40,7 @@ class Filter:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Since 1970, of an RFC 3339 time; None for what is none."""
+    """Return the nanoseconds since 1970 of an RFC 3339 time, or None for other text."""
     found = _TIME.fullmatch(text)
     if not found:
         return None
@@ -52,7 +52,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 def parse_filter(text: str) -> Filter:
-    """Raises ApiError."""
+    """Return the filter of a text. Raises ApiError."""
     if len(text) > 20_000:  # https://docs.cloud.google.com/logging/quotas
         raise ApiError(400, f"The filter has {len(text)} characters, the maximum is 20000")
     if not text.strip():
@@ -65,7 +65,7 @@ def parse_filter(text: str) -> Filter:
 
 
 class _Reader:
-    """Goes through a filter from left to right."""
+    """Reader of a filter, from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -82,7 +82,7 @@ class _Reader:
         )
 
     def all_of(self) -> Filter:
-        """What AND joins, or nothing between."""
+        """Read terms that AND joins, or nothing between them."""
         parts = [self._any_of()]
         while not self.over and self._text[self._at] != ")":
             self._take(r"AND\b")
@@ -148,7 +148,7 @@ def _time(compare: Callable[[Any, Any], bool], moment: int) -> Callable[[Json], 
 
 
 def _test(path: list[str], operator: str, value: str) -> Callable[[Json], bool]:
-    """A field that is not there is equal to nothing, and different from everything."""
+    """Return a test of one field. A missing field is equal to nothing, and different from everything."""
     if path == ["severity"]:
         if value not in _RANK or operator not in (*_COMPARED, "!="):
             raise ApiError(400, f"Unparseable filter: severity {operator} {value}")

@@ -1,4 +1,4 @@
-"""Cloud Logging v2: entries that are written and listed."""
+"""Cloud Logging v2: writes and lists of entries."""
 
 import json
 import re
@@ -16,10 +16,11 @@ _LOG = re.compile(r"projects/([^/]+)/logs/[A-Za-z0-9_.%-]+")
 
 
 def _write(call: Call, collection: Collection) -> Json:
-    """All entries, or with partialSuccess those that can be written; in the sandbox a fault's `delay_s` is the time
-    after which they can be read."""
+    """Write all entries, or with partialSuccess those that are valid. A fault's `delay_s` is the time after which they
+    can be read.
+    """
     # Wording: https://github.com/search?q="Request+payload+size+exceeds+the+limit"; the size here is that of the JSON
-    # without spaces, which may be less than what was sent.
+    # without spaces, which may be less than the client sent.
     if len(json.dumps(call.body, separators=(",", ":"), ensure_ascii=False)) > _REQUEST:
         raise ApiError(400, f"Request payload size exceeds the limit: {_REQUEST} bytes.")
     entries: list[Json] = []
@@ -44,7 +45,7 @@ def _write(call: Call, collection: Collection) -> Json:
 
 
 def _entry(call: Call, entry: Json, index: int, received: str) -> tuple[Json, str]:
-    """An entry as it is kept, and what is wrong with it."""
+    """Return an entry as it is stored, and what is wrong with it."""
     for name in ("logName", "resource"):
         if name not in entry and name in call.body:
             entry[name] = call.body[name]

@@ -8,10 +8,10 @@ from .errors import Failure
 from .world import Call, Json, Pending, stamp
 
 KEPT = 2000
-"""Operations that have ended and can still be seen. Google's are kept for days; here every list looks through them."""
+"""Number of ended operations that can still be seen. Google keeps them for days; here every list looks through them."""
 
 Ended = Callable[[], str | Failure]
-"""What happens when an operation ends; answers why it failed, or ""."""
+"""Action at the end of an operation; returns why it failed, or ""."""
 
 
 def begin(
@@ -23,8 +23,11 @@ def begin(
     ready: Callable[[], bool] = lambda: True,
     failed: Callable[[], None] = lambda: None,
 ) -> Json:
-    """Start an operation; `verb` is how the API names it (CREATE_CLUSTER, insert). Without one, `direct`, it ends at
-    once. `failed` runs in the place of `end` where it is planned to fail."""
+    """Start an operation. `verb` is how the API names it (CREATE_CLUSTER, insert).
+
+    A call without an operation, `direct`, ends at once. `failed` runs in the place of `end` where a test plans a
+    failure.
+    """
     if style == "direct":
         end()
         return {}
@@ -48,8 +51,9 @@ def begin(
 
 
 def once(call: Call, act: Callable[[Call], Any]) -> Any:
-    """A call's answer; the operation of the first where one of Compute Engine comes again under its requestId. Source:
-    clientOperationId of the discovery document."""
+    """Return a call's answer. A repeated requestId of Compute Engine returns the first call's operation. Source:
+    clientOperationId of the discovery document.
+    """
     asked = call.query.get("requestId") if call.api == "compute" else None
     if not asked:
         return act(call)
@@ -100,8 +104,9 @@ def _compute(call: Call, verb: str, target: str) -> tuple[str, Json]:
 
 
 def event(call: Call, verb: str, said: str) -> None:
-    """An operation that Compute Engine itself has carried out on a resource. Form:
-    https://github.com/cloudpilot-ai/karpenter-provider-gcp/pull/37."""
+    """Record an operation that Compute Engine itself has carried out on a resource. Form:
+    https://github.com/cloudpilot-ai/karpenter-provider-gcp/pull/37.
+    """
     key, operation = _compute(call, verb, call.key)
     name = operation["name"].replace("operation-", "systemevent-")
     key = f"{key.rpartition('/')[0]}/{name}"
@@ -155,6 +160,6 @@ def _longrunning_ended(call: Call, target: str, why: str | Failure) -> Json:
 
 
 _CODES = {"RESOURCE_EXHAUSTED": 8}
-"""Of google.rpc.Code; what has no name is INTERNAL."""
+"""Codes of google.rpc.Code; any other failure is INTERNAL."""
 _FORMS = {"container": _container, "compute": _compute, "longrunning": _longrunning}
 _ENDED = {"container": _container_ended, "compute": _compute_ended, "longrunning": _longrunning_ended}

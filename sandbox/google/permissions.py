@@ -1,4 +1,4 @@
-"""What a call needs, recorded, and held against what the user's token may do where a test limits it."""
+"""Permissions that calls need: recorded, and checked against those of the user's token where a test limits it."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -21,7 +21,7 @@ def table() -> Any:
 
 @cache
 def of_method(method: str) -> tuple[str, ...]:
-    """The permissions of a method, whatever its body says."""
+    """Return the permissions of a method, whatever its body says."""
     service, *_, resource, last = method.split(".")
     verbs = table()["verbs"].get(last, last).split()
     service, resource = table()["services"].get(service, service), table()["resources"].get(resource, resource)
@@ -48,7 +48,7 @@ def of_call(call: Call) -> Iterator[str]:
 
 
 def require(call: Call) -> None:
-    """Records what a call needs. Raises ApiError for what the user's token lacks."""
+    """Record what a call needs. Raises ApiError for what the user's token lacks."""
     needs = dict.fromkeys(of_call(call))
     call.world.needed.update(needs)
     for missing in needs.keys() - call.world.allowed if call.world.allowed is not None else ():
@@ -56,10 +56,11 @@ def require(call: Call) -> None:
 
 
 def _refusal(call: Call, needed: str) -> ApiError:
-    """In the words of each API: https://github.com/hashicorp/terraform-provider-google/issues/4825 (Compute Engine),
-    https://github.com/hashicorp/terraform-provider-google/issues/10567 (GKE), and of others, with the details,
-    https://github.com/2i2c-org/infrastructure/issues/488. Some of Resource Manager's and Storage's name no permission
-    there; all of ours do."""
+    """Return a refusal in the words of each API: https://github.com/hashicorp/terraform-provider-google/issues/4825
+    (Compute Engine), https://github.com/hashicorp/terraform-provider-google/issues/10567 (GKE), and of others, with the
+    details, https://github.com/2i2c-org/infrastructure/issues/488. Some refusals of Resource Manager and Storage name
+    no permission there; all of ours do.
+    """
     resource = call.key
     if call.method.verb in _CREATE and isinstance(call.body.get("name"), str) and call.api == "compute":
         resource = f"{resource}/{call.body['name']}"
@@ -79,7 +80,7 @@ def _refusal(call: Call, needed: str) -> ApiError:
 
 
 def control(world: World, http: str, request: Any) -> Any:
-    """Limits the user's token to a set (POST), ends that (DELETE), and answers what its calls have needed since."""
+    """Limit the user's token to a set (POST) or lift the limit (DELETE); return what its calls have needed since."""
     if http != "GET":
         world.allowed = frozenset(request["permissions"]) if http == "POST" else None
         world.needed.clear()

@@ -1,4 +1,4 @@
-"""Pub/Sub v1: topics with their policies, messages that are published, and subscriptions that are pulled from."""
+"""Pub/Sub v1: topics with their policies, published messages, and pull subscriptions."""
 
 import base64
 import secrets
@@ -17,7 +17,9 @@ _MISSING = "Resource not found (resource={id})."  # https://github.com/ScaleSec/
 
 
 def publish(world: World, topic: str, text: str, attributes: Mapping[str, str]) -> str:
-    """A message to every subscription of `projects/p/topics/t`, as it is now; its id. A topic that is not there: ""."""
+    """Publish a message to every current subscription of `projects/p/topics/t`, and return its id; "" for an unknown
+    topic.
+    """
     if f"pubsub/{topic}" not in world.items:
         return ""
     number = str(world.number())
@@ -35,13 +37,14 @@ def _deliver(world: World, topic: str, message: Json) -> None:
 
 
 def _backlog(world: World, subscription: str) -> list[Json]:
-    """Messages that were not acknowledged, with until when each is lent to whom."""
+    """Return the messages that were not acknowledged, with the time until when each is leased, and to whom."""
     return world.live.setdefault(f"pubsub/{subscription}", [])
 
 
 def _created(call: Call, collection: Collection) -> Json:
-    """A topic or a subscription: their names are in the path. Source of the wording:
-    https://github.com/GoogleCloudPlatform/nodejs-getting-started/issues/351"""
+    """Create a topic or a subscription: their names are in the path. Source of the wording:
+    https://github.com/GoogleCloudPlatform/nodejs-getting-started/issues/351
+    """
     if call.find(call.key) is not None:
         name = call.key.rpartition("/")[2]
         raise ApiError(409, f"Resource already exists in the project (resource={name}).")
@@ -71,7 +74,7 @@ def _publish(call: Call, collection: Collection) -> Json:
 
 
 def _pull(call: Call, collection: Collection) -> Json:
-    """What is there now: an answer is not waited for, as `returnImmediately` asks."""
+    """Return the messages that are there now, without waiting, as `returnImmediately` asks."""
     subscription, now = get(call, collection), time.monotonic()
     if int(call.body.get("maxMessages", 0)) < 1:
         raise ApiError(400, "The value for max_messages is too small: the minimum value is 1.")  # from memory
@@ -99,7 +102,7 @@ def _deadline(call: Call, collection: Collection) -> Json:
 
 
 def _gone(call: Call, key: str) -> str:
-    """The subscriptions of a topic stay, and are of none, as the description of their `topic` says."""
+    """Detach the subscriptions of a deleted topic. They stay, as the description of their `topic` says."""
     for row in call.world.below("pubsub", "projects/-/subscriptions"):
         if row["topic"] == key:
             row["topic"] = "_deleted-topic_"

@@ -1,7 +1,7 @@
-"""What the project may use: of Compute Engine by its own API, of everything by Cloud Quotas.
+"""Quotas of the project: those of Compute Engine by its own API, all of them by Cloud Quotas.
 
-Limits are those of World.quota; what has none there is without limit, which Google writes as -1. No discovery document
-of Cloud Quotas comes with googleapiclient, so its two methods that read are served by their paths.
+Limits are those of World.quota; a quota without an entry there is unlimited, which Google writes as -1. googleapiclient
+ships no discovery document of Cloud Quotas, so its two methods that read are served by their paths.
 """
 
 import re
@@ -25,13 +25,14 @@ UNLIMITED = -1
 
 
 def region(call: Call, collection: Collection) -> Json:
-    """A region with its quotas. Those with a dimension are not among them. Source:
-    https://cloud.google.com/compute/docs/reference/rest/v1/regions/get"""
+    """Return a region with its quotas, except those with a dimension. Source:
+    https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
+    """
     return {**verbs.get(call, collection), "quotas": _of_compute(call, call.path["region"])}
 
 
 def of_project(call: Call, collection: Collection) -> Json:
-    """The project as Compute Engine has it."""
+    """Return the project as Compute Engine has it."""
     return {"kind": "compute#project", "name": PROJECT, "id": PROJECT_NUMBER, "quotas": _of_compute(call, "global")}
 
 
@@ -50,7 +51,7 @@ def _of_compute(call: Call, place: str) -> list[Json]:
 
 
 def _used(world: World) -> dict[tuple[str, str], float]:
-    """The GPUs that instances have, by place and metric."""
+    """Return the GPUs that instances have, by place and metric."""
     found: dict[tuple[str, str], float] = {}
     for item in world.below("compute", f"projects/{PROJECT}/zones/-/instances"):
         if item["status"] == "TERMINATED":
@@ -65,7 +66,7 @@ def _of(service: str) -> list[Quota]:
 
 
 def _limit(world: World, quota: Quota, place: str) -> int:
-    """Of TPUs in cores, which World.quota has in chips."""
+    """Return a limit. TPUs are in cores, which World.quota has in chips."""
     if quota.service != "tpu":
         return world.quota.get(f"{quota.service}/{place}/{quota.key}", UNLIMITED)
     generation = next(each for each in GENERATIONS if each.accelerator in quota.applies_to)
@@ -74,8 +75,9 @@ def _limit(world: World, quota: Quota, place: str) -> int:
 
 
 def answer(world: World, path: str) -> Any:
-    """Of Cloud Quotas: one QuotaInfo, or all of a service. Raises ApiError. Source:
-    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos"""
+    """Answer Cloud Quotas: one QuotaInfo, or all of a service. Raises ApiError. Source:
+    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
+    """
     named = _INFOS.fullmatch(unquote(path.removeprefix(PATH)))
     if named is None:
         raise ApiError(404, f"The requested URL {path} was not found on this server.")
@@ -104,7 +106,7 @@ def _info(quota: Quota) -> Json:
 
 
 def _add(world: World, info: Json, quota: Quota) -> None:
-    """The quota's value for each place that has one of its own, and for all others."""
+    """Add the quota's value for each place that has one of its own, and for all others."""
     own = dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
     places = {"region": regions("gcp"), "zone": tuple({**zones(), **tpu_zones()}), "global": ("global",)}[quota.scope]
     limits = {place: _limit(world, quota, place) for place in places}

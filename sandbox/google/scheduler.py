@@ -1,7 +1,7 @@
 """Cloud Scheduler v1: jobs with an HTTP target, which really call the functions of the sandbox.
 
-A minute lasts World.minute_s here. Of schedules `* * * * *` and `*/N * * * *` come due; others are kept and never do.
-Not done: other targets, retries, time zones.
+A minute lasts World.minute_s here. Schedules `* * * * *` and `*/N * * * *` come due; others are stored and never do.
+Not implemented: other targets, retries, time zones.
 """
 
 import re
@@ -25,7 +25,9 @@ _THREAD, _DUE = "cloudscheduler/thread", "cloudscheduler/due"
 
 
 def _made(call: Call, key: str, item: Json) -> None:
-    """What the descriptions in the API's discovery document demand; the words of the refusals are the sandbox's."""
+    """Check what the descriptions in the API's discovery document demand; the words of
+    the refusals are the sandbox's.
+    """
     name = call.body.get("name", "")
     if not _NAME.fullmatch(name) or not name.startswith(f"{call.key}/"):
         raise ApiError(
@@ -80,7 +82,7 @@ def _switched(call: Call, collection: Collection) -> Json:
 
 
 def _fire(world: World, item: Json) -> None:
-    """One execution, unless one goes on. Holds the lock."""
+    """Start one execution, unless one is running. The caller holds the lock."""
     busy = any(row["message"].startswith(f"{_id(item)}-") and not row["ended"] for row in functions.calls(world))
     if busy:
         return
@@ -92,8 +94,9 @@ def _fire(world: World, item: Json) -> None:
 
 
 def _may(world: World, target: Json) -> bool:
-    """Whether the token's account may call the service behind the address. Source:
-    https://docs.cloud.google.com/run/docs/authenticating/service-to-service"""
+    """Return whether the token's account may call the service behind the address. Source:
+    https://docs.cloud.google.com/run/docs/authenticating/service-to-service
+    """
     member = f"serviceAccount:{target.get('oidcToken', {}).get('serviceAccountEmail')}"
     services = [each for each in world.below("run", "projects/-/locations/-/services") if each["uri"] == target["uri"]]
     bindings = [b for each in services for b in world.policies.get(f"run/{each['name']}", {}).get("bindings", [])]

@@ -12,8 +12,9 @@ _SECRETS = "secretmanager.projects.secrets"
 
 
 def value(world: World, version: str) -> bytes:
-    """The value of `projects/p/secrets/s/versions/1`, or latest. Raises ApiError, worded as of a
-    secret that is missing."""
+    """Return the value of `projects/p/secrets/s/versions/1`, or latest. Raises ApiError, in the words for a missing
+    secret.
+    """
     secret, _, number = version.partition("/versions/")
     found = latest(world, secret) if number == "latest" else f"{secret}/versions/{number}"
     if f"secretmanager/{found}" not in world.media:
@@ -22,7 +23,7 @@ def value(world: World, version: str) -> bytes:
 
 
 def latest(world: World, secret: str) -> str:
-    """The name of the newest version; "" where there is none."""
+    """Return the name of the newest version, or "" where there is none."""
     numbers = [int(row["name"].rpartition("/")[2]) for row in world.below("secretmanager", f"{secret}/versions")]
     return f"{secret}/versions/{max(numbers)}" if numbers else ""
 

@@ -1,4 +1,4 @@
-"""The APIs of the project: which are enabled, and the refusal of a call to one that is not."""
+"""APIs of the project: which are enabled, and the refusal of a call to one that is not."""
 
 import re
 from collections.abc import Callable
@@ -24,10 +24,13 @@ def service(call: Call, key: str) -> Json:
 
 
 def require(world: World, service: str, title: str) -> None:
-    """Refuses a call to an API that is not enabled. Words: https://github.com/ThomasHabets/cmdg/issues/93; details:
-    https://github.com/googleapis/googleapis/blob/master/google/api/error_reason.proto (SERVICE_DISABLED). Who asks
-    counts as a service account of the project; the calls of a person with gcloud's own credentials are another
-    project's where an API is not one of resources: https://docs.cloud.google.com/docs/quotas/quota-project"""
+    """Refuse a call to an API that is not enabled.
+
+    Wording: https://github.com/ThomasHabets/cmdg/issues/93; details:
+    https://github.com/googleapis/googleapis/blob/master/google/api/error_reason.proto (SERVICE_DISABLED). The caller
+    counts as a service account of the project; calls of a person with gcloud's own credentials are another project's
+    where an API is not one of resources: https://docs.cloud.google.com/docs/quotas/quota-project
+    """
     item = world.items.get(f"serviceusage/projects/{PROJECT}/services/{service}", {})
     if world.services is None or service in world.services or item.get("state") == "ENABLED":
         return
@@ -49,7 +52,7 @@ def require(world: World, service: str, title: str) -> None:
 
 
 def _switch(call: Call, collection: Collection) -> Json:
-    """`enable` or `disable` of one service."""
+    """Enable or disable one service."""
     state = "ENABLED" if call.method.verb == "enable" else "DISABLED"
     item = service(call, call.key)
 

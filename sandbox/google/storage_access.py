@@ -1,7 +1,7 @@
-"""What a service account may do in Cloud Storage: its roles in the project and on the bucket, with their conditions.
+"""Permissions of a service account in Cloud Storage: its roles in the project and on the bucket, with their conditions.
 
-A machine's account that this cloud has made calls under its own e-mail, and is judged by what it was granted; the
-user's token, and accounts of elsewhere, may do everything. Other APIs do not ask.
+A machine's account that this cloud has created calls under its own e-mail, and has what it was granted; the user's
+token, and foreign accounts, may do everything. Other APIs do not check.
 """
 
 import ast
@@ -21,13 +21,16 @@ _TOKEN = re.compile(r'"[^"]*"|&&|\|\||!(?!=)')
 _TESTS = {"startsWith": str.startswith, "endsWith": str.endswith}
 
 Need = tuple[str, str, str]
-"""A permission, a bucket, and an object's name; "": the bucket itself."""
+"""Permission, bucket, and an object's name, or "" for the bucket itself."""
 
 
 def needs(call: Call) -> Iterator[Need]:
-    """What a call needs before it is carried out. An upload is judged when its object's name is known, and so is the
-    object that a copy makes; a list, whatever its prefix, as the bucket. Sources:
-    https://cloud.google.com/storage/docs/access-control/iam-json, https://github.com/lanes-sh/link/pull/100 (list)"""
+    """Yield what a call needs before it is carried out.
+
+    An upload is checked once its object's name is known, and so is the object that a copy creates; a list, whatever its
+    prefix, as the bucket. Sources: https://cloud.google.com/storage/docs/access-control/iam-json,
+    https://github.com/lanes-sh/link/pull/100 (list)
+    """
     path, bucket = call.path, call.path.get("bucket", "")
     match call.method.id:
         case "storage.objects.compose":
@@ -43,8 +46,9 @@ def needs(call: Call) -> Iterator[Need]:
 
 
 def require(call: Call, permission: str, bucket: str, name: str) -> None:
-    """Raises ApiError for what the caller's account lacks. Words: https://github.com/apache/pinot/pull/11655 (bucket),
-    https://github.com/spaceml-org/STARCOP/issues/6 (object)"""
+    """Raise ApiError for what the caller's account lacks. Wording: https://github.com/apache/pinot/pull/11655 (bucket),
+    https://github.com/spaceml-org/STARCOP/issues/6 (object)
+    """
     if not call.account or is_granted(call.world, call.account, permission, bucket, name):
         return
     what = "object" if name else "bucket"
@@ -54,7 +58,7 @@ def require(call: Call, permission: str, bucket: str, name: str) -> None:
 
 
 def is_granted(world: World, email: str, permission: str, bucket: str, name: str) -> bool:
-    """Whether any binding of the project or the bucket grants it."""
+    """Return whether any binding of the project or the bucket grants it."""
     resource, kind = f"projects/_/buckets/{bucket}", "storage.googleapis.com/Bucket"
     if name:
         resource, kind = f"{resource}/objects/{name}", "storage.googleapis.com/Object"
@@ -69,15 +73,16 @@ def is_granted(world: World, email: str, permission: str, bucket: str, name: str
 
 
 def _permissions(world: World, role: str) -> frozenset[str]:
-    """Of a role of the project's own, or of Google's as far as the catalogue names them."""
+    """Return the permissions of a role of the project's own, or of Google's as far as the catalog names them."""
     if own := world.items.get(f"iam/{role}"):
         return frozenset(own.get("includedPermissions", []))
     return next((each.permissions for each in roles() if each.name == role), frozenset())
 
 
 def holds(expression: str, kind: str, name: str) -> bool:
-    """Whether a condition holds for a resource; none always does. As much of CEL as conditions on names use. Source:
-    https://docs.cloud.google.com/iam/docs/conditions-attribute-reference"""
+    """Return whether a condition holds for a resource; an empty one always does. Reads the part of CEL that conditions
+    on names use. Source: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference
+    """
     if not expression:
         return True
     service = kind.partition("/")[0]

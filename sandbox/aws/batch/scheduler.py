@@ -164,7 +164,7 @@ _NEAREST = (_WAIT, _STOCKOUT[:8], _UNDETERMINED, _UNPERMITTED, _OVER_MAX, _TOO_B
 
 
 def _place(batch: Batch, queue: Queue, job: Job) -> tuple[Environment, list[Instance]] | str:
-    """Return an environment and an instance for the job, or for each of its nodes; else the statusReason, "" for none."""
+    """Return an environment and an instance for the job or each of its nodes; else the statusReason, "" for none."""
     order = sorted(queue.document["computeEnvironmentOrder"], key=lambda entry: entry["order"])
     named = {row.document["computeEnvironmentArn"]: row for row in batch.environments.values()}
     attached = [named[entry["computeEnvironment"]] for entry in order]

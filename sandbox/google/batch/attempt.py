@@ -291,7 +291,7 @@ class Real:
         return begin(folder, command, env, workdir, timeout_s=timeout_s)
 
     def _script(self, script: Json) -> list[str]:
-        """Return the command of a script: its first line's interpreter, else /bin/sh, as the field's description says."""
+        """Return the command of a script: that of its first line, else /bin/sh, as the field's description says."""
         self._folder.mkdir(parents=True, exist_ok=True)
         if "path" in script:
             return ["/bin/sh", script["path"]]

@@ -30,7 +30,7 @@ def zones() -> dict[str, str]:
 
 @cache
 def offered_machines(zone: str) -> tuple[Any, ...]:
-    """Return the machines and accelerators that a zone is known to offer; where only the region is known, that counts."""
+    """Return the machines and accelerators that a zone is known to offer, or its region where no zone is known."""
     region = zones().get(zone, zone.rpartition("-")[0])
     return tuple(
         machine

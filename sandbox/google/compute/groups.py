@@ -134,7 +134,7 @@ def set_template(call: Call, collection: Collection) -> Json:
 
 
 def _new_template(call: Call, group: Json) -> None:
-    """Set a new template. A group whose policy is proactive recreates its instances, all at once: it ignores the surge."""
+    """Set a new template. A group whose policy is proactive recreates all instances at once: it ignores the surge."""
     template = existing(call, group["versions"][0]["instanceTemplate"], "global/instanceTemplates")
     group["instanceTemplate"] = group["versions"][0]["instanceTemplate"] = template["selfLink"]
     if group.get("updatePolicy", {}).get("type") == "PROACTIVE":

@@ -1,4 +1,4 @@
-"""Firestore: databases, and the rules of fields. Documents are in firestore_documents.py."""
+"""Databases of Firestore, and the rules of fields. Documents are in documents.py."""
 
 import copy
 import re
@@ -14,7 +14,7 @@ from ..world import Call, Collection, Json, stamp
 _DATABASES = "firestore.projects.databases"
 _FIELDS = f"{_DATABASES}.collectionGroups.fields"
 _NAME = re.compile(r"\(default\)|[a-z](?!.*[a-z0-9]{8}-(?:[a-z0-9]{4}-){3}[a-z0-9]{12})[a-z0-9-]{2,61}[a-z0-9]")
-"""Source: databaseId of databases.create in the discovery document."""
+"""Pattern of database ids. Source: databaseId of databases.create in the discovery document."""
 _DEFAULTS = {
     "concurrencyMode": "PESSIMISTIC",
     "appEngineIntegrationMode": "DISABLED",
@@ -49,7 +49,7 @@ def _changed(call: Call, item: Json, news: Json) -> None:
 
 
 def _delete(call: Call, collection: Collection) -> Json:
-    """Its operation outlives it."""
+    """Delete a database. The deletion's operation outlives it."""
     item = verbs.get(call, collection)
     if item.get("deleteProtectionState") == "DELETE_PROTECTION_ENABLED":
         said = "The database cannot be deleted because it has delete protection enabled."
@@ -71,7 +71,7 @@ def _databases(call: Call, collection: Collection) -> Json:
 
 
 def _field(call: Call, collection: Collection) -> Json:
-    """A field that nothing was set for has the rules of the database."""
+    """Return the rules of a field, by default those of the database."""
     _require(call)
     above = f"{'/'.join(call.key.split('/')[:4])}/collectionGroups/__default__/fields/*"
     default = {"usesAncestorConfig": True, "ancestorField": above}
@@ -79,9 +79,12 @@ def _field(call: Call, collection: Collection) -> Json:
 
 
 def _set_field(call: Call, collection: Collection) -> Json:
-    """The rules of a field. What has a ttlConfig in the update's mask, or in its body without a mask, has its documents
-    deleted some time after the time in the field: not in the sandbox, as Google may take a day for it, too. Source:
-    https://cloud.google.com/firestore/docs/ttl."""
+    """Set the rules of a field.
+
+    Google deletes the documents of a field with a ttlConfig, in the update's mask or in a body without a mask, some
+    time after the time in the field. That may take a day, so the sandbox does not. Source:
+    https://cloud.google.com/firestore/docs/ttl.
+    """
     found, news = copy.deepcopy(_field(call, collection)), call.body
     mask = call.query.get("updateMask") or ",".join(name for name in news if name != "name")
     for name in mask.split(","):
@@ -103,7 +106,7 @@ def _set_field(call: Call, collection: Collection) -> Json:
 
 
 def _fields(call: Call, collection: Collection) -> Json:
-    """Those that have rules of their own; the filter that Google wants for that is not read."""
+    """List the fields with rules of their own. The filter that Google requires for that is ignored."""
     found = call.world.below("firestore", call.key)
     return {"fields": found} if found else {}
 
@@ -114,7 +117,9 @@ def _require(call: Call) -> None:
 
 
 def missing(key: str) -> ApiError:
-    """Wording: https://github.com/search?q="to+add+a+Cloud+Datastore+or+Cloud+Firestore+database"."""
+    """Return the error for a missing database. Wording:
+    https://github.com/search?q="to+add+a+Cloud+Datastore+or+Cloud+Firestore+database".
+    """
     database = key.split("/")[3]
     setup = f"https://console.cloud.google.com/datastore/setup?project={PROJECT}"
     said = f"The database {database} does not exist for project {PROJECT} Please visit {setup} to add a Cloud Datastore"

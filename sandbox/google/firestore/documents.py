@@ -1,4 +1,4 @@
-"""Documents of Firestore: read, written under preconditions, and found. No transactions: a commit is one of its own.
+"""Documents of Firestore: reads, writes under preconditions, and queries. No transactions: a commit is one of its own.
 
 Structured queries have comparisons, AND and OR, orders, offset and limit; anything else is refused. Source:
 https://cloud.google.com/firestore/docs/reference/rest/v1/StructuredQuery
@@ -18,7 +18,9 @@ from .databases import missing
 
 _DOCUMENTS = "firestore.projects.databases.documents"
 _PAGE = 20
-"""Of lists without a size. Source: https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents/list"""
+"""Page size of lists that name none. Source:
+https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents/list
+"""
 
 
 def _time(us: int) -> str:
@@ -26,7 +28,7 @@ def _time(us: int) -> str:
 
 
 def _us(text: str) -> int:
-    """Raises ApiError for what is no time."""
+    """Return the microseconds of a time. Raises ApiError for text that is no time."""
     found = nanoseconds(text)
     if found is None:
         raise ApiError(400, f"Invalid value at 'current_document.update_time' (google.protobuf.Timestamp), \"{text}\"")
@@ -34,7 +36,7 @@ def _us(text: str) -> int:
 
 
 def _key(call: Call) -> str:
-    """The name that a path has; its database has to be there."""
+    """Return the name in a path, whose database has to exist."""
     key = unquote(call.key)
     if call.find("/".join(key.split("/")[:4])) is None:
         raise missing(key)
@@ -42,9 +44,12 @@ def _key(call: Call) -> str:
 
 
 def _condition(call: Call, given: Json, key: str, now: Json | None) -> None:
-    """Wordings: https://github.com/firebase/firebase-js-sdk/issues/5549 and issues/5871 (versions are microseconds);
-    https://github.com/search?q="No+document+to+update". What an updateTime says of a document that is not there was not
-    found: here its version is 0."""
+    """Check a precondition.
+
+    Wordings: https://github.com/firebase/firebase-js-sdk/issues/5549 and issues/5871 (versions are microseconds);
+    https://github.com/search?q="No+document+to+update". The answer to an updateTime of a missing document was not
+    found: here its version is 0.
+    """
     if given.get("exists") is False and now is not None:
         raise ApiError(409, f"Document already exists: {key}")
     if given.get("exists") is True and now is None:
@@ -57,7 +62,7 @@ def _condition(call: Call, given: Json, key: str, now: Json | None) -> None:
 
 
 def _asked(call: Call) -> Json:
-    """The precondition in the query of a patch or deletion."""
+    """Return the precondition in the query of a patch or deletion."""
     found: Json = {}
     if exists := call.query.get("currentDocument.exists"):
         found["exists"] = exists == "true"
@@ -67,7 +72,7 @@ def _asked(call: Call) -> Json:
 
 
 def _written(key: str, now: Json | None, fields: Json, mask: Iterable[str] | None, us: int) -> Json:
-    """A document as it is after a write; its updateTime stays where nothing has changed."""
+    """Return a document as it is after a write. A write without effect keeps its updateTime."""
     made = copy.deepcopy(fields) if mask is None else copy.deepcopy((now or {}).get("fields", {}))
     for path in mask or ():
         _put(made, path.split("."), _get(fields, path.split(".")))
@@ -93,7 +98,7 @@ def _put(fields: Json, path: list[str], value: Any) -> None:
 
 
 def _checked(fields: Json, at: str = "fields") -> Json:
-    """Values, each of which has one type; whole numbers as text. Raises ApiError."""
+    """Check that each value has one type, and return them with whole numbers as text. Raises ApiError."""
     for name, value in fields.items():
         if len(value) != 1:
             raise ApiError(400, f"Invalid value at '{at}[{name}]' (oneof), a value has one type")
@@ -145,7 +150,7 @@ def _patch(call: Call, collection: Collection) -> Json:
 
 
 def _delete(call: Call, collection: Collection) -> Json:
-    """What is not there is deleted well, unless it has to exist."""
+    """Delete a document. A missing one is no error, unless it has to exist."""
     key = _key(call)
     _condition(call, _asked(call), key, call.find(key))
     call.world.items.pop(f"firestore/{key}", None)
@@ -153,7 +158,7 @@ def _delete(call: Call, collection: Collection) -> Json:
 
 
 def _commit(call: Call, collection: Collection) -> Json:
-    """All writes or none, one after the other."""
+    """Carry out all writes or none, one after the other."""
     _key(call)
     if call.body.get("transaction"):
         raise ApiError(501, "the sandbox does not serve transactions")
@@ -213,7 +218,7 @@ def _listed(call: Call, collection: Collection) -> Json:
 
 
 def _query(call: Call, collection: Collection) -> list[Json]:
-    """Without a result, one answer that has the time only."""
+    """Run a query. An empty result is one answer that has the time only."""
     key = _key(call)
     parent = key if "/documents" in key else f"{key}/documents"
     query: Json = call.body.get("structuredQuery", {})
@@ -239,8 +244,9 @@ OWN: dict[str, Callable[[Call, Collection], Any]] = {
 
 
 _TYPES = ("nullValue", "booleanValue", "integerValue", "timestampValue", "stringValue", "bytesValue", "referenceValue")
-"""In the order in which values of different types stand; doubles stand among whole numbers. Source:
-https://cloud.google.com/firestore/docs/concepts/data-types#value_type_ordering"""
+"""Types in the order of their values; doubles are ordered among whole numbers. Source:
+https://cloud.google.com/firestore/docs/concepts/data-types#value_type_ordering
+"""
 _READ: dict[str, Callable[[Any], Any]] = {
     "integerValue": int,
     "doubleValue": float,
@@ -262,7 +268,7 @@ def _refused(what: Any) -> ApiError:
 
 
 def _plain(value: Json) -> tuple[int, Any]:
-    """A value that can be compared: the rank of its type, and itself."""
+    """Return a value that can be compared: the rank of its type, and the value itself."""
     ((kind, raw),) = value.items()
     named = "integerValue" if kind == "doubleValue" else kind
     if named not in _TYPES:
@@ -280,7 +286,7 @@ def _value(item: Json, path: str) -> tuple[int, Any] | None:
 
 
 def _holds(item: Json, where: Json) -> bool:
-    """A document without the field is in no result."""
+    """Return whether a filter holds. It never does for a document without the field."""
     if composite := where.get("compositeFilter"):
         each = [_holds(item, part) for part in composite["filters"]]
         return any(each) if composite.get("op") == "OR" else all(each)
@@ -296,7 +302,7 @@ def _holds(item: Json, where: Json) -> bool:
 
 
 def run_query(query: Json, rows: list[Json]) -> list[Json]:
-    """Raises ApiError."""
+    """Return the documents that a query selects. Raises ApiError."""
     if unknown := query.keys() - _KNOWN:
         raise _refused(", ".join(sorted(unknown)))
     kept = [item for item in rows if not query.get("where") or _holds(item, query["where"])]

@@ -1,8 +1,8 @@
-"""A machine that runs: `python -m sandbox.google.guests.boot FOLDER LISTENER`, one process for each.
+"""A running machine: `python -m sandbox.google.guests.boot FOLDER LISTENER`, one process for each.
 
-It starts the startup script, serves SSH on the listening socket whose descriptor it is given, and is the parent of all
-that runs on the machine, also of what was left behind by its own parent. Commands on stdin, a line each: `stop SECONDS`
-shuts down; the end of stdin, however it came, ends everything at once. SIGUSR1 is the machine switching itself off.
+It starts the startup script, serves SSH on the listening socket of descriptor LISTENER, and is the parent of all that
+runs on the machine, orphaned processes included. Commands on stdin, a line each: `stop SECONDS` shuts down; the end of
+stdin, for any reason, ends everything at once. SIGUSR1 means that the machine switches itself off.
 
 SSH runs commands by `sh -c` with the machine's environment, for keys that OS Login knows; without `enable-oslogin` in
 its metadata, for the keys of `ssh-keys` there. No SFTP and no forwarding.
@@ -48,7 +48,7 @@ _CHUNK = 1 << 15
 
 
 class Sessions:
-    """Serves from threads of its own, until `closed`."""
+    """SSH server that serves in threads of its own, until `closed`."""
 
     def __init__(self, listener: socket.socket, folder: Path, environment: dict[str, str], metadata: str) -> None:
         self.closed = False
@@ -58,7 +58,7 @@ class Sessions:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def groups(self) -> list[int]:
-        """The process groups of commands that run."""
+        """Return the process groups of running commands."""
         return [process.pid for process in self._processes if process.poll() is None]
 
     def _accept(self) -> None:
@@ -74,7 +74,7 @@ class Sessions:
         transport = paramiko.Transport(connection)
         transport.add_server_key(paramiko.Ed25519Key.from_private_key_file(str(self._folder / "host_key")))
         interface = _interface(self)
-        # A command may be over before paramiko has said that it was started; so it is started after that.
+        # A command may end before paramiko has confirmed its start, so it starts after that.
         table = transport._channel_handler_table
         requested = table[MSG_CHANNEL_REQUEST]
 
@@ -87,7 +87,7 @@ class Sessions:
             transport.start_server(server=interface)
 
     def keys(self, user: str) -> set[str]:
-        """The public keys, in base64, that may sign in as this user now."""
+        """Return the public keys, in base64, that may sign in as this user now."""
         if self._ask("instance/attributes/enable-oslogin").upper() == "TRUE":
             found = json.loads(self._ask(f"oslogin/users?username={quote(user)}") or "{}").get("loginProfiles", [])
             rows = [row for profile in found for row in profile.get("sshPublicKeys", {}).values()]
@@ -99,7 +99,7 @@ class Sessions:
         return {line.split()[1] for line in lines if len(line.split()) > 1}
 
     def _ask(self, path: str) -> str:
-        """A value of the metadata server; "" where there is none."""
+        """Return a value of the metadata server, or "" where there is none."""
         connection = http.client.HTTPConnection(self._metadata, timeout=10)
         connection.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
         answer = connection.getresponse()
@@ -108,7 +108,7 @@ class Sessions:
         return text if answer.status == 200 else ""
 
     def run(self, channel: "paramiko.Channel", user: str, command: list[str], terminal: tuple[int, int] | None) -> Any:
-        """Start a command on a channel; returns what changes the size of its terminal."""
+        """Start a command on a channel, and return a function that resizes its terminal."""
         master, inner = pty.openpty() if terminal else (-1, -1)
         if terminal:
             _resize(master, *terminal)
@@ -130,7 +130,7 @@ class Sessions:
 
 
 def _converse(channel: "paramiko.Channel", process: subprocess.Popen[bytes], ends: dict[str, Any]) -> None:
-    """Hand the streams on until the command has ended, and tell how."""
+    """Forward the streams until the command has ended, and report its exit."""
     outputs = [
         threading.Thread(target=_pump, args=(ends[name], send), daemon=True)
         for name, send in (("out", channel.sendall), ("err", channel.sendall_stderr))
@@ -151,9 +151,9 @@ def _converse(channel: "paramiko.Channel", process: subprocess.Popen[bytes], end
 
 
 def _pump(source: Any, send: Callable[[bytes], Any]) -> None:
-    """Until the source ends, or nobody reads: then it is closed, as sshd does."""
+    """Forward the source until it ends, or nobody reads: then it is closed, as sshd does."""
     number = source if isinstance(source, int) else source.fileno()
-    with contextlib.suppress(OSError):  # a terminal whose last user has gone, a client that has
+    with contextlib.suppress(OSError):  # a terminal without users, a client that has gone
         while data := os.read(number, _CHUNK):
             send(data)
     with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ def _feed(channel: "paramiko.Channel", sink: Any, terminal: bool) -> None:
 
 
 def _send_exit_signal(channel: "paramiko.Channel", name: str) -> None:
-    """RFC 4254, 6.10; paramiko sends only statuses."""
+    """Send an exit signal (RFC 4254, 6.10); paramiko sends only statuses."""
     import paramiko
     from paramiko.common import cMSG_CHANNEL_REQUEST
 
@@ -194,7 +194,7 @@ def _resize(terminal: int, width: int, height: int) -> None:
 
 
 def _interface(sessions: Sessions) -> Any:
-    """What one connection may do. Made in here, since paramiko is loaded when somebody connects."""
+    """Return the interface of one connection. A local class, since paramiko is imported when a client connects."""
     import paramiko
 
     class Interface(paramiko.ServerInterface):
@@ -239,7 +239,7 @@ def _interface(sessions: Sessions) -> Any:
             return True
 
         def begin(self, channel: paramiko.Channel) -> None:
-            """Start what a channel has asked for, if anything."""
+            """Start what a channel has requested, if anything."""
             number = channel.get_id()
             if command := self.asked.pop(number, None):
                 self.resize[number] = sessions.run(channel, self.user, command, self.terminals.get(number))
@@ -248,7 +248,7 @@ def _interface(sessions: Sessions) -> Any:
 
 
 class Running:
-    """A machine from boot to end."""
+    """Machine from boot to end."""
 
     def __init__(self, folder: Path, listener: socket.socket) -> None:
         self.folder, self._listener = folder, listener
@@ -256,7 +256,8 @@ class Running:
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-        # Containers end when its last writer, this process, has gone. Opened for both, it waits for no other end.
+        # Containers end when the last writer, this process, has ended. Opened for both, it does not wait for another
+        # end.
         self._life = os.open(folder / "life", os.O_RDWR)
         (folder / "pid").write_text(str(os.getpid()))
         for number, word in ((signal.SIGTERM, "end"), (signal.SIGINT, "end"), (signal.SIGHUP, "end")):
@@ -268,7 +269,7 @@ class Running:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _script(self, name: str) -> int:
-        """Start a script, if there is one, as a group of its own; by bash, as the guest agent is remembered to do."""
+        """Start a script, if there is one, as a group of its own; by bash, as the guest agent does from memory."""
         script = self.folder / name
         if not script.exists():
             return 0
@@ -287,7 +288,7 @@ class Running:
         self._said.put("end")
 
     def run(self) -> None:
-        """Until it is told to end."""
+        """Run until a command or the end of stdin ends the machine."""
         word = self._said.get()
         if word.startswith("stop"):
             self._shut_down(float(word.split()[1]))
@@ -301,7 +302,7 @@ class Running:
             time.sleep(_TICK_S / 5)
 
     def _shut_down(self, grace_s: float) -> None:
-        """The shutdown script and SIGTERM, until nothing runs any more or the time is over."""
+        """Run the shutdown script and send SIGTERM, until nothing runs any more or the time is over."""
         self._groups += [*self._sessions.groups(), *self._containers()]
         for group in filter(None, self._groups):
             with contextlib.suppress(ProcessLookupError):
@@ -314,7 +315,7 @@ class Running:
                 until = min(until, time.monotonic() + float(word.partition(" ")[2] or 0))
 
     def _containers(self) -> list[int]:
-        """The runners of containers, which docker's daemon would stop; each leads a group."""
+        """Return the runners of containers, which docker's daemon would stop; each leads a group."""
         ours = {process.pid for process in self._alive()}
         noted = [int(path.read_text() or 0) for path in self.folder.glob("docker/*/pid")]
         return [pid for pid in noted if pid in ours]

@@ -1,4 +1,4 @@
-"""All machines of a World, each with its folder, its metadata server, and the process that is its life (boot.py)."""
+"""Machines of a World, each with its folder, its metadata server, and the process that runs it (boot.py)."""
 
 import json
 import os
@@ -54,7 +54,7 @@ _DISK = ("home", "host_key")
 
 
 class Host:
-    """A machine from start to stop. `roots`: the variables that lead what runs on it to the sandbox's APIs."""
+    """Machine from start to stop. `roots`: the variables that lead its processes to the sandbox's APIs."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Host:
             self.boot()
 
     def _prepare(self) -> None:
-        """The machine's folder; its disk is that of the boot before where this is the same machine."""
+        """Prepare the machine's folder. The disk of an earlier boot stays if the machine's id is the same."""
         about = self.folder / "id"
         if about.exists() and about.read_text() == self.machine.id:
             for each in self.folder.iterdir():
@@ -91,7 +91,9 @@ class Host:
         (self.folder / "serial.log").touch()
 
     def boot(self) -> int:
-        """Start its process unless it runs; returns the port of its SSH server, 0 where the machine is gone."""
+        """Start the machine's process unless it runs; return the port of its SSH server,
+        0 where the machine has ended.
+        """
         with self._lock:
             if self._process is None and not self._over:
                 self.metadata.serve()
@@ -100,7 +102,7 @@ class Host:
                     self._port = listener.getsockname()[1]
                     with (self.folder / "boot.log").open("wb") as log:
                         boot = [sys.executable, "-m", "sandbox.google.guests.boot", str(self.folder)]
-                        # The pipe: everything on the machine ends when this server is gone, however it went.
+                        # The pipe: everything on the machine ends when this server ends, in whatever way.
                         self._process = subprocess.Popen(
                             [*boot, str(listener.fileno())], pass_fds=[listener.fileno()], bufsize=0,
                             stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
@@ -109,7 +111,7 @@ class Host:
             return self._port if self.running else 0
 
     def _write(self) -> None:
-        """What boot.py and the stand-ins read."""
+        """Write what boot.py and the stand-ins read."""
         folder, metadata = self.folder, self.machine.metadata
         for name in SCRIPTS:
             if script := metadata.get(name):
@@ -134,8 +136,9 @@ class Host:
         (folder / "machine.json").write_text(json.dumps(about | {"token": self._token}))
 
     def _host_key(self) -> None:
-        """SSH's, made at the first boot and told in guest attributes where they are enabled. Source:
-        https://cloud.google.com/solutions/connecting-securely"""
+        """Create SSH's host key at the first boot, and publish it in guest attributes where they are enabled. Source:
+        https://cloud.google.com/solutions/connecting-securely
+        """
         from cryptography.hazmat.primitives import serialization as form
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -166,7 +169,7 @@ class Host:
         return not self._over and (self._process is None or self._process.poll() is None)
 
     def stop(self, grace_s: float | None = None) -> None:
-        """Shut down; returns at once."""
+        """Shut down, without waiting."""
         if self._process is None:
             self._end()
         else:
@@ -176,11 +179,11 @@ class Host:
         assert self._process and self._process.stdin
         try:
             self._process.stdin.write(f"{line}\n".encode())
-        except (BrokenPipeError, ValueError):  # it is over already
+        except (BrokenPipeError, ValueError):  # it has ended already
             return
 
     def end(self) -> None:
-        """End everything; returns at once."""
+        """End everything, without waiting."""
         if self._process is not None:
             self._say("end")
 
@@ -200,17 +203,17 @@ def _executable(path: Path, text: str) -> None:
     path.chmod(0o700)
 
 
-# Nothing here depends on them; they are of the right form.
+# Plausible values: nothing here depends on them.
 DRIVER, IDLE = "570.158.01", {"temperature.gpu": 34, "utilization.gpu": 0}
 
 
 def gpu_rows(machine: Machine) -> list[dict[str, Any]]:
-    """What nvidia-smi says of each GPU, by the names of its --query-gpu. The name is the catalogue's."""
+    """Return what nvidia-smi reports of each GPU, by the names of its --query-gpu. The name is the catalog's."""
     kind, count = machine.gpu, machine.gpus
     if not kind and machine.machine_type:
         try:
             found = machine_type("gcp", machine.machine_type)
-        except UnknownName:  # a type without an accelerator: the catalogue has few of them
+        except UnknownName:  # a type without an accelerator: the catalog has few of them
             return []
         kind, count = found.accelerator, found.whole_accelerators
     if not kind or not accelerator(kind).is_nvidia_gpu:
@@ -234,8 +237,10 @@ _GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
 
 
 class Guests:
-    """All machines of a World, by key and number. `token(email)`: that of a service account. `login(user)`: the OS
-    Login profile of a user name, or None."""
+    """Machines of a World, by key and number.
+
+    `token(email)` returns that of a service account, `login(user)` the OS Login profile of a user name, or None.
+    """
 
     def __init__(self, home: Path, url: str, token: Callable[[str], str], login: Callable[[str], Any]) -> None:
         self._folder, self._token, self._login = home / "machines", token, login
@@ -246,7 +251,7 @@ class Guests:
     def start(self, machine: Machine) -> None:
         """Boot: a metadata server of its own, then the startup script as a process group.
 
-        Again after a stop, with the disk that it had; what is left of the boot before ends at once.
+        A machine that was stopped boots again with its disk; what is left of the earlier boot ends at once.
         """
         place = (machine.key, machine.number)
         with self._lock:
@@ -256,37 +261,39 @@ class Guests:
             self._hosts[place] = Host(machine, folder, self._token(machine.account), self._roots, _GRACE_S, self._login)
 
     def change(self, key: str, metadata: Mapping[str, str]) -> None:
-        """Give all hosts of the key other metadata, as setMetadata does."""
+        """Replace the metadata of all hosts of the key, as setMetadata does."""
         for host in self._of(key):
             host.metadata.change(metadata)
 
     def preempt(self, key: str, grace_s: float) -> None:
-        """instance/preempted becomes TRUE, then as `stop`, with SIGKILL after grace_s."""
+        """Set instance/preempted to TRUE, then `stop`, with SIGKILL after grace_s."""
         for host in self._of(key):
             host.metadata.preempt()
             host.stop(grace_s)
 
     def stop(self, key: str) -> None:
-        """Shut down all hosts of the key: shutdown-script, SIGTERM, SIGKILL after a grace. Unknown: nothing."""
+        """Shut down all hosts of the key: shutdown-script, SIGTERM, SIGKILL after a grace period. Ignores an unknown
+        key.
+        """
         for host in self._of(key):
             host.stop()
 
     def running(self, key: str) -> bool:
-        """Whether a host of the key runs; one without a startup script does until it is stopped."""
+        """Return whether a host of the key runs. One without a startup script runs until it is stopped."""
         return any(host.running for host in self._of(key))
 
     def attributes(self, key: str, number: int = 0) -> dict[str, dict[str, str]]:
-        """Guest attributes by namespace and key."""
+        """Return guest attributes by namespace and key."""
         host = self._hosts.get((key, number))
         return {name: dict(rows) for name, rows in host.metadata.guest.items()} if host else {}
 
     def serial(self, key: str, number: int = 0) -> str:
-        """What the scripts of its last boot printed."""
+        """Return what the scripts of the last boot printed."""
         host = self._hosts.get((key, number))
         return host.serial() if host else ""
 
     def ssh(self, project: str, zone: str, name: str) -> int:
-        """The port of the SSH server of a machine that runs, booting it if need be; 0: there is none."""
+        """Return the port of the SSH server of a running machine, booting it if need be; 0 where there is none."""
         place = f"/projects/{project}/"
         for host in list(self._hosts.values()):
             own = host.machine

@@ -1,4 +1,4 @@
-"""What a machine is made of."""
+"""Definition of a machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,5 +41,5 @@ class Machine:
 
     @property
     def ip(self) -> str:
-        """Within its network: an address of this machine."""
+        """Address of this machine within its network."""
         return loopback.address(self.key, self.number)

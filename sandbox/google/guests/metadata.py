@@ -1,7 +1,7 @@
-"""The metadata server of one machine, on a port of its own.
+"""Metadata server of one machine, on a port of its own.
 
-Its form is Google's: https://docs.cloud.google.com/compute/docs/metadata/querying-metadata. What it answers to a
-request without the header, and to guest attributes that are not enabled, is as in
+Its form is Google's: https://docs.cloud.google.com/compute/docs/metadata/querying-metadata. The answers to a request
+without the header, and about guest attributes that are not enabled, are those of
 https://github.com/salrashid123/gce_metadata_server
 """
 
@@ -30,7 +30,7 @@ Answer = tuple[int, str, str]
 
 
 class Metadata:
-    """What one machine is told, and what it told in guest attributes. `login(user)`: an OS Login profile, or None."""
+    """Metadata of one machine, and its guest attributes. `login(user)` returns an OS Login profile, or None."""
 
     def __init__(self, machine: Machine, token: str, login: Callable[[str], Any]) -> None:
         self.guest: dict[str, dict[str, str]] = {}
@@ -40,12 +40,12 @@ class Metadata:
         self._server: _Server | None = None
 
     def serve(self) -> None:
-        """Start to answer, from threads."""
+        """Start to serve, in threads."""
         self._server = _Server(self)
 
     @property
     def host(self) -> str:
-        """Host and port of one that serves, as GCE_METADATA_HOST has it."""
+        """Host and port of the running server, as in GCE_METADATA_HOST."""
         assert self._server
         return f"127.0.0.1:{self._server.server_address[1]}"
 
@@ -68,8 +68,8 @@ class Metadata:
             self._server.server_close()
 
     def get(self, path: str, query: Mapping[str, str]) -> tuple[Answer, str]:
-        """The answer and its ETag; with `wait_for_change` when it is another than it was."""
-        if path.startswith("oslogin/"):  # without our lock: it is asked for under the world's
+        """Return the answer and its ETag. With `wait_for_change`, waits until the answer changes."""
+        if path.startswith("oslogin/"):  # without our lock: the world's is held while it is read
             return self._os_login(path.strip("/"), query), ""
         last = query.get("last_etag")
         until = time.monotonic() + float(query.get("timeout_sec") or threading.TIMEOUT_MAX / 2)
@@ -106,7 +106,7 @@ class Metadata:
         return self._metadata.get("enable-guest-attributes", "").upper() == "TRUE"
 
     def _os_login(self, path: str, query: Mapping[str, str]) -> Answer:
-        """What sshd's helper asks for: https://github.com/GoogleCloudPlatform/guest-oslogin"""
+        """Answer sshd's helper: https://github.com/GoogleCloudPlatform/guest-oslogin"""
         if path == "oslogin/users" and (profile := self._login(query.get("username", ""))):
             return _json({"loginProfiles": [profile]})
         if path == "oslogin/authorize":
@@ -143,7 +143,7 @@ class _Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A script that is killed while it waits for an answer is nobody's fault."""
+        """Ignore errors: a script that is killed while it waits for an answer is no fault."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -206,7 +206,7 @@ _BELOW = ("attributes", "guest-attributes")  # whose names are their authors'
 
 
 def tree(machine: Machine, metadata: dict[str, str], guest: dict[str, dict[str, str]], preempted: bool) -> Any:
-    """Directories as dicts and lists, values as strings and numbers.
+    """Return directories as dicts and lists, values as strings and numbers.
 
     Source: https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys
     """
@@ -230,7 +230,7 @@ def tree(machine: Machine, metadata: dict[str, str], guest: dict[str, dict[str, 
 
 
 def at(found: Any, path: str) -> Any:
-    """The directory or value at a path. Raises KeyError."""
+    """Return the directory or value at a path. Raises KeyError."""
     for part in filter(None, path.split("/")):
         if isinstance(found, list) and part.isdigit() and int(part) < len(found):
             found = found[int(part)]
@@ -246,13 +246,13 @@ def is_directory(found: Any) -> bool:
 
 
 def listing(found: Any) -> str:
-    """A directory's entries, a line each; those that are directories end in a slash."""
+    """Return a directory's entries, a line each; directories end in a slash."""
     entries = found.items() if isinstance(found, dict) else enumerate(found)
     return "".join(f"{name}{'/' if is_directory(item) else ''}\n" for name, item in entries)
 
 
 def as_json(found: Any, place: str = "") -> Any:
-    """As `alt=json` has it: the platform's own names in camel case."""
+    """Return the form of `alt=json`: the platform's own names in camel case."""
     if isinstance(found, list):
         return [as_json(item) for item in found]
     if not isinstance(found, dict):
@@ -265,7 +265,7 @@ def as_json(found: Any, place: str = "") -> Any:
 
 
 def as_text(found: Any, below: str = "") -> str:
-    """As `recursive=true&alt=text` has it: path and value, a line each."""
+    """Return the form of `recursive=true&alt=text`: path and value, a line each."""
     if not is_directory(found):
         return f"{below} {found}\n"
     entries = found.items() if isinstance(found, dict) else enumerate(found)

@@ -1,9 +1,9 @@
-"""The relay of Identity-Aware Proxy for TCP: a WebSocket that leads to a port of a machine.
+"""Relay of Identity-Aware Proxy for TCP: a WebSocket that leads to a port of a machine.
 
 Requests come as URL/v4/connect?project=&zone=&instance=&interface=nic0&port=22, with the bearer token. Its messages and
-its close codes are the SSH Relay protocol, version 4, as clients of Google's have it:
+its close codes are the SSH Relay protocol, version 4, as Google's clients implement it:
 https://github.com/GoogleCloudPlatform/iap-desktop (SshRelayFormat, SshRelayCloseCode), and gcloud's
-iap_tunnel_websocket_utils. A token that is not accepted is HTTP 401 here; what Google answers could not be seen.
+iap_tunnel_websocket_utils. A token that is not accepted is HTTP 401 here; Google's answer is not known.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from .. import PROJECT
 PROTOCOL = "relay.tunnel.cloudproxy.app"
 PATH = "/v4/"
 ORIGIN = "bot:iap-tunneler"
-"""What gcloud names as where it comes from."""
+"""Origin that gcloud sends."""
 SSH = 22
 _CONNECTED, _DATA, _ACK = 1, 4, 7  # CONNECT_SUCCESS_SID, DATA, ACK
 _DATA_BYTES = 16384
@@ -52,7 +52,7 @@ def serve(guests: Any, handler: Any, path: str, query: Mapping[str, str], allowe
 
 
 def _relay(guests: Any, connection: socket.socket, query: Mapping[str, str]) -> tuple[int, str]:
-    """Connect and hand on; returns how it ended."""
+    """Connect and forward; return code and reason of the end."""
     project, zone, name = (query.get(each, "") for each in ("project", "zone", "instance"))
     if project != PROJECT:
         return NOT_AUTHORIZED
@@ -80,7 +80,7 @@ def _relay(guests: Any, connection: socket.socket, query: Mapping[str, str]) -> 
 
 
 def _back(connection: socket.socket, backend: socket.socket, sending: threading.Lock, sent: list[int]) -> None:
-    """What the machine says, to the client."""
+    """Forward the machine's data to the client."""
     with contextlib.suppress(OSError):
         while data := backend.recv(_DATA_BYTES):
             with sending:
@@ -93,7 +93,7 @@ def _back(connection: socket.socket, backend: socket.socket, sending: threading.
 def _forth(
     connection: socket.socket, backend: socket.socket, sending: threading.Lock, sent: list[int]
 ) -> tuple[int, str]:
-    """What the client says, to the machine; a message may begin in the one before."""
+    """Forward the client's data to the machine. A message may begin within the previous frame."""
     buffer, received, told = b"", 0, 0
     for kind, data in frames(connection):
         if kind == END:

@@ -1,12 +1,11 @@
-"""Stands in for docker on a machine: `main(FOLDER, ARGUMENTS)`.
+"""Stand-in for docker on a machine: `main(FOLDER, ARGUMENTS)`.
 
 `docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/backends/local/runner.py, with the
 variables of -e and those that every image has. A container goes on without its client, and ends with the machine.
-Volumes, networks, limits and -w mean nothing here, and what it writes to stderr comes on stdout. Any other image cannot
-be pulled.
+Volumes, networks, limits and -w have no effect here, and its stderr comes on stdout. Any other image cannot be pulled.
 
 FOLDER/docker/<name>/  spec.json, output.log and status.json of the runner; pid of it; id; client: pid; stop: seconds
-                       before SIGKILL; rm: it goes when it is over
+                       before SIGKILL; rm: it is removed when it has ended
 Exit codes: https://docs.docker.com/engine/containers/run/#exit-status
 """
 
@@ -28,7 +27,7 @@ import psutil
 
 PROJECT = Path(__file__).resolve().parents[3]
 RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
-FOREVER_S = 10**8  # SIGTERM of a client that hands it on is not followed by SIGKILL
+FOREVER_S = 10**8  # a client that forwards SIGTERM does not send SIGKILL after it
 STOP_S = 10
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -47,7 +46,7 @@ _OWN_SWITCHES = {"run": {"-t"}, "exec": {"-t"}, "rm": {"-f", "-v"}, "logs": {"-f
 
 
 class DockerError(Exception):
-    """What docker says, and its exit code."""
+    """Error message of docker, and its exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -56,7 +55,7 @@ class DockerError(Exception):
 
 @dataclass
 class CommandLine:
-    """A command line: options by name, and what follows them."""
+    """Command line: options by name, and the words that follow them."""
 
     options: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     rest: list[str] = field(default_factory=list[str])
@@ -70,7 +69,7 @@ class CommandLine:
 
 
 def parse(verb: str, arguments: list[str]) -> CommandLine:
-    """Options up to the first other word; for verbs without a command, wherever they are."""
+    """Return options up to the first other word; for verbs without a command, options at any place."""
     asked, words = CommandLine(), list(arguments)
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -91,7 +90,7 @@ def parse(verb: str, arguments: list[str]) -> CommandLine:
 
 
 def variables(asked: CommandLine) -> dict[str, str]:
-    """The variables of --env-file and -e; a name alone takes the value that the client has."""
+    """Return the variables of --env-file and -e; a name alone takes the client's value."""
     files = [Path(name).read_text().splitlines() for name in asked.options.get("--env-file", [])]
     lines = [line for rows in files for line in rows if line.strip() and not line.lstrip().startswith("#")]
     found: dict[str, str] = {}
@@ -107,7 +106,7 @@ _TICK_S = 0.02
 
 @dataclass(frozen=True)
 class Container:
-    """What is known of a container, in its folder."""
+    """Record of a container, in its folder."""
 
     folder: Path
 
@@ -124,7 +123,7 @@ class Container:
         return json.loads(self.read("status.json") or "{}")
 
     def runner(self) -> psutil.Process | None:
-        """The process that runs it; None: it is over."""
+        """Return the process that runs it, or None once it has ended."""
         with contextlib.suppress(psutil.Error, ValueError):
             process = psutil.Process(int(self.read("pid")))
             ours = str(self.folder) in process.cmdline()
@@ -143,7 +142,7 @@ class Container:
                     process.kill()
 
     def over(self, within_s: float) -> bool:
-        """Whether it is over within this time."""
+        """Return whether it ends within this time."""
         until = time.monotonic() + within_s
         while self.runner() is not None:
             if time.monotonic() > until:
@@ -152,7 +151,7 @@ class Container:
         return True
 
     def exit_code(self) -> int:
-        """As docker tells it; what was killed with its runner has 137."""
+        """Return the exit code that docker reports; 137 for a container that was killed with its runner."""
         code, why = self.status().get("exit_code"), self.status().get("reason") or ""
         if why.startswith("not-started"):
             said = f"failed to create task for container: {why[12:].strip()}"
@@ -161,7 +160,7 @@ class Container:
 
 
 class Docker:
-    """The verbs, on one machine."""
+    """Docker's verbs, on one machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.containers = folder, folder / "docker"
@@ -173,12 +172,12 @@ class Docker:
         raise DockerError(f"Error response from daemon: No such container: {name}")
 
     def all(self) -> list[Container]:
-        """Those that are kept; what was to be removed at its end is."""
+        """Return all containers, after removing ended ones with --rm."""
         found = [Container(path) for path in sorted(self.containers.glob("*")) if (path / "spec.json").exists()]
         gone = [each for each in found if (each.folder / "rm").exists() and each.runner() is None]
         for each in gone:
             if (each.folder / "client").exists() and psutil.pid_exists(int(each.read("client"))):
-                continue  # it reads how it ended
+                continue  # its client still reads how it ended
             shutil.rmtree(each.folder, ignore_errors=True)
         return [each for each in found if each.folder.exists()]
 
@@ -199,7 +198,7 @@ class Docker:
             said = 'could not select device driver "" with capabilities: [[gpu]]'
             raise DockerError(f"docker: Error response from daemon: {said}", 125)
         container = self._made(asked)
-        # The metadata server and storage have names that a container knows, too; here they are in variables.
+        # Inside a container, the metadata server and storage have names on Google Cloud; here variables lead to them.
         given = {"HOSTNAME": container.read("id")[:12]}
         given |= {name: os.environ[name] for name in ("GCE_METADATA_HOST", "ACCEL_STORAGE_ROOT") if name in os.environ}
         spec = {"command": command, "env": given | variables(asked), "workdir": str(workdir), "timeout_s": None}
@@ -223,7 +222,7 @@ class Docker:
         return code
 
     def _made(self, asked: CommandLine) -> Container:
-        """A new container's folder."""
+        """Create a container's folder."""
         number = secrets.token_hex(32)
         container = Container(self.containers / (asked.last("--name") or f"sandbox_{number[:8]}"))
         self.all()
@@ -240,10 +239,10 @@ class Docker:
         return container
 
     def _follow(self, container: Container, running: Callable[[], bool]) -> None:
-        """Hand on what it prints until it is over."""
+        """Forward what it prints until it has ended."""
         offset, goes_on = 0, True
         while goes_on:
-            goes_on = running()  # asked before reading: what it printed last is read
+            goes_on = running()  # called before reading, so that the last output is read
             with contextlib.suppress(FileNotFoundError), (container.folder / "output.log").open("rb") as output:
                 output.seek(offset)
                 while part := output.read(1 << 16):
@@ -340,7 +339,7 @@ class Docker:
 
 
 def folder_of(image: str) -> Path | None:
-    """The folder of a `local/<folder>` image; None: there is none, or it lies outside of the project."""
+    """Return the folder of a `local/<folder>` image; None for other images and folders outside of the project."""
     folder = (PROJECT / image.removeprefix("local/").partition(":")[0]).resolve()
     known = image.startswith("local/") and folder.is_relative_to(PROJECT) and folder.is_dir()
     return folder if known else None

@@ -1,4 +1,4 @@
-"""Stands in for nvidia-smi on a machine: `main(FOLDER, ARGUMENTS)`, told by FOLDER/gpus.json.
+"""Stand-in for nvidia-smi on a machine: `main(FOLDER, ARGUMENTS)`, from the data of FOLDER/gpus.json.
 
 {"driver": bool, "gpus": [{"index": 0, "name": ...}]}; the keys are those of --query-gpu.
 """
@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-# What it says on a machine with a GPU whose driver is not loaded.
+# Message on a machine with a GPU whose driver is not loaded.
 NO_DRIVER = (
     "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
     "Make sure that the latest NVIDIA driver is installed and running."
