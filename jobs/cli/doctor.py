@@ -39,11 +39,11 @@ _CREATE = {
     "google-batch": "batch.jobs.create",
     "vertex": "aiplatform.customJobs.create",
 }
-"""The permission without which no job can be made, by kind of target."""
+"""Permission that making a job requires, by kind of target."""
 
 CLOCK_SKEW_S = 300
-"""AWS refuses a signature whose time is further off.
-Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html"""
+"""Seconds; AWS refuses a signature whose time is further off. Source:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html"""
 BUILT = 1_767_225_600
 """2026-01-01: a clock before this is wrong."""
 
@@ -53,7 +53,7 @@ READ_S = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw; `code` is the exit code that a failure of this kind has elsewhere."""
+    """Result of one check; `code` is the exit code that a failure of this kind has elsewhere."""
 
     level: str
     check: str
@@ -153,7 +153,7 @@ def _targets(settings: Settings) -> Iterator[Finding]:
 
 
 def _gke(name: str, target: "GkeTarget") -> Finding:
-    """One call tells of the sign-in, the way to the cluster and the permission to submit there."""
+    """Check sign-in, the way to the cluster and the permission to submit there, with one call."""
     from accel.clouds.kubernetes.client import Timing
     from accel.clouds.kubernetes.clusters import Clusters
 
@@ -184,8 +184,10 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 
 
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
-    """Two calls tell of the sign-in, of what is read for every job (its service, or the bucket of records), and of the
-    permission to make one."""
+    """Check sign-in, what every job reads (its service, or the bucket of records) and the permission to make a job.
+
+    Makes two calls.
+    """
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
     try:
@@ -211,7 +213,7 @@ def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | Ve
 
 
 def _aws(region: str) -> Iterator[Finding]:
-    """One call that needs no permission tells of the credentials, the way to AWS and the clock."""
+    """Check credentials, the way to AWS and the clock, with one call that needs no permission."""
     check = f"aws {region}"
     try:
         with asking("GetCallerIdentity"):

@@ -32,7 +32,7 @@ def exec(
     In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
     --check it is 125 where a machine is not as it should be.
     """
-    # It needs pydantic and the targets' models, which --help does not.
+    # Imported late: execution needs pydantic and the targets' models, which --help does not.
     from .execution import execute
 
     code = execute(job, command, settings, task=task, stdin=stdin, tty=tty, host=host, check=check)

@@ -1,5 +1,5 @@
-"""`jobs exec` once its options are read: the command in the tasks or nodes of a job, or with --check what their
-machines have, a row each, and what is wrong with them."""
+"""`jobs exec` after its options: run the command in the tasks or nodes of a job; with --check, show what their machines
+have, a row each, and their faults."""
 
 import os
 import sys
@@ -77,7 +77,7 @@ def _one(
 
 
 def _several(backend: Exec, ref: JobRef, command: tuple[str, ...], places: Places, host: bool) -> int:
-    """The exit code of the first that failed."""
+    """Run the command in every running place. Return the first exit code that is not 0."""
     lines = Lines(_write)
 
     def work(number: int) -> int:
@@ -108,7 +108,7 @@ def _write(to_stderr: bool, data: bytes) -> None:
 
 @contextmanager
 def _raw(tty: bool) -> Generator[None]:
-    """A terminal whose keys all go to the command, Ctrl-C too."""
+    """Set the terminal so that all keys go to the command, Ctrl-C too."""
     if not tty:
         yield
         return
@@ -124,7 +124,7 @@ def _raw(tty: bool) -> Generator[None]:
 
 
 def check_machines(backend: Exec, ref: JobRef, places: Places, numbers: Sequence[int], host: bool, form: str) -> None:
-    """Raises JobFailed where something is wrong with a machine, or nothing can be learnt of it."""
+    """Print a row for each machine. Raises JobFailed where a machine has faults, or does not answer."""
 
     def work(number: int) -> "MachineReport":
         task = number if places.word else None
@@ -148,7 +148,7 @@ def check_machines(backend: Exec, ref: JobRef, places: Places, numbers: Sequence
 
 
 def _row(number: int, seen: "MachineReport", faults: list[str]) -> dict[str, Any]:
-    """A machine's own words, and the columns made of them."""
+    """Return the facts of a machine, with the columns derived from them."""
     facts = seen.facts
     names: Counter[str] = Counter(facts.get("gpu_names") or [])
     chips = facts.get("chips")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..backends.base import Status
 
 LONG = timedelta(minutes=10)
-"""A job that has waited for longer gets a hint."""
+"""Time of waiting after which a job gets a hint."""
 
 
 @click.command(cls=Verb)

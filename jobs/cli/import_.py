@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..importers.outcome import ImportResult
 
 FORMS: Mapping[str, Form] = {"custom-job": "custom-job", "tuning": "tuning"}
-"""Outputs beside a job file."""
+"""Forms of output other than a job file."""
 
 
 class KindOrFile(OneOf):
@@ -147,7 +147,10 @@ def import_(
 
 
 def _words(kind: str, file: str | None, flags: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
-    """Kind, file and flags; the kind is empty where the first word is the file. Raises BadInput or NotFound."""
+    """Return kind, file and flags; the kind is empty where the first word is the file.
+
+    Raises BadInput or NotFound.
+    """
     if kind in KINDS:
         if file is None:
             raise BadInput(f"FILE: is missing: accel-jobs import {kind} FILE")
@@ -171,7 +174,7 @@ def _exists(file: str) -> bool:
 
 
 def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
-    """Those with the queue that was asked for."""
+    """Return the targets with the requested queue."""
     from ..importers.aws_batch import fit_targets
 
     if found.report.stops:
@@ -182,7 +185,7 @@ def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
 
 
 def _apply_to(kind: str, given: dict[str, Any]) -> None:
-    """Raises BadInput for an option that is for another kind of document."""
+    """Raise BadInput for an option that is for another kind of document."""
     for name, value in given.items():
         if value and name not in KINDS[kind].options:
             of = [each for each, about in KINDS.items() if name in about.options]
@@ -208,7 +211,7 @@ def _say(found: "ImportResult", stops: list[Any]) -> None:
 
 def _refuse(name: str, found: "ImportResult", entries: list[Any], *, by_strict: bool) -> None:
     hint = "they are no errors without --strict" if by_strict else None
-    # One line for many fields of which the same is said.
+    # One line for all fields with the same message.
     alike: dict[tuple[str, ...], list[Any]] = {}
     for entry in entries:
         alike.setdefault((entry.kind, *entry.why) if entry.why else (entry.field,), []).append(entry)
@@ -220,7 +223,7 @@ def _refuse(name: str, found: "ImportResult", entries: list[Any], *, by_strict: 
 
 
 def _print(found: "ImportResult", name: str, output: str) -> None:
-    """The body in the service's form, or a job file that was checked."""
+    """Print the body in the service's form, or a checked job file."""
     import yaml
 
     if output in FORMS:
@@ -237,12 +240,12 @@ def _print(found: "ImportResult", name: str, output: str) -> None:
         if output == "json"
         else yaml.dump(values, Dumper=JobDumper, sort_keys=False)
     )
-    # The user's own file in another form: redacted it would be another job.
+    # Not redacted: this is the user's own file in another form, and redacted it would be another job.
     click.echo(text, own(sys.stdout), nl=False)
 
 
 def _to(settings: Settings, kind: str, found: "ImportResult") -> None:
-    """Says which targets the job is for."""
+    """Print which targets the job is for."""
     of = found.targets or KINDS[kind].targets
     names = [
         name

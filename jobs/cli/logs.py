@@ -16,7 +16,7 @@ from ..client.waiting import end
 from ..views.log import PROGRESS, LogView, print_lines
 
 TASKS_MAX = 32
-"""Logs that are read at once."""
+"""Most logs that are read at once."""
 
 
 @click.command(cls=Verb)

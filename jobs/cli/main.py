@@ -1,5 +1,4 @@
-"""`jobs` itself: its verbs, what its help says, and what a shell completes after a verb: targets, and jobs that were
-submitted from here."""
+"""`jobs` itself: its verbs, its help, and shell completion of targets and of jobs submitted from this machine."""
 
 from collections.abc import Iterator
 
@@ -34,7 +33,7 @@ VERBS = {
     "schema": ("schema", "Print a JSON Schema for editors."),
     "completion": ("completion", "Print a shell's completion script."),
 }
-"""Verb: its module, and its line in the help, which so needs no import."""
+"""Module of each verb, and its line in the help, which so needs no import."""
 
 COMPLETED_JOBS = 100
 
@@ -47,7 +46,7 @@ refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
 
 
 def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Those of the source that the command would read, with their kinds."""
+    """Yield the targets of the source that the command would read, with their kinds."""
     from ..client.targets import load
 
     settings = context.find_object(Settings)
@@ -56,7 +55,10 @@ def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Ids, newest first. A whole reference has a colon, at which bash begins another word: only where one is begun."""
+    """Yield ids, newest first; whole references only where the user has begun one.
+
+    A reference has a colon, at which bash begins another word.
+    """
     from ..client import history
 
     for entry in history.recent()[:COMPLETED_JOBS]:

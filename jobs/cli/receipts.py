@@ -1,4 +1,4 @@
-"""What `submit`, `retry` and the jobs that take another's place print: the reference of each job that was submitted."""
+"""Output of `submit`, `retry` and the jobs that replace another: the reference of each submitted job."""
 
 import json
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrintedReceipts(Receipts):
-    """References in the form that was asked for. `caller`: the user's --key, or a drawn one."""
+    """References in the requested form. `caller` is the user's --key, or a random one."""
 
     settings: Settings
     caller: str
@@ -77,7 +77,7 @@ class PrintedReceipts(Receipts):
 
 
 def _before(backend: "Backend", ref: "JobRef") -> str:
-    """That it was submitted before, and when where its platform tells."""
+    """Say that the job was submitted before, and when, where its platform reports that."""
     try:
         status = backend.status(ref)
     except JobsError:

@@ -56,7 +56,7 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
-    """All that can be read; what cannot is a warning on the page. Raises as status."""
+    """Gather all facts. An error becomes a warning on the page; those of status are raised."""
     status = backend.status(ref)
     warnings: list[str] = []
 
@@ -83,7 +83,7 @@ def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
 
 
 def _with_sent(found: Facts, ref: "JobRef", backend: "Backend", body: "Mapping[str, Any]") -> Facts:
-    """With what the request had: image, command and code, and the parameters of a task or the tasks of a sweep."""
+    """Add what the request has: image, command and code, and the parameters of a task or the tasks of a sweep."""
     found = replace(found, sent=request_summary(ref.kind, body))
     try:
         swept = sweep_tasks.find_sweep(body)
@@ -101,7 +101,7 @@ def _with_sent(found: Facts, ref: "JobRef", backend: "Backend", body: "Mapping[s
 def _of_the_best(
     gathered: "ReportData | None", found: "Sweep", backend: "Backend", ref: "JobRef"
 ) -> "ReportData | None":
-    """With the curves of the best tasks, where there are too many tasks to keep all."""
+    """Add the curves of the best tasks, where there are too many tasks to keep all."""
     if gathered is None or len(gathered.last) <= SERIES_MAX or not isinstance(backend, Logs):
         return gathered
     with suppress(JobsError):

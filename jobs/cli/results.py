@@ -23,7 +23,7 @@ _OWN = ("task", "state", "attempts", "exit_code", "step", "job", "job_task", "re
 
 
 class Results(Verb):
-    """A verb whose output may be CSV too."""
+    """Verb whose output may also be CSV."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -50,7 +50,7 @@ def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str
 def _shown(found: "Sequence[Row]", metric: str | None, settings: Settings) -> None:
     params = list(dict.fromkeys(name for row in found for name in row.params))
     told = sorted({name for row in found for name in row.metrics}, key=lambda name: (name != metric, name))
-    # A parameter may have a metric's name, and either that of a column of ours.
+    # A parameter may have the name of a metric, and either may have that of a column of ours.
     given = {name: f"{name} (parameter)" if name in _OWN else name for name in params}
     columns = {name: f"{name} (metric)" if name in (*params, *_OWN) else name for name in told}
     if settings.output in ("json", "jsonl"):

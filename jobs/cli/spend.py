@@ -61,7 +61,7 @@ def spend(settings: Settings, action: str | None, team: str | None, per_job: boo
 
 
 def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
-    """Each once, however many targets name it."""
+    """Yield each ledger once, however many targets name it."""
     seen: set[str] = set()
     for entry in known.entries.values():
         allowances: Allowances | None = getattr(entry.target, "allowances", None)
@@ -71,7 +71,7 @@ def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
 
 
 def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]:
-    """Amounts are USD."""
+    """Return the row of a team, with amounts in USD."""
     holds = book.holds(name)
     period = _period(book)
     balance = book.balance(name, period)
@@ -88,7 +88,7 @@ def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]
 
 
 def _jobs(book: "Ledger", name: str) -> list[dict[str, Any]]:
-    """Newest first."""
+    """Return the rows of jobs, newest first."""
     holds = sorted(book.holds(name), key=lambda hold: -hold.made)
     period = _period(book)
     return [_row(hold) for hold in holds if hold.open or hold.period == period]
@@ -123,11 +123,11 @@ def _row(hold: "Hold") -> dict[str, Any]:
 
 
 def _period(book: "Ledger") -> str:
-    """By the ledger's clock, at its last read."""
+    """Return the month by the ledger's clock, at its last read."""
     return f"{datetime.fromtimestamp(book.now(), UTC):%Y-%m}"
 
 
 def _usd(amount: int) -> str:
-    """With what is less than a cent: a short job on a small machine is."""
+    """Return USD as text, including fractions of a cent: a short job on a small machine costs less than one."""
     text = f"{amount / MICRO:.6f}".rstrip("0")
     return text + "0" * max(0, 2 - len(text.partition(".")[2]))

@@ -75,7 +75,7 @@ def submit(
     Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
     Without --key each submit makes a new job. A network fault cannot make two of one.
     """
-    # They need pydantic and yaml, which --help does not.
+    # Imported late: these need pydantic and yaml, which --help does not.
     from ..client.submission import SubmitOptions, plan_submission, read_jobs
     from ..model.document import read_all
     from ..model.job import Job
@@ -110,7 +110,7 @@ def submit(
         shown = plan.redacted_requests()
         click.echo(json.dumps(shown if len(shown) > 1 else shown[0], indent=2))
         return
-    from .receipts import PrintedReceipts  # needs what submits, which --dry-run does not
+    from .receipts import PrintedReceipts  # imports the code that submits, which --dry-run does not need
 
     receipts = PrintedReceipts(settings, caller)
     refs = plan.submit(not no_quota, rate, receipts=receipts)

@@ -1,4 +1,4 @@
-"""`jobs targets`, and with --confirm that credentials may be sent to the API server that a target names."""
+"""`jobs targets`; with --confirm, the user's approval to send credentials to the API server that a target names."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint:
 
 
 def _free(entry: "Entry") -> str:
-    """Free GPUs by pool or environment; "-" where the platform does not tell, and for a target without GPUs."""
+    """Return free GPUs by pool or environment; "-" where the platform does not report them, or without GPUs."""
     if entry.target is None:
         return "-"
     backend = of_target(entry.name, entry.target)
@@ -105,7 +105,7 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 
 def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) -> None:
-    """Asks on a terminal; elsewhere the fingerprint has to be the place's. Raises BadInput, Declined."""
+    """Ask on a terminal; elsewhere require the place's fingerprint. Raises BadInput, Declined."""
     from accel.clouds.kubernetes.clusters import path_of, target_place
 
     from ..backends.gke.labels import Scope

@@ -80,7 +80,7 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
 
 
 def _sold_somewhere(job: "Job") -> None:
-    """Raises BadInputs for GPUs that no cloud has, or no machine in that number."""
+    """Raise BadInputs for GPUs that no cloud has, or that no machine has in that number."""
     if job.accelerator is None or job.accelerator.type is None:
         return
 

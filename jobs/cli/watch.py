@@ -81,7 +81,10 @@ def watch(
 
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
-    """What gives the jobs that are meant and have not ended. A target that cannot be asked is told of once."""
+    """Return a function that lists the matching jobs that have not ended.
+
+    It warns once of a target that cannot be listed.
+    """
     known = known_targets(settings)
     names = names_of(known, choice.to)
     most = SCANNED if choice.owner else LISTED_MAX

@@ -1,1 +1,1 @@
-"""What is shown of jobs: tables of a terminal, and the report page."""
+"""Views of jobs: tables in a terminal, and the report page."""

@@ -1,4 +1,4 @@
-"""The table of `ls`: what a job is called, how it is, and what it has cost so far."""
+"""The table of `ls`: the names of a job, its state, and its accrued cost."""
 
 import sys
 import time
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 UNKNOWN = "-"
 WIDE = ("ref", "owner", "native", "counts", "attempts", "lost", "exit_code", "created", "started", "stopped", "reason")
-"""What follows with -o wide."""
+"""Columns that -o wide adds."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Of the table; see watch/columns.py."""
+    """A column of the table; accel.console.columns explains the fields."""
 
     name: str
     most: int
@@ -56,7 +56,7 @@ PHASE = 3
 
 
 def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
-    """The jobs in the form that was asked for; a table fits the terminal."""
+    """Print the jobs in the requested form; a table fits the terminal."""
     if settings.output == "id":
         show([status_row(status) for status in statuses], "id", (), (), "ref")
         return
@@ -80,7 +80,7 @@ def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
 
 
 def _row(status: "Status", short: str, price: "JobPrice", now: float) -> dict[str, Any]:
-    """As JSON: the status, what the job is called, and its cost so far in USD, the least and the most."""
+    """Return a row as JSON values: the status, the job's names, and its accrued cost in USD, lowest and highest."""
     cost = _cost(status, price, now)
     return {
         **status_row(status),
@@ -92,7 +92,7 @@ def _row(status: "Status", short: str, price: "JobPrice", now: float) -> dict[st
 
 
 def _cost(status: "Status", price: "JobPrice", now: float) -> tuple[float, float] | None:
-    """None of an array, whose tasks do not say how long each has run."""
+    """Return the accrued cost; None for an array, whose tasks do not report how long each has run."""
     if status.tasks and not price.free:
         return None
     return WatchedJob(status.ref, status=status, rate=price.rate, free=price.free).cost(now)
@@ -118,7 +118,7 @@ def _unknown(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _tasks(status: "Status") -> str:
-    """Of an array: how many have ended, of how many, and how many of these failed."""
+    """Return an array's progress: tasks ended, tasks in all, and tasks failed."""
     job = WatchedJob(status.ref, status=status)
     failed = job.counted(("failed",))
     return f"{job.ended}/{job.size}{f', {failed} failed' if failed else ''}" if job.size else ""

@@ -1,4 +1,4 @@
-"""A job's log in a terminal or a file: the lines that are wanted, in the colour of their task."""
+"""A job's log in a terminal or a file: the selected lines, in the colour of their task."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PROGRESS = ("short", "none", "raw")
 
 @dataclass(frozen=True)
 class LogView:
-    """Which lines are shown, and how. `progress`: of PROGRESS."""
+    """Selection and form of the lines; `progress` is one of PROGRESS."""
 
     form: str = "table"
     pattern: re.Pattern[str] | None = None
@@ -34,8 +34,8 @@ class LogView:
 
 
 def print_lines(lines: Iterable[LogLine], ref: JobRef, shown: LogView) -> None:
-    """Print them as they come. Raises Interrupted, which says that the job goes on."""
-    to = own(sys.stdout)  # what a job printed is its owner's, and redacted it would be another log
+    """Print the lines as they arrive. Raises Interrupted, which says that the job goes on."""
+    to = own(sys.stdout)  # not redacted: the output is the job owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
     try:
         for line in lines:
@@ -57,7 +57,7 @@ def follow_log(backend: Backend, ref: JobRef) -> None:
 
 
 def _text(line: LogLine, shown: LogView) -> str | None:
-    """The line, or in short what it tells; None where it is not to be shown."""
+    """Return the line, or a short form of a progress line; None where it is not selected."""
     if shown.after and line.at < shown.after:
         return None
     if shown.progress == "raw" or MARK not in line.text:
@@ -69,7 +69,7 @@ def _text(line: LogLine, shown: LogView) -> str | None:
 
 
 def _written(line: LogLine, text: str, shown: LogView, style: Style, terminal: bool) -> str:
-    """At a terminal nothing that a job printed does more than show; elsewhere it is as it was printed."""
+    """Format a line. At a terminal, escape control sequences that a job prints; elsewhere, keep the text as printed."""
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
     if not terminal:

@@ -1,4 +1,4 @@
-"""A page about one job: what its platform, its log and the prices tell, as one HTML file that needs nothing else.
+"""A page about one job from its platform, its log and the prices, as one HTML file that needs nothing else.
 
-Plain values in, text out: no clock and no network, so that the same values give the same page.
+Functions take plain values and return text, without a clock or a network, so that the same values give the same page.
 """

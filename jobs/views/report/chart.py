@@ -1,4 +1,4 @@
-"""Curves as SVG that is as wide as the page: labels keep their size, only the curves are stretched."""
+"""Curves as SVG as wide as the page: labels keep their size, and only the curves are stretched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ DRAWN_MAX = 8
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, in the parts between which it is broken; the points are in the order in which they were told."""
+    """One curve, in the parts between its breaks, with the points in the order of the log."""
 
     name: str
     parts: Sequence[Sequence[Point]]
 
     @property
     def points(self) -> list[Point]:
-        """Of all parts."""
+        """Return the points of all parts."""
         return [point for part in self.parts for point in part]
 
 
 @dataclass(frozen=True)
 class Times:
-    """The x axis of all pictures of times: seconds since 1970, and when machines were taken away."""
+    """X axis that all charts of times share: seconds since 1970, with the times of preemptions as marks."""
 
     first: float
     last: float
@@ -39,8 +39,10 @@ class Times:
 def chart(
     title: str, series: Sequence[Series], times: Times | None = None, *, y: tuple[float, float] | None = None
 ) -> str:
-    """A figure with axes and a legend: by step, or by time where `times` are given; `y`: the axis' ends where they are.
-    Empty without points."""
+    """Return a figure with axes and a legend, by step, or by time with `times`; empty without points.
+
+    `y` sets the ends of the vertical axis.
+    """
     shown = [each for each in series if each.points][:DRAWN_MAX]
     if not shown:
         return ""
@@ -65,7 +67,10 @@ def chart(
 
 
 def frame(title: str, side: str, field: str, across: Axis, unit: str, height: int | None = None) -> str:
-    """What every picture has: labels at its left, the field, and the x axis' labels below it. `height`: in pixels."""
+    """Return the parts that every chart has: labels at its left, the field, and the labels of the x axis below.
+
+    `height` is in pixels.
+    """
     tall: dict[str, object] = {} if height is None else {"height": height}
     below = "".join(tag("text", text(words), {"x": percent(at), "y": 17, **_held(at)}) for at, words in across.ticks())
     return tag(
@@ -79,7 +84,7 @@ def frame(title: str, side: str, field: str, across: Axis, unit: str, height: in
 
 
 def lines(across: Axis, up: Axis | None = None) -> list[str]:
-    """The grid of a field."""
+    """Return the grid of a field."""
     upright = [
         {"class": "tick", "x1": percent(at), "x2": percent(at), "y1": 0, "y2": "100%"} for at, _ in across.ticks()
     ]
@@ -91,22 +96,22 @@ def lines(across: Axis, up: Axis | None = None) -> list[str]:
 
 
 def mark(at: float) -> str:
-    """An upright line where a machine was taken away."""
+    """Return the vertical line of a preemption."""
     return f"<line{attrs({'class': 'lost', 'x1': percent(at), 'x2': percent(at), 'y1': 0, 'y2': '100%'})}/>"
 
 
 def percent(part: float) -> str:
-    """Of 0 to 1."""
+    """Format a share of 0 to 1."""
     return f"{100 * part:.2f}%"
 
 
 def _held(at: float) -> dict[str, object]:
-    """A label at an end of the axis stays inside."""
+    """Return the anchor that keeps a label at an end of the axis inside."""
     return {"text_anchor": "start" if at < 0.02 else "end" if at > 0.98 else "middle"}
 
 
 def beside(up: Axis) -> str:
-    """The labels of an upright axis."""
+    """Return the labels of a vertical axis."""
     return "".join(
         tag("text", text(words), {"x": "100%", "y": percent(1 - at), "dy": "0.35em", "text_anchor": "end"})
         for at, words in up.ticks()

@@ -1,4 +1,4 @@
-"""What the lines of a log tell, kept small however long the log is."""
+"""Data of a log's progress lines, of bounded size however long the log is."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,21 +9,21 @@ from ...client.observation import Places
 from ...client.progress import GPUS_MAX, ProgressLine, gpu_words, mean, parse
 
 POINTS_MAX = 600
-"""Of a curve: more cannot be seen. Of twice as many every second one goes."""
+"""Points of a curve: more cannot be seen. At twice as many, every second one is dropped."""
 SERIES_MAX = 64
 METRICS_MAX = 24
 EVENTS_MAX = 100
 SAVED_MAX = 200
-"""Checkpoints of one attempt; of more the last one stays."""
+"""Checkpoints of one attempt; further ones replace the last."""
 CHECKPOINT = "checkpoint"
-"""The event by which a program tells of one: jobs/runtime/checkpoints.py."""
+"""Event with which a program reports a checkpoint: jobs/runtime/checkpoints.py."""
 Point = tuple[float, float]
 K = TypeVar("K", bound=tuple[int | None, ...])
 
 
 @dataclass
 class Curve:
-    """Points in the order in which they were told, thinned out evenly."""
+    """Points in the order of the log, thinned out evenly."""
 
     points: list[Point] = field(default_factory=list[Point])
     _every: int = 1
@@ -31,7 +31,6 @@ class Curve:
     _last: Point | None = None
 
     def add(self, x: float, y: float) -> None:
-        """One more."""
         self._last = (x, y)
         if self._seen % self._every == 0:
             self.points.append(self._last)
@@ -42,7 +41,7 @@ class Curve:
 
     @property
     def drawn(self) -> list[Point]:
-        """Its points, and the last one in any case."""
+        """Return the points, always with the last one."""
         return self.points if self._last is None or self._last == self.points[-1] else [*self.points, self._last]
 
 
@@ -54,46 +53,46 @@ GpuKey = tuple[int | None, int, int]
 
 @dataclass
 class ReportData:
-    """Of one job."""
+    """Data of one job's log."""
 
     lines: int = 0
     metrics: dict[str, dict[Key, Curve]] = field(default_factory=dict[str, dict[Key, Curve]])
-    """By step, or where none is told by seconds since 1970."""
+    """Curves by step; by seconds since 1970 for metrics without one."""
     by_time: set[str] = field(default_factory=set[str])
     """Metrics that came without a step."""
     use: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
-    """% by seconds since 1970."""
+    """GPU use in %, by seconds since 1970."""
     memory_use: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
-    """Likewise, of the memory."""
+    """Share of time in which the GPU's memory was read or written, in %, by seconds since 1970."""
     memory: dict[GpuKey, Curve] = field(default_factory=dict[GpuKey, Curve])
-    """Likewise, GiB."""
+    """GPU memory in use, in GiB, by seconds since 1970."""
     events: list[tuple[float, Key, str]] = field(default_factory=list[tuple[float, Key, str]])
     saved: dict[Key, list[tuple[float, str]]] = field(default_factory=dict[Key, list[tuple[float, str]]])
-    """Checkpoints: when, and what was said of each."""
+    """Time and text of each checkpoint."""
     last: dict[int | None, dict[str, float]] = field(default_factory=dict[int | None, dict[str, float]])
-    """Of each task or node the value of every metric that it told last."""
+    """Last reported value of every metric, by task or node."""
     troubles: dict[str, None] = field(default_factory=dict[str, None])
-    """What was wrong with GPUs, each once."""
+    """Faults of GPUs, each once, as the keys."""
     left_out: int = 0
-    """Curves and events beyond what is kept."""
+    """Number of values of curves and events beyond what is kept."""
     _resumed: dict[Key, int] = field(default_factory=dict[Key, int])
-    """How often it resumed in lines that name this attempt."""
+    """Number of resumes in lines that name this attempt."""
     _begun: set[Key] = field(default_factory=set[Key])
-    """Those that told of a step."""
+    """Keys that have reported a step."""
 
     @property
     def mean_use(self) -> float | None:
-        """Of all GPUs at all times that were told, %; None where none was."""
+        """Return the average use of all GPUs over all reports, in %; None without reports."""
         return mean([use for curve in self.use.values() for _, use in curve.points])
 
     @property
     def times(self) -> tuple[float, float] | None:
-        """The first and the last at which a GPU was looked at."""
+        """Return the first and the last time of a GPU report."""
         told = [at for curve in (*self.use.values(), *self.memory.values()) for at, _ in curve.drawn]
         return (min(told), max(told)) if told else None
 
     def take(self, lines: Iterable[LogLine]) -> "ReportData":
-        """Takes in lines; itself."""
+        """Take in lines, and return the object itself."""
         places = Places()
         for line in lines:
             self.lines += 1
@@ -102,7 +101,8 @@ class ReportData:
         return self
 
     def _key(self, place: int | None, attempt: int, told: ProgressLine) -> Key:
-        """Not every platform names the attempt of a line: one that resumes after steps were told is another."""
+        """Return the key of a line. A resume after steps starts another attempt, since not every platform names
+        attempts."""
         key = place, attempt + self._resumed.get((place, attempt), 0)
         if told.event == "resume" and key in self._begun:
             self._resumed[place, attempt] = self._resumed.get((place, attempt), 0) + 1

@@ -1,4 +1,4 @@
-"""The page as a whole, with its style sheet. Nothing is fetched: fonts are those of the reader's system."""
+"""The whole page, with its style sheet. It fetches nothing: fonts are those of the reader's system."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _HEAD = """<!doctype html>
 
 
 class MachinePrice(Protocol):
-    """What a machine of the job costs, as far as it is known."""
+    """Cost of a machine of the job, as far as it is known."""
 
     @property
     def rate(self) -> Rate | None: ...
@@ -44,26 +44,26 @@ class MachinePrice(Protocol):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is told of one job. None: the platform does not tell it, or nobody asked."""
+    """Facts of one job. None: the platform does not report the value, or nobody asked."""
 
     status: Status
     gathered: ReportData | None
     price: MachinePrice
     made: datetime
-    """When the page is made."""
+    """Time at which the page is made."""
     attempts: Sequence[Attempt] | None = None
     tasks: Sequence[TaskStatus] | None = None
     why: Explanation | None = None
     warnings: tuple[str, ...] = ()
-    """What could not be read."""
+    """Errors of facts that could not be read."""
     sent: RequestSummary | None = None
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of a job that is one task of a sweep."""
+    """Parameters of a job that is one task of a sweep."""
     sweep: Sweep | None = None
 
 
 def page(found: Facts) -> str:
-    """The page."""
+    """Return the page as HTML."""
     status, gathered = found.status, found.gathered
     word = "task" if status.tasks else "node"
     between = times(known_attempts(status, found.attempts), found.made, gathered.times if gathered else None)
@@ -87,7 +87,7 @@ def page(found: Facts) -> str:
 
 
 def _tiles(found: Facts) -> str:
-    """What is looked for first."""
+    """Return the tiles at the top, with the facts that readers look for first."""
     status = found.status
     tries, taken = status.attempts or _count(found), lost_attempts(found)
     use = found.gathered.mean_use if found.gathered else None
@@ -113,7 +113,7 @@ def _took(found: Facts) -> str:
 
 
 def lost_attempts(found: Facts) -> int:
-    """Attempts whose machine was taken away, as far as anybody tells."""
+    """Return the number of preempted attempts, as far as it is known."""
     return max(found.status.lost or 0, sum(each.lost for each in found.attempts or ()))
 
 
@@ -141,7 +141,7 @@ def _sent(sent: RequestSummary | None) -> list[tuple[str, object]]:
 
 
 def _saved(gathered: ReportData | None) -> dict[int | None, list[float]]:
-    """When each task or node kept checkpoints, whatever its attempt."""
+    """Return the times of checkpoints by task or node, over all attempts."""
     found: dict[int | None, list[float]] = {}
     for (place, _), told in gathered.saved.items() if gathered else ():
         found.setdefault(place, []).extend(at for at, _ in told)
@@ -158,13 +158,13 @@ def _why(found: Facts) -> str:
     if why is not None:
         told += [("cause", f"{why.reason} ({why.cause})"), ("next", why.next_step.replace(" REF`", f" {status.ref}`"))]
     if status.phase is Phase.SUCCEEDED:
-        return ""  # its exit code is among what is looked for first
+        return ""  # the tiles at the top have its exit code
     evidence = tag("h3", "Evidence") + bullets(why.evidence) if why and why.evidence else ""
     return facts((name, value) for name, value in told if value not in (None, "")) + evidence
 
 
 def _tasks(found: Facts) -> str:
-    """Tasks that came to the same are one row."""
+    """Return the table of tasks, with one row for all tasks of the same result."""
     folded: dict[tuple[Phase, str, int, int | None, str], list[int]] = {}
     for task in found.tasks or ():
         same = task.phase, task.native, task.attempts, task.exit_code, task.reason or ""
@@ -188,7 +188,7 @@ def _code(code: int | None) -> str:
 
 
 def _usd(found: Facts) -> str:
-    """So far, the least and the most."""
+    """Return the accrued cost in words, lowest and highest."""
     if found.price.free:
         return "nothing: nobody bills this machine"
     seconds, rate = machine_s(found), found.price.rate
@@ -199,7 +199,7 @@ def _usd(found: Facts) -> str:
 
 
 def machine_s(found: Facts) -> float | None:
-    """For how long machines ran for the job; None where that is not known."""
+    """Return the seconds that machines ran for the job; None where that is not known."""
     now, nodes = found.made.timestamp(), found.price.rate.nodes if found.price.rate else 1
     status = found.status
     if found.attempts and len(found.attempts) >= sum(status.tasks.values()):
@@ -226,7 +226,7 @@ def _cost(found: Facts) -> str:
 
 
 def warnings(found: Facts) -> list[str]:
-    """What whoever reads the page should know."""
+    """Return the warnings for readers of the page."""
     status, gathered = found.status, found.gathered
     told = [*found.warnings]
     if taken := lost_attempts(found):
@@ -244,7 +244,7 @@ _CURVES = (
     *("#2f6fb5", "#d9730d", "#2e8555", "#9c4dcc", "#c0392b", "#0c8599", "#a67c00", "#667080"),
     *("#6ea8e5", "#f0a050", "#5cba85", "#c58be8", "#ee7a6d", "#4cc2d4", "#dcb53c", "#a0abbb"),
 )
-"""Of light pages, then of dark ones."""
+"""Colours of curves on light pages, then on dark ones."""
 _LIGHT = (
     "--ink: #1b2430; --soft: #5b6675; --line: #dde2e9; --faint: #eef1f5; --back: #fff; --card: #f6f8fa; --on: #fff; "
     "--wait: #c5ccd6; --start: #8db9e2; --run: #2f6fb5; --good: #2e8555; --bad: #c0392b; --lost: #b45309; "

@@ -1,4 +1,4 @@
-"""A sweep on the page: its best task, each parameter against what is ranked by, and the tasks in that order."""
+"""A sweep on the page: its best task, a chart of the metric by each parameter, and the ranked tasks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from .chart import beside, frame, lines, percent
 from .text import attrs, table, tag, text
 
 PICTURES_MAX = 6
-"""Parameters that have one."""
+"""Most charts of parameters."""
 PLACES_MAX = 8
-"""So many values have a place each, evenly apart; of more only numbers are drawn."""
+"""Number of values up to which they are evenly spaced; of more, only numbers are drawn."""
 WIDE = 30.0
-"""Positive numbers further apart than by this factor are drawn by their logarithms."""
+"""Ratio of the largest to the smallest positive number from which the axis is logarithmic."""
 ROWS_MAX = 50
 METRICS_MAX = 4
 _LABEL = 12
@@ -27,8 +27,8 @@ _LABEL = 12
 
 @dataclass(frozen=True)
 class Sweep:
-    """The tasks of a sweep with what they came to. `metric`: what is ranked by, None where no task has told one;
-    `best`: max or min, None where nobody said which, and nothing is ranked."""
+    """The tasks of a sweep with their results. `metric` ranks them; None where no task has reported one. `best` is max
+    or min; None where nobody said which, and nothing is ranked."""
 
     rows: Sequence[Row]
     metric: str | None
@@ -36,25 +36,25 @@ class Sweep:
 
     @property
     def ranked(self) -> list[Row]:
-        """The best first; by number where nothing says which is better."""
+        """Return the tasks, the best first; by number where nothing says which is better."""
         return rank(self.rows, self.metric if self.best else None, self.best)
 
     @property
     def first(self) -> Row | None:
-        """The best task, where one has told the metric."""
+        """Return the best task; None where no task has reported the metric."""
         found = self.ranked[0] if self.rows and self.best else None
         return found if found and self.metric in found.metrics else None
 
     @property
     def names(self) -> list[str]:
-        """Of the parameters."""
+        """Return the names of the parameters."""
         return list(dict.fromkeys(name for row in self.rows for name in row.params))
 
 
 def of(
     ref: JobRef, swept: SweepPart, tasks: Sequence[TaskStatus], told: Mapping[int | None, Mapping[str, float]]
 ) -> Sweep:
-    """The tasks of one job, with the metrics that each has told last."""
+    """Return the tasks of one job, with the last reported value of each metric."""
     rows = [
         Row(ref, state.index, index, swept.params(index), state, dict(told.get(state.index, {})))
         for state in tasks
@@ -67,7 +67,7 @@ def of(
 
 
 def sweep(found: Sweep | None) -> str:
-    """The section's inside; empty for a job that is none."""
+    """Return the content of the section; empty for a job without a sweep."""
     if found is None or not found.rows:
         return ""
     return _best(found) + _pictures(found) + _ranking(found)
@@ -86,7 +86,7 @@ def _best(found: Sweep) -> str:
 
 
 def _pictures(found: Sweep) -> str:
-    """What the ranking shows for each parameter that has several values."""
+    """Return a chart for each parameter that has several values."""
     if found.metric is None:
         return ""
     shown = "".join([picture for name in found.names if (picture := scatter(found, name))][:PICTURES_MAX])
@@ -94,7 +94,7 @@ def _pictures(found: Sweep) -> str:
 
 
 def scatter(found: Sweep, name: str) -> str:
-    """A point a task: the parameter across, the metric upwards. Empty where there is nothing to compare."""
+    """Return a chart with a point for each task: the parameter across, the metric up. Empty with nothing to compare."""
     metric = found.metric or ""
     told = [row for row in found.rows if metric in row.metrics and name in row.params]
     across = _across([row.params[name] for row in told])
@@ -109,7 +109,7 @@ def scatter(found: Sweep, name: str) -> str:
         mark = {"class": "dot c1", "r": 5} if row is first else {"class": "dot c0", "r": 4}
         return f"<circle{attrs({**mark, **at})}/>"
 
-    # The best is drawn last, above the others.
+    # The best task is drawn last, above the others.
     dots = [dot(row) for row in sorted(told, key=lambda row: row is first)]
     key = tag("span", f"{tag('i', '', {'class': 'c1'})}the best task") if first else ""
     title = f"{metric} by {name}"
@@ -118,7 +118,7 @@ def scatter(found: Sweep, name: str) -> str:
 
 
 def _across(values: Sequence[str]) -> tuple[Axis, dict[str, float]] | None:
-    """The axis of a parameter and where each of its values lies; None where it has one value, or too many words."""
+    """Return the axis of a parameter, and the position of each value; None with one value, or too many words."""
     kinds = list(dict.fromkeys(values))
     numbers = {value: each for value in kinds if (each := _number(value)) is not None}
     numeric = len(numbers) == len(kinds)

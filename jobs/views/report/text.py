@@ -1,4 +1,4 @@
-"""Text of a page: everything that comes from outside is escaped here."""
+"""Text of a page. Everything that comes from outside is escaped here."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,33 +10,36 @@ from accel.diagnostics.redaction import redact
 
 NOT_KNOWN = "not known"
 SHOWN_MAX = 2_000
-"""Characters of one text."""
+"""Most characters of one text."""
 _CODE = re.compile("`([^`]+)`")
 
 
 def text(value: object) -> str:
-    """Escaped, in one line, as long as anybody reads, and without what is nobody else's."""
+    """Escape a value, on one line, redacted and cut to SHOWN_MAX characters."""
     shown = redact(plain(str(value)))
     return _escape(shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…")
 
 
 def prose(value: object) -> str:
-    """The same, with what stands between backticks as code."""
+    """Escape a value as `text`, with code elements for text between backticks."""
     return _CODE.sub(r"<code>\1</code>", text(value))
 
 
 def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = None) -> str:
-    """An element; `inside` is HTML already, attributes are not. A trailing underscore and others become hyphens."""
+    """Return an element; `inside` is HTML already, attributes are not.
+
+    A trailing underscore of an attribute's name is dropped; others become hyphens.
+    """
     return f"<{name}{attrs(attributes or {})}>{inside}</{name}>"
 
 
 def attrs(values: Mapping[str, object]) -> str:
-    """Attributes, each with a space before it."""
+    """Return attributes, each with a space before it."""
     return "".join(f' {name.rstrip("_").replace("_", "-")}="{text(value)}"' for name, value in values.items())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Collection[str] = ()) -> str:
-    """A table of texts, the last column of which may be long; columns of `numbers` are aligned at their right."""
+    """Return a table of texts, with a last column that may be long, and columns of `numbers` aligned right."""
     kinds: list[dict[str, object]] = [{"class": "n"} if title in numbers else {} for title in head]
     if head[-1] not in numbers:
         kinds[-1] = {"class": "long"}
@@ -48,22 +51,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Col
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> str:
-    """Names and values."""
+    """Return a list of names and values."""
     return tag("dl", "".join(tag("div", tag("dt", text(name)) + tag("dd", prose(value))) for name, value in rows))
 
 
 def bullets(rows: Iterable[str]) -> str:
-    """A list of texts."""
+    """Return a list of texts."""
     return tag("ul", "".join(tag("li", prose(row)) for row in rows))
 
 
 def utc_text(at: datetime | None) -> str:
-    """In UTC, to the second."""
+    """Return a time in UTC, to the second."""
     return NOT_KNOWN if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(at: datetime | None, day: datetime | None) -> str:
-    """The time in UTC, with its date where that is not the one of `day`."""
+    """Return a time in UTC, with its date unless that is the date of `day`."""
     if at is None:
         return NOT_KNOWN
     here = at.astimezone(UTC)
@@ -72,5 +75,5 @@ def clock(at: datetime | None, day: datetime | None) -> str:
 
 
 def span(start: datetime | None, end: datetime | None) -> str:
-    """From one to the other."""
+    """Return the length of a time span in words."""
     return NOT_KNOWN if start is None or end is None else lasting((end - start).total_seconds())

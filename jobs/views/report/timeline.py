@@ -1,5 +1,5 @@
-"""What a job did over time: a bar for each attempt (when it waited, started, ran and was taken away), and curves of
-what its log told; tables of the same."""
+"""A job over time: a bar for each attempt (waiting, starting, running, preempted), curves of its log, and tables of
+both."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,9 +17,9 @@ ROW, BAR = 30, 18
 """Heights in pixels."""
 ROWS_MAX = 24
 SKEW_S = 2.0
-"""So far a machine's clock may be from the platform's; of a long job, further."""
+"""Seconds by which a machine's clock may differ from the platform's; of a long job, more."""
 LABELLED = 0.16
-"""Part of the width from which a bar has room for its length, also on a telephone."""
+"""Share of the width from which a bar has room for its length, also on a telephone."""
 COLUMNS = ("attempt", "asked for", "machine found", "started", "ended", "waited", "ran", "exit code", "how it ended")
 _NUMBERS = COLUMNS[1:-1]
 _KEY = {"wait": "waiting", "start": "starting, pulling", "run": "running", "good": "succeeded", "bad": "failed",
@@ -27,7 +27,7 @@ _KEY = {"wait": "waiting", "start": "starting, pulling", "run": "running", "good
 
 
 def known_attempts(status: Status, attempts: Sequence[Attempt] | None) -> Sequence[Attempt]:
-    """Those that are known; where none are, what the status has of the last one."""
+    """Return the known attempts; without any, the last one as the status has it."""
     return attempts or [
         Attempt(
             max(status.attempts or 0, 1),
@@ -44,9 +44,10 @@ def known_attempts(status: Status, attempts: Sequence[Attempt] | None) -> Sequen
 
 
 def times(attempts: Sequence[Attempt], until: datetime, told: tuple[float, float] | None) -> Times | None:
-    """From the first to the last moment that is known; `until`, when the page was made, is the end of what goes on.
+    """Return the axis from the first to the last known moment; None without any.
 
-    `told`: likewise by the job's own clock, which counts where it is a little off.
+    `until`, when the page was made, is the end of what still runs. `told` has the ends by the job's own clock, which
+    count where they differ only a little.
     """
     known = [at for each in attempts for at in (each.created, each.placed, each.started, each.stopped) if at]
     if not known:
@@ -68,7 +69,10 @@ def timeline(
     word: str,
     saved: Mapping[int | None, Sequence[float]] = MappingProxyType({}),
 ) -> str:
-    """The section's inside. `word`: what the job has several of; `saved`: when each of them kept a checkpoint."""
+    """Return the content of the section.
+
+    `word` names the parts of the job, task or node; `saved` has the checkpoint times of each.
+    """
     note = "Attempts before the last are not known: this platform does not tell of them here."
     shown = known_attempts(status, attempts)
     bars = _bars(shown, between, until, word, saved) if between else ""
@@ -76,7 +80,7 @@ def timeline(
 
 
 def name_of(attempt: Attempt, word: str) -> str:
-    """Of its row."""
+    """Return the name of the attempt's row."""
     place = "" if attempt.place is None else f"{word} {attempt.place}, "
     return f"{place}attempt {attempt.number}"
 
@@ -128,14 +132,14 @@ def _during(each: Attempt, at: float, until: datetime) -> bool:
 
 
 def _tick(at: float, middle: float) -> str:
-    """Where a checkpoint was kept."""
+    """Return the line that marks a checkpoint."""
     high = BAR / 2 + 3
     place = {"x1": percent(at), "x2": percent(at), "y1": middle - high, "y2": middle + high}
     return f"<line{attrs({'class': 'saved', **place})}/>"
 
 
 def _end(each: Attempt, across: Axis, between: Times, middle: float) -> list[str]:
-    """How it ended, in words behind its bar where there is room."""
+    """Return the attempt's end in words, behind its bar where there is room."""
     words = "taken away" if each.lost else f"exit code {each.exit_code}" if each.exit_code else ""
     at = across.part(each.stopped.timestamp() - between.first) if each.stopped else 1.0
     if not words or at > 1 - LABELLED * 1.5:
@@ -144,7 +148,7 @@ def _end(each: Attempt, across: Axis, between: Times, middle: float) -> list[str
 
 
 def _phases(each: Attempt, until: datetime) -> list[tuple[str, datetime, datetime]]:
-    """What is known of it: kind, from, to. What lies between two known moments and is not told apart is waiting."""
+    """Return the known phases of an attempt: kind, start, end. Time between two known moments counts as waiting."""
     end = each.stopped or until
     found: list[tuple[str, datetime, datetime]] = []
     if each.created:
@@ -196,8 +200,11 @@ def _gaps(attempts: Sequence[Attempt]) -> str:
 
 
 def metrics(gathered: ReportData | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
-    """A chart for each metric; `word`: what the job has several of, `between`: the times of the timeline. `first`:
-    tasks whose curves come before the others."""
+    """Return a chart for each metric.
+
+    `word` names the parts of the job, task or node; `between` has the times of the timeline; the curves of the tasks in
+    `first` come before the others.
+    """
     if gathered is None:
         return tag("p", f"{NOT_KNOWN.capitalize()}: the log could not be read.")
     if not gathered.metrics:
@@ -211,7 +218,7 @@ def metrics(gathered: ReportData | None, between: Times | None, word: str, first
 
 
 def gpus(gathered: ReportData | None, between: Times | None, word: str) -> str:
-    """What GPUs did, below each other and below the timeline."""
+    """Return charts of GPU use and memory, on the time axis of the timeline."""
     if gathered is None or not (gathered.use or gathered.memory):
         return tag("p", f"{NOT_KNOWN.capitalize()}: the job's log tells nothing of GPUs.")
     use, memory = _of_gpus(gathered.use, word), _of_gpus(gathered.memory, word)
@@ -224,7 +231,7 @@ def gpus(gathered: ReportData | None, between: Times | None, word: str) -> str:
 
 
 def events(gathered: ReportData | None, word: str) -> str:
-    """What happened, by the job's own words."""
+    """Return a table of events, in the job's own words."""
     told = _happened(gathered) if gathered else []
     if not told:
         return ""
@@ -240,7 +247,7 @@ def events(gathered: ReportData | None, word: str) -> str:
 
 
 def _happened(gathered: ReportData) -> list[tuple[float, Key, str]]:
-    """The events, and of each attempt's checkpoints the last, in the order in which they were told."""
+    """Return the events, and the last checkpoint of each attempt, in order of time."""
     saved = [
         (at, key, f"{CHECKPOINT}: {said}" if count == 1 else f"{count} checkpoints, the last: {said}")
         for key, times in list(gathered.saved.items())[:EVENTS_MAX]
@@ -267,7 +274,7 @@ def _named(key: Key, word: str, places: bool, attempts: bool) -> str:
 
 
 def _of_gpus(curves: dict[GpuKey, Curve], word: str) -> list[Series]:
-    """One a GPU, broken between attempts."""
+    """Return one curve per GPU, broken between attempts."""
     order = sorted(curves, key=lambda key: (_place(key), *key[1:]))
     found: dict[str, list[list[Point]]] = {}
     for place, gpu, attempt in order:
@@ -277,7 +284,7 @@ def _of_gpus(curves: dict[GpuKey, Curve], word: str) -> list[Series]:
 
 
 def _times(between: Times | None, series: Sequence[Series]) -> Times:
-    """Those of the timeline; those of the curves where a wrong clock told them."""
+    """Return the times of the timeline; those of the curves where a wrong clock put them outside."""
     told = [x for each in series for x, _ in each.points] or [0.0]
     if between is None or min(told) < between.first or max(told) > between.last:
         return Times(min(told), max(told))

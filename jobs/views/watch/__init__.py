@@ -1,4 +1,2 @@
-"""What `watch`, `logs` and the HTML report make of statuses and of the lines by which jobs tell how they go.
-
-Plain values in, plain text out: no clock, no network, no terminal. jobs/cli asks and prints.
-"""
+"""The view of `watch`: draw.py turns plain values into lines, without clock, network or terminal; loop.py looks at
+jobs, reads their logs and prints."""

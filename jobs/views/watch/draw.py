@@ -1,4 +1,4 @@
-"""What `watch` shows, as lines: a table at a terminal, elsewhere a line at each change."""
+"""The output of `watch` as lines: a table at a terminal, elsewhere a line at each change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from ...client.observation import Board, Task, WatchedJob
 from ...client.progress import ago
 
 SHOWN_TASKS = 5
-"""Of an array, the tasks that have come least far; of nodes, all up to NODES_SHOWN."""
+"""Most tasks of an array that are shown, the least advanced first; of nodes, all up to NODES_SHOWN."""
 NODES_SHOWN = 16
 BAR = 12
 NAME_MAX = 28
 SILENT_S = 300
-"""A task that has told nothing for so long is said to be silent."""
+"""Seconds without a report after which a task is called silent."""
 COLOURS = {
     Phase.QUEUED: "yellow",
     Phase.STARTING: "cyan",
@@ -26,14 +26,14 @@ COLOURS = {
     Phase.FAILED: "red",
 }
 STEPS = 10
-"""Without a terminal a job's own progress is said each time that it has done another tenth."""
+"""Steps of progress that each get a line without a terminal: tenths."""
 _ORDER = (Phase.RUNNING, Phase.STARTING, Phase.QUEUED, None, Phase.FAILED, Phase.SUCCEEDED)
-"""Which jobs are shown where there is no room for all."""
+"""Order of jobs; the last are left out where there is no room for all."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where and when it is drawn. `now` is in seconds since 1970."""
+    """Size and time of a drawing. `now` is in seconds since 1970."""
 
     columns: int
     rows: int
@@ -47,12 +47,12 @@ class _Column:
     text: Callable[[WatchedJob, Frame], str]
     most: int
     keep: int
-    """The lowest is left out first where there is no room."""
+    """Rank; the lowest is left out first where there is no room."""
     right: bool = False
 
 
 def draw(board: Board, frame: Frame) -> list[str]:
-    """At most `frame.rows` lines of at most `frame.columns` columns."""
+    """Return at most `frame.rows` lines of at most `frame.columns` columns."""
     jobs = sorted(board.jobs.values(), key=lambda job: _ORDER.index(job.phase))
     lines = [frame.style.paint(clip(_summary(board, frame), frame.columns, frame.style), "bold")]
     if jobs:
@@ -65,13 +65,13 @@ def draw(board: Board, frame: Frame) -> list[str]:
 
 @dataclass
 class Changes:
-    """What is said where there is no terminal: a line at each change. Remembers what was said of each job."""
+    """Output without a terminal: a line at each change. Remembers the last line of each job."""
 
     _said: dict[JobRef, tuple[str, str, str]] = field(default_factory=dict[JobRef, tuple[str, str, str]])
     _tenths: dict[JobRef, int] = field(default_factory=dict[JobRef, int])
 
     def lines(self, board: Board, now: float) -> list[str]:
-        """Return what is new. `now` is in seconds since 1970."""
+        """Return the new lines. `now` is in seconds since 1970."""
         new: list[str] = []
         for ref, job in board.jobs.items():
             if job.status is None:
@@ -100,7 +100,7 @@ class Changes:
 
 
 def _rows(jobs: Sequence[WatchedJob], frame: Frame) -> tuple[int, list[str]]:
-    """How many jobs there was room for, and their lines under the header."""
+    """Return the number of jobs that fit, and their lines with the header."""
     room = max(frame.rows - 3, 1)
     shown = jobs[:room]
     cells = [[frame.style.clean(column.text(job, frame)) for column in _COLUMNS] for job in shown]
@@ -117,7 +117,7 @@ def _rows(jobs: Sequence[WatchedJob], frame: Frame) -> tuple[int, list[str]]:
 
 
 def _below(job: WatchedJob, frame: Frame) -> list[str]:
-    """What is said of a job under its row."""
+    """Return the lines below a job's row."""
     lines: list[tuple[str, str]] = []
     if reason := reason_of(job):
         lines.append((reason, "red" if job.phase is Phase.FAILED else "yellow"))
@@ -133,7 +133,7 @@ def _below(job: WatchedJob, frame: Frame) -> list[str]:
 
 
 def reason_of(job: WatchedJob) -> str:
-    """Why it does not run: the platform's own words, and what explains them."""
+    """Return why the job does not run: the platform's own words, and their explanation."""
     status = job.status
     if status is None or status.phase is Phase.SUCCEEDED:
         return job.note
@@ -167,7 +167,7 @@ def _progress(job: WatchedJob, frame: Frame) -> str:
 
 
 def _last(job: WatchedJob, frame: Frame) -> str:
-    """What the only task told last; of nodes, what the first of them did."""
+    """Return the last metrics of the only task; for several nodes, those of the first."""
     if job.size:
         return ""
     told = [task for task in job.tasks.values() if task.metrics]
@@ -187,7 +187,7 @@ def _use(job: WatchedJob, frame: Frame) -> str:
 
 
 def gpu_use(whose: Task | WatchedJob) -> str:
-    """Use of GPUs, and after a stroke of their memory where that is told."""
+    """Return the use of GPUs, and after a slash that of their memory where it is reported."""
     busy = "" if whose.memory_use is None else f"/{whose.memory_use:.0f}%"
     return f"{whose.use:.0f}%{busy}"
 
@@ -198,7 +198,7 @@ def _cost(job: WatchedJob, frame: Frame) -> str:
 
 
 def dollars(low: float, high: float) -> str:
-    """An amount, or the least and the most that it may be."""
+    """Format an amount, or the lowest and the highest possible."""
     first, last = f"${low:,.2f}", f"{high:,.2f}"
     return first if first == f"${last}" else f"{first}..{last}"
 
@@ -209,7 +209,7 @@ def _eta(job: WatchedJob, frame: Frame) -> str:
 
 
 def _age(job: WatchedJob, frame: Frame) -> str:
-    """How long it runs or ran; before that, how long it waits."""
+    """Return how long the job runs or ran; before that, how long it waits."""
     status = job.status
     since = None if status is None else status.started or status.created
     if status is None or since is None:

@@ -1,4 +1,4 @@
-"""Looks at jobs and reads their logs in threads, and shows what it knows until all have ended."""
+"""The loop of `watch`: look at jobs and read their logs in threads, and show the results until all have ended."""
 
 import queue
 import threading
@@ -27,9 +27,9 @@ Jobs = list[tuple[JobRef, Backend]]
 Event = Callable[[Board], None]
 
 FOLLOWED_MAX = 32
-"""Logs that are read at once; of more jobs the others show no progress until one of those has ended."""
+"""Most logs that are read at once; the other jobs show no progress until one of those has ended."""
 DRAIN_S = 10.0
-"""After the end of all jobs their last lines may come for so long."""
+"""Seconds to wait for last log lines after the end of all jobs."""
 LOOK_FOR_MORE_S = 30.0
 FRAME_S = 1.0
 SAID_SHOWN = 3
@@ -37,14 +37,14 @@ SAID_SHOWN = 3
 
 @dataclass
 class Watching:
-    """What is watched, and how. `more` gives the jobs that there are by now; `priced` what they cost."""
+    """A watch and its options. `more` returns the jobs that exist by now; `priced` returns their prices."""
 
     jobs: Jobs
     more: Callable[[], Jobs] | None = None
     priced: Callable[[Iterable[JobRef]], dict[JobRef, JobPrice]] = lambda refs: {}
     logs: bool = True
     screen: Screen | None = None
-    """None: no terminal; a line at each change, unless not `plain` either."""
+    """Screen for a table; None prints a line at each change with `plain`, and nothing otherwise."""
     plain: bool = True
     style: Style = field(default_factory=Style)
     timeout_s: float | None = None
@@ -52,7 +52,7 @@ class Watching:
     frame_s: float = FRAME_S
 
     def run(self) -> list[Status]:
-        """Until every job has ended; their last statuses.
+        """Watch until every job has ended, and return the last statuses.
 
         Raises Interrupted and WaitedTooLong, which say that the jobs go on, NotFound, NoCredentials or CloudRefused.
         """
@@ -97,7 +97,7 @@ class Watching:
         return [(ref, self.backend_of(ref)) for ref in left or self._board.jobs]
 
     def _take(self, until: float) -> None:
-        """What the threads tell, until then; at least what they have told."""
+        """Handle the events of the threads until then; at least those that have arrived."""
         while True:
             left = until - time.monotonic()
             try:
@@ -196,7 +196,7 @@ class Watching:
                 reading += 1
 
     def _read(self, ref: JobRef) -> None:
-        # Of its own: what clients a backend makes may not be made by two threads at once.
+        # A backend of its own: two threads must not create one backend's clients at once.
         backend = self.backend_of(ref)
         if not isinstance(backend, Logs):
             return
