@@ -28,6 +28,7 @@ from .tasks import (
     mount,
     node_exports,
     own_names,
+    own_variables,
     takes_first,
     unused_mounts,
     unused_variables,
@@ -188,6 +189,7 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
             given.report.decide(given.name(path), f"takes what dstack puts in; give --var {name}=<value>")
         else:
             variable(given, path, name, value, chosen, values)
+    own_variables(given, PREFIX, chosen, values)
     return [text for _, name, text in found if isinstance(text, str) and SECRET_NAME.search(name)] + [
         text for name, text in chosen.items() if SECRET_NAME.search(name)
     ]
@@ -296,7 +298,7 @@ def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
             why = f"take {name}, and accel gives the main node's address alone ({_MAIN})"
             given.report.decide("commands", f"{why}; accel_runtime's meet() knows all")
         else:
-            given.report.decide("commands", f"take {name}, which accel does not give; write what it stands for")
+            given.report.decide("commands", f"take {name}, which accel does not give: give --var {name}=<value>")
     return lines
 
 

@@ -169,7 +169,7 @@ def _places(given: BatchFields, block: Json) -> str:
     if not names:
         return ""
     first = names[0].rpartition("/")[2]
-    region = first if names[0].startswith("regions/") else first.rpartition("-")[0]
+    region = first if re.fullmatch(r"[a-z]+-[a-z]+\d+", first) else first.rpartition("-")[0]
     inside, found = machines.locations(names, region)
     wrong = {int(finding.field.rpartition("[")[2][:-1]) for finding in found if finding.field.endswith("]")}
     left = [name for index, name in enumerate(names) if index not in wrong]

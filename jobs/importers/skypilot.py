@@ -24,6 +24,7 @@ from .tasks import (
     mount,
     node_exports,
     own_names,
+    own_variables,
     takes_first,
     unused_mounts,
     unused_variables,
@@ -188,6 +189,7 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
             given.report.refuse(given.name(path), "is in envs too; keep one of the two")
         else:
             choose_secret(given, path, name, chosen, values)
+    own_variables(given, PREFIX, chosen, values)
 
 
 def _command(given: RequestFields, values: Json) -> None:
@@ -250,7 +252,7 @@ def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
             lines += _addresses(given, text, name, nodes, known[_FIRST].replace(_FIRST, name))
         elif name not in (_RANK, f"{PREFIX}_SETUP_NODE_RANK"):
             at = "run" if name in str(given.values.get("run")) else "setup"
-            given.report.decide(at, f"takes {name}, which accel does not give; write what it stands for")
+            given.report.decide(at, f"takes {name}, which accel does not give: give --var {name}=<value>")
     for name in (f"{PREFIX}_TASK_ID", f"{PREFIX}_MANAGED_JOB_ID"):
         if name in asked:
             given.report.note("run", f"{name} is the job's name, the same in each submission of this job file")

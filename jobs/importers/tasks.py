@@ -217,6 +217,13 @@ def node_exports(names: Sequence[str], *, count: str, rank: str, main: str) -> d
     return {name: known[name] for name in names if name in known}
 
 
+def own_variables(given: RequestFields, prefix: str, chosen: Mapping[str, str], values: Json) -> None:
+    """The other tool's variables that were given with --var, in place of what stands for them here."""
+    for name in chosen:
+        if name.startswith(f"{prefix}_") and name not in {*values.get("env", {}), *values.get("secrets", {})}:
+            variable(given, f"--var {name}", name, None, chosen, values)
+
+
 def own_names(prefix: str, text: str) -> list[str]:
     """The other tool's variables that a text names."""
     return sorted(set(re.findall(rf"(?<![A-Z0-9_]){prefix}_[A-Z0-9_]*[A-Z0-9]", text)))

@@ -181,6 +181,8 @@ def _program(given: RequestFields, path: str, pool: Pool, image: str | None, tod
         pool.image = image
     elif own:
         pool.image = image_of(given, image_path, own, today=today, to="image")
+        if given.report.stopped_by(given.name(image_path)) and "reductionserver" not in own:
+            given.report.note(given.name(image_path), "--image names another")
     pool.args = given.texts(f"{path}.args")
     given.keep(f"{path}.args", "vertex.args")
     if is_package:

@@ -118,6 +118,11 @@ def test_variables_of_a_template_are_asked_for_in_one_line() -> None:
     assert filled.values["labels"] == {"team": "vision"}
 
 
+def test_a_region_that_is_written_bare() -> None:
+    document = changed("allocationPolicy", "location", value={"allowedLocations": ["us-central1"]})
+    assert "write regions/us-central1 or zones/us-central1-b" in str([e.text for e in of(document).report.stops])
+
+
 def test_variables_that_nothing_puts_in() -> None:
     document = changed(*CONTAINER, "options", value="--shm-size=${SHM}")
     document["taskGroups"][0]["taskSpec"]["environment"] = {

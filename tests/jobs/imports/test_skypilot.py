@@ -345,6 +345,13 @@ def test_the_first_of_the_addresses(run: str, kind: str) -> None:
     assert kinds(of({"name": "t", "num_nodes": 2, "resources": IMAGE, "run": run}))["run"] == kind
 
 
+def test_a_variable_of_skypilot_that_accel_does_not_give() -> None:
+    task = {"name": "t", "resources": IMAGE, "run": "echo $SKYPILOT_CLUSTER_NAME"}
+    assert "--var SKYPILOT_CLUSTER_NAME=<value>" in said(of(task), "run")
+    found = of(task, variables={"SKYPILOT_CLUSTER_NAME": "c"})
+    assert not found.report.stops and found.values["env"] == {"SKYPILOT_CLUSTER_NAME": "c"}
+
+
 def test_a_server_of_skypilot_is_left_out() -> None:
     assert kinds(of({"name": "t", "resources": IMAGE, "run": "x", "api_access": True}))["api_access"] == "changed"
 

@@ -178,6 +178,13 @@ def test_json_with_numbers_that_are_to_be_filled_in() -> None:
     assert not of(text, variables={"N": "1"}).report.stops
 
 
+def test_an_image_that_has_ended_may_be_replaced() -> None:
+    spec = machine("n1-standard-8")
+    spec["workerPoolSpecs"][0]["containerSpec"] = {"imageUri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-3:latest"}
+    assert "--image names another" in stops(of(spec))
+    assert of(spec, image=IMAGE).values["image"] == IMAGE
+
+
 def test_flags_win_over_the_file() -> None:
     found = of({**SPEC, "serviceAccount": "a@b"}, "--display-name", "flowers", "--service-account=c@d")
     assert found.values["name"] == "flowers"
