@@ -20,7 +20,7 @@ from .reading import Json, ReadDocument
 from .redact import hide
 from .slurm_command import settle
 from .slurm_options import KNOWN, SlurmOption, body_of, directives, options_of
-from .slurm_resources import HANDLED, resources
+from .slurm_resources import GPU_OPTIONS, HANDLED, gpus_asked, resources
 from .slurm_script import name_of, statements
 from .slurm_steps import Script, assignments
 
@@ -108,6 +108,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
             report.refuse("hetjob", "is a heterogeneous job; a job file has nodes that are alike: make a job of each")
     values: Json = {}
     _name(fields, name, values)
+    _gpus_of_steps(fields, script)
     shape = resources(fields.options, report, values)
     _partition(fields, options.variables)
     _environment(fields, values)
@@ -195,13 +196,25 @@ def _parts(name: str, text: str, found: list[SlurmOption]) -> tuple[list[SlurmOp
 
 
 def _name(fields: _Fields, file: str, values: Json) -> None:
-    leaf, _ = fields.value("job-name")
-    if leaf:
+    leaf, given = fields.value("job-name")
+    if given:
         values["name"] = job_name(fields.given, leaf)
     else:
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.rpartition("/")[2].partition(".")[0]).strip("-_")
         values["name"] = stem[:NAME_MAX] or "imported"
-        fields.given.report.changed("--job-name", values["name"], "is missing; Slurm takes the script's name")
+        fields.given.report.changed(leaf or "--job-name", values["name"], "is missing; Slurm takes the script's name")
+
+
+def _gpus_of_steps(fields: _Fields, script: Script) -> None:
+    """Takes the GPUs of a step for the job's, where the job has whole nodes and names none."""
+    if any(name in fields.options for name in GPU_OPTIONS):
+        return
+    for step in script.steps:
+        for leaf, option in step.options:
+            if option.name in GPU_OPTIONS and (asked := gpus_asked(option)) and asked.count:
+                fields.options[option.name] = (leaf, option)
+                fields.given.report.note(leaf, "is the step's, and the job names none")
+                return
 
 
 def _others(fields: _Fields, values: Json) -> None:

@@ -11,7 +11,8 @@ from .images import image_of
 from .options import ImportOptions
 from .reading import Json
 from .report import Report
-from .slurm_resources import Options
+from .slurm_options import SlurmOption
+from .slurm_resources import GPU_OPTIONS, Options, gpus_asked
 from .slurm_script import Edit, apply_edits, name_of, outside_quotes
 from .slurm_steps import COMMANDS, Script, Step, outside_comments
 from .slurm_variables import Shape
@@ -108,7 +109,9 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     program = words[step.program :]
     if not program or _REDIRECTION.match(program[0].text):
         leaf = step.options[0][0] if step.options else step.image[0] if step.image else COMMANDS
-        report.refuse(leaf, f"line {step.statement.line} names no program")
+        ran = "run" in [name for _, name, _ in step.contained]
+        why = ": write the one that the image's run script starts" if ran else ", and srun starts one"
+        report.refuse(leaf, f"line {step.statement.line} names no program{why if ran or step.is_step else ''}")
         return
     if name_of(texts[step.program :]) == "hostname" and shape.nodes > 1 and _is_of_one(step, numbers):
         # The first node's address, as scripts ask for it.
@@ -223,11 +226,10 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
         if option.name not in _SAME or option.fault:
             continue
         number = numbers.get(option.name)
-        if number is None:
-            if option.name in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
-                report.changed(leaf, None, "the step has the job's GPUs")
-            else:
-                report.decide(leaf, "is taken for the job's own number", new="the job's", is_open=False)
+        if option.name in GPU_OPTIONS:
+            _gpus_of_step(leaf, option, report, shape, per_node)
+        elif number is None:
+            report.decide(leaf, "is taken for the job's own number", new="the job's", is_open=False)
         elif option.name == "nodes" and number != shape.nodes:
             report.decide(leaf, f"the step runs on all {shape.nodes} nodes", new=str(shape.nodes), is_open=False)
         elif option.name == "ntasks" and number < shape.nodes:
@@ -238,6 +240,28 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
         else:
             report.changed(leaf, None, "the step has the CPUs and GPUs of its node")
     return per_node
+
+
+def _gpus_of_step(leaf: str, option: SlurmOption, report: Report, shape: Shape, per_node: int) -> None:
+    """Says of the GPUs that a step asks for what it has of its node's."""
+    if own := _own_gpus(option, shape, per_node):
+        why = f"the step sees all {shape.gpus} GPUs of its node, and in Slurm {own}: set CUDA_VISIBLE_DEVICES"
+        report.decide(leaf, why, is_open=False)
+    elif not shape.gpus and "$" in option.value:
+        report.decide(leaf, "the job has no GPUs, and the step's are not known: write --gpus-per-node", is_open=False)
+    elif not report.is_settled(leaf):
+        report.changed(leaf, None, "the step has the job's GPUs")
+
+
+def _own_gpus(option: SlurmOption, shape: Shape, per_node: int) -> str:
+    """The GPUs that a step sees in Slurm, where it has less than its node's."""
+    asked = gpus_asked(option)
+    count = asked.count if asked else 0
+    if option.name == "gpus-per-task" and per_node > 1 and count and not shape.bind_gpus:
+        return f"each process {count}"
+    if option.name == "gpus":
+        count //= shape.nodes
+    return str(count) if 0 < count < shape.gpus and option.name != "gpus-per-task" else ""
 
 
 def _is_of_one(step: Step, numbers: Mapping[str, int | None]) -> bool:
@@ -409,7 +433,7 @@ def _mounts(report: Report, options: ImportOptions, values: Json, mounts: list[t
             elif "ro" in names[2:]:
                 made = [{**each, "read_only": True} if each["path"] == path else each for each in made]
         if missing:
-            asked = " ".join(f"--mount {path}=<source>" for path in missing[:3])
+            asked = " ".join(f"--mount {path if '$' not in path else '<path>'}=<source>" for path in missing[:3])
             why = f"are folders of the cluster: {asked}; code goes with `submit --code`"
             report.decide(leaf, why, is_open=False)
         else:

@@ -4,8 +4,8 @@ Source: https://slurm.schedmd.com/sbatch.html and srun.html; the container's are
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .names import suggestion
@@ -75,6 +75,7 @@ _OF_SRUN_ALONE = _WORDS.findall(
     "compress threads slurmd-debug kill-on-bad-exit disable-status preserve-env quit-on-interrupt send-libs whole "
     "external no-allocate tree-width msg-timeout max-exit-timeout max-launch-time accel-bind"
 )
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|%%\w+|@\w+@|<[A-Za-z][\w -]*>|(?<!\$)\{\w[\w.]*\}")
 _DASHES = "‐‑‒–—―−"
 
 
@@ -83,12 +84,11 @@ def directives(text: str) -> Iterator[SlurmOption]:
     is_read = True
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#SBATCH"):
-            rest = line.removeprefix("#SBATCH")
-            words = _words(rest)
-            if rest[:1].strip():
-                yield SlurmOption("", f"#SBATCH{words[0] if words else ''}", "", number, not is_read, "needs a space")
-                continue
-            yield from _ignored(options_of(words, number)[0], not is_read)
+            # Without a space too: https://github.com/SchedMD/slurm/blob/master/src/sbatch/opt.c
+            found, _ = options_of(_words(line.removeprefix("#SBATCH")), number)
+            note = "is a place of a template: write its value there" if _TEMPLATE.search(line) else ""
+            for each in found:
+                yield replace(each, ignored=not is_read, note=note or each.note)
         elif line.strip() and not line.lstrip().startswith("#"):
             is_read = False
 
@@ -122,11 +122,6 @@ def options_of(words: Sequence[str], line: int, *, srun: bool = False) -> tuple[
 
 def _is_long(word: str) -> bool:
     return word.startswith("--")
-
-
-def _ignored(found: Iterable[SlurmOption], ignored: bool) -> Iterator[SlurmOption]:
-    for each in found:
-        yield SlurmOption(each.name, each.written, each.value, each.line, ignored, each.fault, each.note)
 
 
 def _takes(name: str, srun: bool) -> Takes:
@@ -195,7 +190,8 @@ def _whole(given: str, srun: bool) -> tuple[str, str]:
         return longer[0], ""
     if longer:
         return "", f"may be --{' or --'.join(longer[:4])}"
-    return "", f"is no option of Slurm{suggestion(given, KNOWN)}"
+    near = suggestion(given, KNOWN)
+    return "", f"is no option of Slurm{near or '; leave it out, where it is of a plugin of the cluster'}"
 
 
 _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"?|'[^']*'?|[^\s\\"'#])+|\\|#.*""", re.DOTALL)

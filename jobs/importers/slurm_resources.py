@@ -17,6 +17,7 @@ Options = Mapping[str, tuple[str, SlurmOption]]
 """By long name: the leaf in the report, and the option."""
 HANDLED = ("nodes", "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gres", "gpus-per-task", "cpus-per-task",
            "cpus-per-gpu", "mincpus", "mem", "mem-per-cpu", "mem-per-gpu", "tmp", "time", "array")  # fmt: skip
+GPU_OPTIONS = ("gpus-per-node", "gres", "gpus", "gpus-per-task")
 GPUS_MAX = 16
 """Of one machine: https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, and Google's a2-megagpu-16g."""
 
@@ -101,16 +102,20 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
     return nodes, each
 
 
+def gpus_asked(option: SlurmOption) -> read.Gpus | None:
+    """What an option of GPUs asks for; None where it is none."""
+    return read.gres(option.value) if option.name == "gres" else read.gpus(option.value)
+
+
 def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int) -> tuple[int, int]:
     """The GPUs of each node, and of each process where it sees its own alone."""
     counts: dict[str, int] = {}
     kind, kind_leaf, bound = "", "", 0
-    for name in ("gpus-per-node", "gres", "gpus", "gpus-per-task"):
-        found = _value(options, name)
-        if found is None:
+    for name in GPU_OPTIONS:
+        if name not in options:
             continue
-        leaf, text = found
-        asked = read.gres(text) if name == "gres" else read.gpus(text)
+        leaf, option = options[name]
+        asked = gpus_asked(option)
         if asked is None:
             report.refuse(leaf, "must be one kind of GPU and a number, such as a100:4; a job's nodes are alike")
             continue
@@ -281,7 +286,11 @@ def _array(found: tuple[str, str], report: Report, values: Json, nodes: int) -> 
         return None
     count = len(indices.values)
     if nodes > 1 and count > 1:
-        report.refuse(leaf, f"is of jobs with {nodes} nodes: a job file has several nodes or several tasks")
+        why = (
+            f"is of jobs with {nodes} nodes: a job file has several nodes or several tasks; take it out, and submit "
+            f"the job for each index, with --var SLURM_ARRAY_TASK_ID={indices.values[0]}"
+        )
+        report.refuse(leaf, why)
         return indices
     if count > 1:
         values["tasks"] = count

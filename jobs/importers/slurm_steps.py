@@ -117,7 +117,11 @@ def _starters(body: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, _, value in re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)=([\"'])([^\"'\n]*)\2", body, re.MULTILINE):
         words = value.split()
-        if name_of(words) in _STARTERS and len(re.findall(rf"\b{name}\+?=", body)) == 1:
+        if (
+            name_of(words) in _STARTERS
+            and not re.search(r"\$\(|`", value)
+            and len(re.findall(rf"\b{name}\+?=", body)) == 1
+        ):
             found[name] = words
     return found
 
@@ -195,7 +199,10 @@ class Script:
                 self.gone.append((leaf, statement, "asks Slurm, which there is none of: see `accel-jobs --help`"))
         elif program in _SUBMITS:
             leaf = self._leaf("", statement.line, said)
-            self.open.append((leaf, "submits another job: take it out, and submit that one by itself"))
+            why = "submits another job: take it out, and submit that one by itself"
+            if "<<" in self.body[statement.start :].partition("\n")[0]:
+                why = "submits the text below it: put that into a file, with its variables' values, and import the file"
+            self.open.append((leaf, why))
         elif program in _MPI:
             self.mpi.append(self._leaf("", statement.line, said))
         elif program in _OTHER_CONTAINERS and texts[1:2] in (["run"], ["exec"], ["start"]):

@@ -63,7 +63,7 @@ class Indices:
 
 def indices(text: str) -> Indices | None:
     """Of `0-9`, `1-20:5%2`, `1,3,7`; None where it is none."""
-    found = re.fullmatch(r"\[?([\d,:-]+)\]?(?:%(\d{1,6}))?", text.replace(" ", ""))
+    found = re.fullmatch(r"([\d,:-]+)(?:%(\d{1,6}))?", re.sub(r"[\[\] ]", "", text))
     if not found:
         return None
     values: dict[int, None] = {}
@@ -101,7 +101,8 @@ def _gpus(part: str) -> Gpus | None:
     elif len(words) == 1 and re.fullmatch(r"(?i)gpus?", words[0]):
         return Gpus(1)
     number = words.pop() if words and re.fullmatch(r"\d{1,6}", words[-1]) else "1"
-    return Gpus(int(number), words[0] if words else "") if len(words) < 2 else None
+    is_one = len(words) < 2 and all(re.fullmatch(r"[\w.+-]+", word) for word in words)
+    return Gpus(int(number), words[0] if words else "") if is_one else None
 
 
 def gres(text: str) -> Gpus | None:

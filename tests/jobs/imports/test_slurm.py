@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "--array=1,3,7": {"tasks": 3},
     "--array=5": {},
     "--array=0-3%8": {"tasks": 4},
+    "--array=[1-10%2]": {"tasks": 10, "parallelism": 2},
     "--no-requeue": {"lost_retries": 0},
     "--requeue": {},
     "--export=ALL,LR=0.1,NAME=a": {"env": {"LR": "0.1", "NAME": "a"}},
@@ -142,6 +144,11 @@ def test_headers(header: str) -> None:
         ("--mem=lots", "--mem", "refused", "must be a size such as 16G"),
         ("--array=a-b", "--array", "refused", "must be indices"),
         ("--array=0-9 --nodes=2", "--array", "refused", "several nodes or several tasks"),
+        ("--array=1-9%1 --nodes=2", "--array", "refused", "--var SLURM_ARRAY_TASK_ID=1"),
+        ("--nodes={{ count }}", "--nodes", "refused", "is a place of a template: write its value"),
+        ("--time=%%time%%", "--time", "refused", "is a place of a template"),
+        ("--gpu_cmode=shared", "--gpu_cmode", "refused", "where it is of a plugin of the cluster"),
+        ("--job-name=", "--job-name", "changed", "Slurm takes the script's name"),
         ("--gpus=16", "--gpus", "kept", ""),
         ("--gpus=32", "--gpus", "decision", "no machine has 32 GPUs"),
         ("--gpus=3 --nodes=2", "--gpus", "decision", "cannot be shared out"),
@@ -179,6 +186,29 @@ def test_directives_below_a_command_and_comments_are_not_read() -> None:
     assert found.values["nodes"] == 2 and "memory_mib" not in found.values
     assert "where Slurm does not read it either" in entry(found, "--mem").text
     assert [each.name for each in directives(text)] == ["nodes", "mem"]
+
+
+def test_a_directive_without_a_space_is_read() -> None:
+    assert found_in("#!/bin/bash\n#SBATCH--nodes=2\n#SBATCH -c 4\npython a.py\n").values["nodes"] == 2
+
+
+def test_a_job_of_whole_nodes_has_the_gpus_of_its_step() -> None:
+    found = found_in(script("--exclusive", body="srun -l hostname -f\nsrun --gres=gpu:a100:8 python a.py"))
+    assert found.values["accelerator"] == {"type": "a100", "count": 8}
+    said = entry(found, "srun --gres (line 5)")
+    assert said.kind == "kept" and "is the step's, and the job names none" in said.text
+    unknown = found_in(script("--exclusive", body="srun --gres=gpu:$N python a.py"))
+    assert "accelerator" not in unknown.values
+    assert "write --gpus-per-node" in entry(unknown, "srun --gres (line 4)").text
+
+
+@pytest.mark.parametrize(
+    "step, own", [("--gres=gpu:1", "1"), ("--gpus=2", "2"), ("-n 4 --gpus-per-task=1", "each process")]
+)
+def test_a_step_that_has_some_of_its_nodes_gpus(step: str, own: str) -> None:
+    found = found_in(script("--gres=gpu:4", body=f"srun {step} python a.py & wait"))
+    said = next(each for each in found.report.entries if re.match(r"srun --g", each.field))
+    assert said.kind == "decision" and f"sees all 4 GPUs of its node, and in Slurm {own}" in said.text
 
 
 def test_an_option_that_is_set_twice_has_its_last_value() -> None:
@@ -257,6 +287,21 @@ def test_bodies(body: str) -> None:
         ("echo $SLURM_ARRAY_TASK_ID", "$SLURM_ARRAY_TASK_ID", "decision", "write #SBATCH --array"),
         ("# nothing", "commands", "refused", "has no command"),
         ("srun", "commands", "refused", "names no program"),
+        ('RUN="srun -n $((2 * 2))"\n$RUN python t.py', "line 4", "decision", "write the program alone"),
+        ("srun --gres=gpu:1 python a.py &", "srun --gres (line 4)", "changed", "has the job's GPUs"),
+        ("sbatch <<EOF\n#SBATCH -N 2\npython t.py\nEOF", "line 4", "decision", "submits the text below it"),
+        (
+            "apptainer run t.sif",
+            "apptainer run (line 4)",
+            "refused",
+            "write the one that the image's run script starts",
+        ),
+        (
+            "srun --container-mounts=$D:$D python a.py",
+            "srun --container-mounts (line 4)",
+            "decision",
+            "--mount <path>=",
+        ),
         ('A=" --label"\nsrun $A python t.py', "srun $A (line 5)", "decision", "srun's options"),
         ('bash -c "srun python t.py"', "line 4", "decision", "calls srun in a text"),
         ('X="srun a"; X="srun b"\n$X python t.py', "line 4", "decision", "write the program alone"),
