@@ -187,7 +187,7 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
 
 
 def is_lost(ended: Mapping[str, Any]) -> bool:
-    """Return whether an attempt or a job lost its host, like Spot instances do, or stopped by itself just before.
+    """Return whether an attempt or a job lost its host, as with Spot instances, or stopped by itself just before.
     Source: https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
     told = str(ended.get("statusReason") or "")
     stopped = told.startswith(EXITED) and structure(ended, "container").get("exitCode") == exit_codes.STOPPED

@@ -128,7 +128,7 @@ def index(pod: Mapping[str, Any]) -> int:
 
 
 def main(containers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The job's own container among those of a pod, or its status among theirs."""
+    """Select the job's own container, or its status, among those of a pod."""
     return next((each for each in containers if each.get("name") == labels.CONTAINER), dict[str, Any]())
 
 

@@ -196,8 +196,7 @@ def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
 
 
 def _end_children(api: Api, scope: Scope, name: str) -> int:
-    """End the running Jobs of a JobSet by a deadline, after which its failure policy does not restart them. Return
-    their number."""
+    """End the running Jobs of a JobSet by a deadline, which its failure policy treats as final. Return their number."""
     ended = 0
     for child in api.items(scope.jobs, labelSelector=f"jobset.sigs.k8s.io/jobset-name={name}"):
         if object_at(child, "spec").get("suspend") is not True:

@@ -96,8 +96,7 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
 def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """Yield the region's jobs that this client's tools submitted, newest first, at most `limit`. Omit what only tasks
-    tell."""
+    """Yield the region's jobs that accel submitted, newest first, at most `limit`. Omit what only tasks tell."""
     # In the order of a job's states: one that changes its state between two lists is seen twice rather than never.
     lists = [_ours(google, scope, None)] if ended else [_ours(google, scope, state) for state in LIVE]
     seen: dict[str, BatchJob] = {}

@@ -1,9 +1,8 @@
-"""The `local` backend: jobs that really run on this machine and outlive the command line.
+"""Jobs that run on this machine and outlive the command line.
 
-A job lives in $XDG_STATE_HOME/accel/local/<id>/ (see supervisor.py). `cpus`, `memory_mib`, `shm_mib`,
-`disk_gib` and `accelerator` are requests that the machine meets when it has that much for one task: looked
-at when the job is submitted, not reserved and not enforced. GPUs are shared out among the tasks of one job,
-not between jobs.
+A job lives in $XDG_STATE_HOME/accel/local/<id>/ (see supervisor.py). `cpus`, `memory_mib`, `shm_mib`, `disk_gib` and
+`accelerator` are requests that the machine meets if it has that much for one task: checked when the job is submitted,
+not reserved and not enforced. GPUs are shared out among the tasks of one job, not between jobs.
 """
 
 import os
@@ -36,17 +35,17 @@ from .records import CancelRecord, RequestRecord, StatusRecord, SupervisorRecord
 
 KIND = "local"
 GRACE_S = 30
-"""Between SIGTERM and SIGKILL, as AWS Batch and Kubernetes have it."""
+"""Seconds between SIGTERM and SIGKILL, the same as on AWS Batch and Kubernetes."""
 
 _IMAGES = "local/"
 _TASKS_MAX = 10_000
-"""As many as an array of AWS Batch has: accel.rules.aws.jobs."""
+"""Most tasks, as many as an array of AWS Batch has: accel.rules.aws.jobs."""
 _SHM = Path("/dev/shm")  # noqa: S108, looked at only
 _ROOT = Path(__file__).parents[__name__.count(".") + 1]
 
 
 class LocalBackend(PlatformBackend[LocalTarget, str, None]):
-    """Runs jobs as processes of this user."""
+    """Backend that runs jobs as processes of this user."""
 
     KIND = KIND
 
@@ -57,7 +56,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
 
     @classmethod
     def of_scope(cls, scope: str, *, timing: None = None) -> Self:
-        """Return a backend for jobs that exist: they need no target, and have no scope."""
+        """Return a backend for existing jobs, which need no target and have no scope."""
         return cls("local", LocalTarget())
 
     @staticmethod
@@ -65,8 +64,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return ""
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The processes of the job, or the containers of one with an image. Pure; raises BadInputs for each field that
-        this machine cannot honour."""
+        """Return a request for the processes of the job, or the containers of one with an image. Pure. Raise BadInputs
+        for each field that this machine cannot honour."""
         faults = _refusals(job)
         try:
             folder = self._folder(job.image)
@@ -98,9 +97,10 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
 
     def check(self, request: Request) -> None:
-        """Raises NoRuntime where no container can be run here, BadInputs where the machine has less than is asked for.
+        """Raise NoRuntime if no container can be run here, BadInputs if the machine has less than the job requests.
 
-        A job that exists may have been made while it had more."""
+        A job that exists is not checked: the machine may have had more when it was created.
+        """
         if (_folder_of(request.name) / "request.json").exists():
             return
         if "image" in request.body:
@@ -109,9 +109,9 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         _check_size(request, devices, kinds)
 
     def submit(self, request: Request) -> JobRef:
-        """Starts the job, or finds the one that this key started: one run, whatever crashes in between.
+        """Start the job, or find the one that this key started: one run, whatever crashes in between.
 
-        Raises as check, and BadInput where the key belongs to another job.
+        Raise the errors of `check`, and BadInput if the key belongs to another job.
         """
         self.check(request)
         folder = _folder_of(request.name)
@@ -125,7 +125,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return JobRef(KIND, "", request.name, there)
 
     def _claim(self, request: Request, folder: Path, devices: "list[str]") -> bool:
-        """Whether the job is new."""
+        """Claim the folder. Return whether the job is new."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         claim = {
             "key": request.key,
@@ -188,7 +188,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Newest first. A folder whose submit never got as far as a request is no job. Raises Damaged at the end."""
+        """Yield the jobs, newest first. A folder whose submit never wrote a request is no job. Raise Damaged at the
+        end."""
         claimed: list[tuple[int, str]] = []
         if _jobs().exists():
             for entry in os.scandir(_jobs()):
@@ -211,14 +212,14 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
             raise Damaged(damaged)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """What its status, its exit code and the end of its output say."""
+        """Return why the job failed, from its status, its exit code and the end of its output."""
         from ..diagnosis.local import explain
 
         folder = _existing(ref)
         return explain(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """What each attempt's runner has left in its folder."""
+        """Read what each attempt's runner has left in its folder."""
         folder = _existing(ref)
         return local_tasks.attempts(folder, read(folder / "request.json", RequestRecord), _time)
 
@@ -246,12 +247,12 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
 
 
 def _supervise(folder: Path) -> None:
-    """Starts a supervisor unless the job has one; at most one of those started ever runs the job."""
+    """Start a supervisor unless the job has one. At most one of those started ever runs the job."""
     if (folder / "supervisor.json").exists():
         return
     python = [sys.executable, "-m", f"{__name__}.supervisor", str(folder)]
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-    # cwd: with -m Python imports from there first, and a job's folder holds no module.
+    # cwd: -m makes Python import from there first, and a job's folder holds no module.
     started = subprocess.run(
         python, cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
@@ -269,7 +270,7 @@ def _state(folder: Path) -> dict[str, Any]:
             "phase": "queued",
             "reason": "its submit was interrupted; the same submit with the same --key starts it",
         }
-    # In this order: a supervisor that ends between the two has left its last word by then.
+    # The order matters: a supervisor that ends between the two has written its last status by then.
     there = presence(running)
     seen = read_if_there(folder / "status.json", StatusRecord) or {"phase": "starting"}
     if there == "gone" and seen["phase"] not in ("succeeded", "failed"):
@@ -302,7 +303,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _is_contained(job: Job) -> bool:
-    """Return whether the job's image is a real one, which docker runs, and no folder."""
+    """Return whether the job's image is a real one, which docker runs, and not a folder."""
     return job.image is not None and not job.image.startswith(_IMAGES)
 
 
@@ -329,7 +330,7 @@ def _refusals(job: Job) -> list[str]:
 
 
 def _check_runtime(request: Request) -> None:
-    """Raise NoRuntime, with the command that would run the first task, where no container can be run here."""
+    """Raise NoRuntime, with the command that would run the first task, if no container can be run here."""
     if (why := docker.absence()) is None:
         return
     body = request.body
@@ -339,7 +340,7 @@ def _check_runtime(request: Request) -> None:
 
 
 def _check_size(request: Request, devices: list[str], kinds: list[str]) -> None:
-    """Raise BadInputs where this machine has less than the job asks for."""
+    """Raise BadInputs if this machine has less than the job requests."""
     faults = _shortfalls(request.body, devices, kinds)
     if not Path(request.body["folder"]).is_dir():
         faults.append(f"image: the folder {request.body['folder']} does not exist")
@@ -348,7 +349,7 @@ def _check_size(request: Request, devices: list[str], kinds: list[str]) -> None:
 
 
 def gpus() -> tuple[list[str], list[str]]:
-    """Ids for CUDA_VISIBLE_DEVICES, as far as this process may use them, and the names of the kinds."""
+    """Return the ids for CUDA_VISIBLE_DEVICES that this process may use, and the names of the GPU kinds."""
     command = ["nvidia-smi", "--query-gpu=index,name", "--format=csv,noheader"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
@@ -363,22 +364,22 @@ def gpus() -> tuple[list[str], list[str]]:
 
 
 def _cpus() -> int:
-    """Processors that this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory_mib() -> int:
-    """All of it, in use or not."""
+    """Return the total memory, in use or not."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _shm_mib() -> int:
-    """Of the shared memory file system; 0 where there is none."""
+    """Return the size of the shared memory file system; 0 if there is none."""
     return shutil.disk_usage(_SHM).total // 2**20 if _SHM.exists() else 0
 
 
 def _disk_gib() -> int:
-    """Free, where local jobs keep their output."""
+    """Return the free space where local jobs store their output."""
     folder = state()
     while not folder.exists():
         folder = folder.parent
@@ -394,7 +395,7 @@ _MEASURES: dict[str, Callable[[], int]] = {
 
 
 def _shortfalls(body: dict[str, Any], devices: list[str], names: list[str]) -> list[str]:
-    """Return what one task asks for and this machine does not have, a line each."""
+    """Return a line for each request of one task that this machine cannot meet."""
     faults = [
         f"{field}: asks for {wanted}, this machine has {has}"
         for field, measure in _MEASURES.items()

@@ -1,8 +1,8 @@
-"""A job of this machine in a container: what docker is told, and whether there is one to tell.
+"""Containers for jobs on this machine: docker's command lines, and a check whether docker is available.
 
-`docker run` is the attempt's process: it prints what the container prints, hands SIGTERM on to it, and ends with its
-exit code. A client that is killed leaves its container behind, so each attempt has a line that removes it.
-Source: https://docs.docker.com/reference/cli/docker/container/run/
+`docker run` is the attempt's process: it prints what the container prints, forwards SIGTERM to it, and ends with its
+exit code. A client that is killed leaves its container behind, so each attempt has a command that removes it. Source:
+https://docs.docker.com/reference/cli/docker/container/run/
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from accel.contract import variables
 
 DAEMON_ERROR = 125
-"""What `docker run` exits with where docker itself failed. Source:
+"""Exit code of `docker run` if docker itself failed. Source:
 https://docs.docker.com/engine/containers/run/#exit-status"""
 LOOK_S = 20.0
 CLIENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
@@ -23,7 +23,7 @@ HOST = "host://"
 
 
 def absence() -> str | None:
-    """Return why no container can be run here; None where one can."""
+    """Return why no container can be run here; None if one can."""
     if shutil.which("docker") is None:
         return "this machine has no docker command"
     try:
@@ -37,7 +37,7 @@ def absence() -> str | None:
 
 
 def faults(mounts: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is wrong with mounts, each a source and a path, of a container of this machine."""
+    """Return faults in a container's mounts, each given as a source and a path."""
     found: list[str] = []
     for number, (source, path) in enumerate(mounts):
         if not source.removeprefix(HOST).startswith("/"):
@@ -50,12 +50,12 @@ def faults(mounts: Sequence[tuple[str, str]]) -> list[str]:
 def command(body: Mapping[str, Any], name: str, env: Mapping[str, str], devices: Sequence[str]) -> list[str]:
     """Return the argv that runs a task of a request's body in a container called `name`.
 
-    `devices`: its GPUs by their ids; where they are not known, docker is asked for so many.
+    `devices` are the ids of its GPUs. If they are unknown, docker gets their number.
     """
-    # An init process hands SIGTERM on, as on AWS Batch: as process 1, Python without a handler ignores it.
+    # An init process forwards SIGTERM, as on AWS Batch: as process 1, Python without a handler ignores it.
     line = ["docker", "run", "--rm", "--init", "--name", name]
     if accelerator := body["accelerator"]:
-        # The quotes are docker's, which reads a list with commas there.
+        # The quotes are for docker, which reads a list with commas there.
         line += ["--gpus", f'"device={",".join(devices)}"' if devices else str(accelerator["count"])]
     for option, value in (("cpus", body["cpus"]), ("memory", body["memory_mib"]), ("shm-size", body["shm_mib"])):
         if value:
@@ -69,12 +69,12 @@ def command(body: Mapping[str, Any], name: str, env: Mapping[str, str], devices:
 
 
 def removal(name: str) -> list[str]:
-    """Return the argv that ends a container, whatever became of its client."""
+    """Return the argv that removes a container, whatever became of its client."""
     return ["docker", "rm", "--force", name]
 
 
 def task_variables(body: Mapping[str, Any], task: int, attempt: int) -> dict[str, str]:
-    """Return the variables of an attempt that every backend gives."""
+    """Return the variables that every backend sets for an attempt."""
     return {
         variables.JOB_NAME: body["job"],
         variables.TASK_COUNT: str(body["tasks"]),

@@ -1,4 +1,4 @@
-"""The files of a local job, which several processes write and read."""
+"""Files of a local job, which several processes write and read."""
 
 import json
 import os
@@ -13,7 +13,8 @@ from .records import Record
 
 
 def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
-    """Whole or not at all, and only the first of several writers: link() is atomic and never replaces."""
+    """Write the file completely or not at all, for the first of several writers only: link() is atomic and never
+    replaces."""
     draft = path.with_name(f".{path.name}.{keys.random_key()}")
     draft.write_text(json.dumps(value))
     try:
@@ -26,7 +27,7 @@ def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
 
 
 def read(path: Path, kind: type[Record]) -> dict[str, Any]:
-    """Raises CloudSilent where the file is there and cannot be read, or is none of its kind: that says nothing about
+    """Read a record. Raise CloudSilent if the file exists and is unreadable or of another kind: that says nothing about
     the job."""
     try:
         document: Any = json.loads(path.read_bytes())
@@ -38,10 +39,10 @@ def read(path: Path, kind: type[Record]) -> dict[str, Any]:
 
 
 def read_if_there(path: Path, kind: type[Record]) -> dict[str, Any] | None:
-    """As read; None where there is no file."""
+    """Read a record; return None if there is no file."""
     return read(path, kind) if path.exists() else None
 
 
 def numbers(folder: Path) -> list[int]:
-    """Of the folders in it that are numbered, in order; none where it is not there."""
+    """Return the numbers of the numbered folders in a folder, in order; none if it does not exist."""
     return sorted(int(each.name) for each in folder.iterdir() if each.name.isdecimal()) if folder.exists() else []

@@ -1,4 +1,4 @@
-"""Reads the output of a local job's attempts while they are written: every line once, in order."""
+"""Output of a local job's attempts, read while it is written: every line once, in order."""
 
 import time
 from collections import deque
@@ -15,7 +15,7 @@ LOOK_AGAIN_S = 0.2
 
 
 class Tail:
-    """One attempt's output, as far as it was read."""
+    """Output of one attempt, as far as it was read."""
 
     def __init__(self, path: Path, source: str) -> None:
         self._path = path
@@ -24,7 +24,7 @@ class Tail:
         self._rest = b""
 
     def more(self, last: bool) -> Iterator[LogLine]:
-        """Lines written since; the unfinished one too if it is the last call."""
+        """Yield the lines written since the last call; on the last call also an unfinished one."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -51,11 +51,11 @@ class Tail:
 def lines(
     folder: Path, tasks: int, task: int | None, ended: Callable[[], bool], count: int | None = None
 ) -> Iterator[LogLine]:
-    """Lines until `ended` says so and all is read. Tasks that run at once are mixed by line. `count`: of those that are
-    there now the last ones only."""
+    """Yield lines until `ended` returns true and all is read. Tasks that run at once are mixed by line. `count`: only
+    the last ones of the lines so far."""
     tails: dict[tuple[int, int], Tail] = {}
     while True:
-        # Asked before the reading: what is written by the end is then read below, and nothing comes after.
+        # Checked before the reading: output written before the end is read below, and nothing comes after.
         last = ended()
         read = _round(folder, tasks, task, tails, last)
         if count is not None:
@@ -70,7 +70,7 @@ def lines(
 def _round(
     folder: Path, tasks: int, task: int | None, tails: dict[tuple[int, int], Tail], last: bool
 ) -> Iterator[LogLine]:
-    """What was written since the round before."""
+    """Yield what was written since the previous round."""
     for index in range(tasks) if task is None else (task,):
         attempts = numbers(folder / "tasks" / str(index))
         for attempt in attempts:

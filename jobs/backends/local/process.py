@@ -1,4 +1,4 @@
-"""Whether a process that was noted down earlier is still there: yes, no, or cannot be told."""
+"""Check whether a process recorded earlier still exists: yes, no, or unknown."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ Presence = Literal["there", "gone", "unknown"]
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """What tells this process from every other, also after its pid was given away and after a reboot."""
+    """Return what distinguishes this process from every other, even after a reuse of its pid and after a reboot."""
     return {
         "pid": pid,
         "started": _started(pid),
@@ -21,9 +21,9 @@ def identity(pid: int) -> dict[str, Any]:
 
 
 def presence(noted: dict[str, Any]) -> Presence:
-    """Gone only on proof: another boot of the same machine, no such pid, or a pid that another process has.
+    """Return "gone" only on proof: another boot of the same machine, no such pid, or a pid that another process has.
 
-    A process of another machine or container, whose notes are seen over a shared folder, is unknown.
+    A process of another machine or container, whose record is seen over a shared folder, is unknown.
     """
     if noted["host"] != platform.node():
         return "unknown"
@@ -45,7 +45,7 @@ def presence(noted: dict[str, Any]) -> Presence:
 
 
 def _started(pid: int) -> str | None:
-    """When the process began, in the system's own notation; None where that cannot be read."""
+    """Return the process's start time in the system's own notation; None if it cannot be read."""
     stat = _text(Path(f"/proc/{pid}/stat"))
     if stat is not None:
         # The second field, the program's name, may hold spaces and brackets. State Z: ended, not yet reaped.

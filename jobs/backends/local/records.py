@@ -1,4 +1,4 @@
-"""What readers need of the files of a local job. Fields that they do not know are another version's."""
+"""Fields that readers need from the files of a local job. Unknown fields belong to another version."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Record(BaseModel):
-    """Nothing is made fit: what is read is used as it stands."""
+    """Base of the records. Values are used as they are read, without conversion."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -28,14 +28,14 @@ class Accelerator(Record):
 
 
 class Mount(Record):
-    """A folder of this machine that a container sees."""
+    """Folder of this machine that a container sees."""
 
     source: str
     path: str
 
 
 class Body(Record):
-    """The request itself."""
+    """Body of the request."""
 
     job: str
     command: list[str] | None
@@ -57,7 +57,7 @@ class Body(Record):
 
 
 class RequestRecord(Record):
-    """request.json."""
+    """Content of request.json."""
 
     key: str
     spec_hash: str
@@ -69,7 +69,7 @@ class RequestRecord(Record):
 
 
 class SupervisorRecord(Record):
-    """supervisor.json: accel's process.identity."""
+    """Content of supervisor.json: accel's process.identity."""
 
     pid: Count
     started: str | None
@@ -79,13 +79,13 @@ class SupervisorRecord(Record):
 
 
 class CancelRecord(Record):
-    """cancel.json."""
+    """Content of cancel.json."""
 
     reason: str
 
 
 class StatusRecord(Record):
-    """status.json, of an attempt or of the job as a whole."""
+    """Content of status.json, for an attempt or for the job as a whole."""
 
     phase: Literal["running", "succeeded", "failed"]
     exit_code: int | None

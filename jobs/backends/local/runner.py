@@ -1,16 +1,16 @@
-"""Runs one attempt of a job on this machine: `python runner.py FOLDER [--tied]`. Standard library only.
+"""Program that runs one attempt of a job on this machine: `python runner.py FOLDER [--tied]`. Standard library only.
 
 FOLDER/spec.json    {"command": [...], "env": {...}, "workdir": "...", "timeout_s": int|null, "grace_s": int}
-                    and perhaps "removal": [...], which ends what the command leaves behind when it is killed
+                    and optionally "removal": [...], which ends what the command leaves behind when it is killed
 FOLDER/output.log   stdout and stderr, raw, as they come
 FOLDER/status.json  {"phase": "running"|"succeeded"|"failed", "pid": of this runner, "exit_code": int|null,
                      "reason": null|"exited"|"timeout"|"terminated"|"not-started: ...",
                      "started": iso time, "stopped": iso time|null}, replaced as a whole
 
-SIGTERM (with --tied also the end of stdin) is passed to the job's process group; SIGKILL follows after
-grace_s. A job that a signal ended has exit code 128 + signal, as in a shell. When the job's own process
-ends, what it left in its group is killed, as it would be in a container. The job's environment is that of
-the spec, over a few defaults: nothing of the caller's leaks into it.
+SIGTERM (with --tied also the end of stdin) is passed to the job's process group; SIGKILL follows after grace_s. A job
+that a signal ended has exit code 128 + signal, as in a shell. When the job's own process ends, the rest of its group is
+killed, as it would be in a container. The job's environment is that of the spec, over a few defaults: nothing of the
+caller's leaks into it.
 """
 
 import json
@@ -32,7 +32,7 @@ REMOVAL_S = 60
 
 
 class Stop:
-    """Sleeps until something happens; knows whether the job was asked to stop."""
+    """Wait for events, and a record of whether the job was asked to stop."""
 
     def __init__(self, tied: bool) -> None:
         self.asked = False
@@ -43,7 +43,7 @@ class Stop:
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._ask)
-        # Without a handler SIGCHLD is discarded and would not wake the select below.
+        # Without a handler, SIGCHLD is discarded and would not wake the select below.
         signal.signal(signal.SIGCHLD, self._wake)
 
     def _wake(self, *_: object) -> None:
@@ -53,7 +53,7 @@ class Stop:
         self.asked = True
 
     def sleep(self, until: float | None) -> None:
-        """Until a signal, the end of stdin, or this monotonic time."""
+        """Sleep until a signal, the end of stdin, or this monotonic time."""
         left = None if until is None else max(0.0, until - time.monotonic())
         ready, _, _ = select.select([self._woken, *self._watched], [], [], left)
         if self._woken in ready:
@@ -64,7 +64,7 @@ class Stop:
 
 
 def main(arguments: list[str]) -> None:
-    """One attempt, from its spec to its last status."""
+    """Run one attempt, from its spec to its last status."""
     folder = Path(arguments[0])
     spec: dict[str, Any] = json.loads((folder / "spec.json").read_text())
     guard = _guard(_removal(spec))
@@ -133,7 +133,7 @@ def _wait(process: subprocess.Popen[bytes], spec: dict[str, Any], stop: Stop) ->
 
 
 def environment(wanted: dict[str, str]) -> dict[str, str]:
-    """The job's environment: the spec's, over the few defaults that programs need."""
+    """Return the job's environment: the spec's, over the few defaults that programs need."""
     beside = str(Path(sys.executable).parent)
     defaults = {
         "PATH": os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]),
@@ -146,7 +146,7 @@ def environment(wanted: dict[str, str]) -> dict[str, str]:
 
 
 def _removal(spec: dict[str, Any]) -> Callable[[], None]:
-    """What ends that which outlives the command's processes: a container goes on without its client."""
+    """Return a function that ends what outlives the command's processes: a container continues without its client."""
 
     def remove() -> None:
         if line := spec.get("removal"):
@@ -157,13 +157,12 @@ def _removal(spec: dict[str, Any]) -> Callable[[], None]:
 
 
 def _guard(remove: Callable[[], None]) -> int:
-    """A process that kills the job's group should this runner be killed; returns the pipe that it listens to.
+    """Start a process that kills the job's group if this runner is killed; return the pipe that it listens to.
 
-    SIGKILL of a runner reaches neither the job nor the processes that it started. (PR_SET_PDEATHSIG would
-    reach the first process of the job only: `bash -c "a && b"` would leave `b` running.) The job's process
-    writes its id into the pipe before it becomes the job; the runner writes "." once the group is gone; a
-    pipe that ends without it is a death. Killing the guard as well leaves the job running: nothing short of
-    a container prevents that.
+    SIGKILL of a runner reaches neither the job nor the processes that it started. (PR_SET_PDEATHSIG would reach the
+    first process of the job only: `bash -c "a && b"` would leave `b` running.) The job's process writes its id into the
+    pipe before it becomes the job; the runner writes "." once the group is gone; a pipe that ends without it is a
+    death. If the guard is killed as well, the job keeps running: nothing short of a container prevents that.
     """
     listening, telling = os.pipe()
     if os.fork():

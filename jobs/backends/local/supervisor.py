@@ -1,14 +1,13 @@
-"""Runs a local job from its folder until it has ended: `python -m <package>.supervisor FOLDER`.
+"""Program that runs a local job from its folder until it has ended: `python -m <package>.supervisor FOLDER`.
 
-    request.json      what to run, written by the client that claimed the folder
-    supervisor.json   the supervisor that runs it, or ran it: written once, before anything is run
-    status.json       the job as a whole
-    cancel.json       put there by a client that wants the job to stop
-    tasks/I/A/        attempt A of task I, as runner.py keeps it
+request.json      what to run, written by the client that claimed the folder
+supervisor.json   the supervisor that runs it, or ran it: written once, before anything is run
+status.json       the job as a whole
+cancel.json       put there by a client that wants the job to stop
+tasks/I/A/        attempt A of task I, in the format of runner.py
 
-Any number of supervisors may be started for one folder, by clients at once or after a crash. A lock lets
-one of them write supervisor.json; from then on no other ever runs the job. The command returns when that
-file exists.
+Any number of supervisors may be started for one folder, by clients at once or after a crash. A lock lets one of them
+write supervisor.json; from then on no other ever runs the job. The command returns when that file exists.
 """
 
 import fcntl
@@ -34,12 +33,12 @@ DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 def main(folder: Path) -> int:
-    """0 once the job has a supervisor, 1 if it gets none."""
+    """Return 0 once the job has a supervisor, 1 if it gets none."""
     lock = os.open(folder / "supervisor.lock", os.O_CREAT | os.O_RDWR, 0o600)
     give_up = time.monotonic() + PATIENCE_S
     while not (folder / "supervisor.json").exists():
         if _locked(lock):
-            # Looked at again under the lock: its last holder may have written it and ended.
+            # Checked again under the lock: its last holder may have written the file and ended.
             return 0 if (folder / "supervisor.json").exists() else _start(folder)
         if time.monotonic() > give_up:
             return 1
@@ -56,7 +55,7 @@ def _locked(lock: int) -> bool:
 
 
 def _start(folder: Path) -> int:
-    """Goes on in a child that no terminal and no caller waits for; it holds the lock while it lives."""
+    """Continue in a child that no terminal and no caller waits for. It holds the lock while it lives."""
     ready, telling = os.pipe()
     if os.fork():
         os.close(telling)
@@ -78,7 +77,7 @@ def _detach(folder: Path) -> None:
 
 
 class Supervisor:
-    """Starts the attempts of every task, in order, some at once, and keeps the job's status."""
+    """Runner of every task's attempts, in order, some at once, which also writes the job's status."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -132,7 +131,7 @@ class Supervisor:
         self.used[pid] = share
         self.attempts += 1
         self.started = self.started or datetime.now(UTC).isoformat()
-        if self.stopping:  # asked between the start and the note above: the handler did not see this runner
+        if self.stopping:  # requested between the start and the record above: the handler did not see this runner
             os.kill(pid, signal.SIGTERM)
 
     def _spec(self, task: int, attempt: int, share: list[str]) -> dict[str, Any]:
@@ -192,7 +191,7 @@ class Supervisor:
 
 
 def _shares(body: dict[str, Any], devices: list[str]) -> list[list[str]]:
-    """One entry a task that may run at once: the devices that it gets."""
+    """Return the devices of each task that may run at once."""
     each: int = body["accelerator"]["count"] if body["accelerator"] else 0
     cores = os.cpu_count() or 1
     fitting = len(devices) // each if each else max(1, cores // (body["cpus"] or 1))
@@ -206,7 +205,7 @@ def _attempt_status(folder: Path) -> dict[str, Any]:
         status: Any = json.loads((folder / "status.json").read_bytes())
         known = {name: status[name] for name in gone}
     except (OSError, ValueError, LookupError, TypeError):
-        return gone  # nothing, or nothing that can be read
+        return gone  # missing or unreadable
     return gone if known["phase"] not in ("succeeded", "failed") else known
 
 

@@ -1,5 +1,5 @@
-"""The tasks of a local job: the state and the attempts of each, by the folders that their runners write, whether a
-failed one is tried again, and some of a sweep's run again."""
+"""Tasks of a local job: their states and attempts, from the folders that their runners write, the rule for retries, and
+the repetition of some tasks of a sweep."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _WORDS = {"exited": None, "terminated": "it was asked to stop", "timeout": "ran 
 
 
 def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
-    """A request that runs the whole job of `ref` again, for these tasks alone."""
+    """Turn a request that repeats the whole job of `ref` into one for these tasks alone."""
     env = sweep_tasks.narrow_environment(request.body["env"], tasks, ref)
     most = request.body["parallelism"]
     parallelism = None if most is None else min(most, len(tasks))
@@ -28,19 +28,19 @@ def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
 
 
 def states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
-    """Return the state of each task. One that has none yet waits, unless the job has ended."""
+    """Return the state of each task. A task without one waits, unless the job has ended."""
     return [_state(folder / "tasks" / str(index), index, job, body["retries"]) for index in range(body["tasks"])]
 
 
 def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None], datetime | None]) -> list[Attempt]:
-    """Return the attempts of the first hundred tasks. What a killed runner did not write is not known."""
+    """Return the attempts of the first hundred tasks. What a killed runner did not write is unknown."""
     several: bool = request["body"]["tasks"] > 1
     found: list[Attempt] = []
     for task in range(min(request["body"]["tasks"], ATTEMPTED_MAX)):
         tries = folder / "tasks" / str(task)
         made = numbers(tries)
         for number in made:
-            # None between the start of an attempt and its runner's first word.
+            # None between the start of an attempt and its runner's first status.
             told = read_if_there(tries / str(number) / "status.json", StatusRecord) or {}
             gone = told.get("phase") == "running" and number != made[-1]
             reason: str | None = told.get("reason")
@@ -60,8 +60,8 @@ def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None],
 
 
 def is_retried(status: dict[str, Any], attempt: int, retries: int) -> bool:
-    """Return whether another attempt follows one with this status: as on AWS Batch, none after one that ran out of time
-    or whose command cannot be run."""
+    """Return whether another attempt follows one with this status. As on AWS Batch, none follows one that ran out of
+    time or whose command cannot be run."""
     if status["phase"] != "failed" or status["reason"] == "timeout" or status["exit_code"] in CANNOT_RUN:
         return False
     return attempt <= retries

@@ -17,37 +17,37 @@ from .request import render
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
 THREADS = 4
-"""That submit at once: with a submission a second, more would only wait."""
+"""Threads that submit at once. With a submission a second, more would only wait."""
 SUBMITS_PER_MINUTE = 60 - THREADS
-"""Vertex takes 60 submissions a minute, of everybody in a project and region together. However late the calls of the
-threads come, no minute has more. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
+"""Limit of submissions. Vertex accepts 60 a minute, from everybody in a project and region together. However late the
+calls of the threads come, no minute has more. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
 
 
 @dataclass(frozen=True)
 class Timing(timeouts.Timing):
-    """Seconds. A claim's lease has to outlive a call (connect + read), the quiet period and another call."""
+    """Times in seconds. A claim's lease must outlive a call (connect + read), the quiet period and another call."""
 
     lease_s: float = 120
     quiet_s: float = 15
-    """Vertex says nothing of how soon a list has a new job. One not listed for this long was not made."""
+    """Time after which a job that is not listed was not created. Vertex documents no delay of its lists."""
     submits: int = SUBMITS_PER_MINUTE
-    """The most that this process makes in `window_s`."""
+    """Most submissions of this process in `window_s`."""
     window_s: float = 60
 
     @property
     def call_s(self) -> float:
-        """The longest that one call without retries can take."""
+        """Longest duration of one call without retries."""
         return self.connect_s + self.read_s
 
     def rate(self, submits_per_s: int | None = None) -> Rate:
-        """Of submits; where nothing is said, a little less than Vertex takes."""
+        """Return the rate of submits; by default slightly less than Vertex accepts."""
         return Rate(submits_per_s) if submits_per_s else Rate(self.submits, within_s=self.window_s)
 
 
 class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
-    """A Backend with Logs, Listing, Many, Concurrent, Resubmit, Quotas and Explain.
+    """Backend with Logs, Listing, Many, Concurrent, Resubmit, Quotas and Explain.
 
-    A reference is `vertex:<project>.<region>/<number of the custom job>`.
+    References are `vertex:<project>.<region>/<number of the custom job>`.
     """
 
     KIND = KIND
@@ -68,61 +68,62 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """The CustomJob for a job. See request.py."""
+        """Return the CustomJob for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """The one job of request.key. See jobs.backends.claims.submit for how, and for what it does not cover."""
+        """Submit the one job of request.key. See jobs.backends.claims.submit for the method and its limits."""
         refuse(self._google, self._target)
         return self._submission.submit(request, self._google, self._target, self._times, self._turn)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Of one process they share a session and a rate: a little less than Vertex takes, where nothing is said."""
+        """Set up a session and a rate that all threads of one process share: by default slightly less than Vertex
+        accepts."""
         self._rate = self._times.rate(submits_per_s)
         return THREADS
 
     def status(self, ref: JobRef) -> Status:
-        """From the custom job. Raises NotFound."""
+        """Read the custom job. Raise NotFound."""
         return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Many with a few lists; without those that Vertex does not know."""
+        """Read many jobs with a few lists. Omit those that Vertex does not know."""
         return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """The region's jobs that were made here, newest first."""
+        """Yield the region's jobs that accel submitted, newest first."""
         return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Asks Vertex to stop the job; it keeps no reason. An ended job stays as it is."""
+        """Ask Vertex to stop the job; it stores no reason. No effect on an ended job."""
         self._submission.cancel(self._google, self._scope, self._checked(ref).id)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Every replica's lines; nodes side by side, unless `task` names one."""
+        """Yield every replica's lines; nodes side by side, unless `task` names one."""
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """What was sent, under another name."""
+        """Return the earlier request under another name."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed; a reference says which region, so nothing is looked for elsewhere."""
+        """Return why the job waits or failed. A reference names its region, so `elsewhere` is not used."""
         from ..diagnosis.vertex import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
+        """Check whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
         return self._quotas.check(body["customJob"], target.project, target.region)
 
-    # Modules that a rendered request does not need, so that `submit --dry-run` loads none of them.
+    # Modules that rendering does not need: `submit --dry-run` loads none of them.
     @property
     def _submission(self):
         from . import submit

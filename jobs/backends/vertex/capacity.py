@@ -1,4 +1,4 @@
-"""How the machines of a job are had: on demand, as Spot, by flex-start, reserved, or of a persistent resource."""
+"""Capacity for the machines of a job: on demand, Spot, flex-start, reserved, or a persistent resource."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ KEY = "compute.googleapis.com/reservation-name"
 
 @dataclass(frozen=True)
 class Capacity:
-    """What is asked for beside the machines. `strategy` is None on a persistent resource."""
+    """Capacity options of a job. `strategy` is None on a persistent resource."""
 
     strategy: str | None
     reservation: str | None
@@ -31,8 +31,8 @@ class Capacity:
 
 
 def choose(job: Job, target: VertexTarget, choices: Sequence[VertexChoice], *, disks: bool) -> Capacity:
-    """Return the job's capacity, or else the target's where it fits. `disks`: whether the job asks for disks of its
-    own, which machines that are there already have not."""
+    """Return the job's capacity, or else the target's if it fits. `disks`: the job asks for disks of its own, which
+    existing machines do not have."""
     block = job.vertex or Vertex()
     strategy = "FLEX_START" if block.provisioning else "SPOT" if job.spot else "STANDARD"
     persistent, reservation = block.persistent_resource, block.reservation
@@ -52,12 +52,12 @@ def _fit(target: VertexTarget, choices: Sequence[VertexChoice]) -> bool:
 
 
 def tries_once(job: Job) -> bool:
-    """Return whether nothing shall be tried again."""
+    """Return whether retries are switched off."""
     return not job.retries and not job.lost_retries and (job.retries is not None or job.lost_retries is not None)
 
 
 def scheduling(job: Job, capacity: Capacity, *, several: bool) -> dict[str, Any]:
-    """Return the Scheduling. Of `several` machines that work together all restart when one is lost, unless the job says
+    """Return the Scheduling. If one of `several` machines that work together is lost, all restart, unless the job says
     otherwise. Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
     block = job.vertex or Vertex()
     fields: dict[str, Any] = {}

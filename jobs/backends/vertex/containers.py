@@ -1,4 +1,4 @@
-"""What a worker pool runs: an image with a command, one with its own entry point, or a Python package."""
+"""Program of a worker pool: an image with a command, one with its own entry point, or a Python package."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _UNSURE = re.compile(r"\$[$(]")
 
 @dataclass(frozen=True)
 class Program:
-    """An image, and what is run in it."""
+    """Image, and the program in it."""
 
     image: str
     command: Sequence[str] = ()
@@ -30,8 +30,7 @@ class Program:
 
 @dataclass(frozen=True)
 class CheckedProgram:
-    """A program as it will be run, with what the rules put in place of its image and command, and all that they say of
-    it as it is written."""
+    """Program with the rules' replacements for its image and command, and all findings on it as written."""
 
     program: Program
     findings: Sequence[Finding]
@@ -39,7 +38,7 @@ class CheckedProgram:
 
 @dataclass(frozen=True)
 class Node:
-    """A pool of a job of several nodes, of the job's first two: what its machines are told."""
+    """Settings for the machines of a pool, one of the first two in a job of several nodes."""
 
     count: int
     gpus: int
@@ -63,9 +62,8 @@ def check_program(program: Program, field: str, today: date) -> CheckedProgram:
 
 
 def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, Any]:
-    """The part of a WorkerPoolSpec that says what is run. Source:
-    https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-container-settings
-    """
+    """Return the part of a WorkerPoolSpec that describes the program. Source:
+    https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-container-settings"""
     told = {
         **job.env,
         variables.JOB_NAME: job.name,
@@ -98,12 +96,12 @@ def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, 
 
 
 def _env(told: Mapping[str, str], plain: Mapping[str, str]) -> list[dict[str, str]]:
-    """`plain`: what Vertex AI shall put its own variables into."""
+    """Return the variables. Vertex AI expands its own variables in those of `plain` only."""
     found = {name: literal(text) for name, text in told.items()} | dict(plain)
     return [{"name": name, "value": found[name]} for name in sorted(found)]
 
 
 def literal(text: str) -> str:
-    """The value as it is: Vertex AI puts variables in for $(NAME), unless it is written $$(NAME). Source:
+    """Escape text that must stay literal: Vertex AI expands $(NAME), unless it is written $$(NAME). Source:
     https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
     return text.replace("$", "$$") if _UNSURE.search(text) else text

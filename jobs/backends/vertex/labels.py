@@ -1,4 +1,4 @@
-"""How jobs are named and marked on Vertex AI."""
+"""Names and labels of jobs on Vertex AI."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,17 +12,17 @@ KIND = "vertex"
 
 @dataclass(frozen=True)
 class Scope(Region):
-    """Written `<project>.<region>`."""
+    """Place of a job, written `<project>.<region>`."""
 
     KIND: ClassVar[str] = KIND
     ID: ClassVar[str] = "number of the job"
 
     @property
     def api(self) -> str:
-        """Vertex AI's of the region: the one for all places knows no custom jobs of a region."""
+        """API of the region. The global one knows no custom jobs of a region."""
         return f"{self.region}-aiplatform"
 
     @property
     def jobs(self) -> str:
-        """The path of its jobs, below the API's root."""
+        """Path of its jobs, below the API's root."""
         return f"v1/{self.parent}/customJobs"

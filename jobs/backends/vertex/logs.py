@@ -1,7 +1,8 @@
-"""What a job's replicas print, from Cloud Logging.
+"""Output of a job's replicas, from Cloud Logging.
 
-An entry is of resource ml_job, with the job's number and the replica's name in the resource's labels; lines of the task
-`service` are Vertex's own. Sources: https://docs.cloud.google.com/vertex-ai/docs/training/monitor-debug-interactive-shell,
+Entries have the resource ml_job, with the job's number and the replica's name in the resource's labels; lines of the
+task `service` are Vertex's own. Sources:
+https://docs.cloud.google.com/vertex-ai/docs/training/monitor-debug-interactive-shell,
 https://github.com/tensorflow/models/issues/10735, and the filter of `gcloud ai custom-jobs stream-logs`.
 """
 
@@ -19,15 +20,16 @@ from .labels import Scope
 from .lookup import Job, look
 
 SERVICE = "service"
-"""The task whose lines are Vertex's own."""
+"""Task whose lines are Vertex's own."""
 EARLY = timedelta(minutes=1)
-"""Before a job's creation: clocks differ."""
+"""Time before a job's creation from which entries are read, because clocks differ."""
 
 
 def logs(
     google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """The lines of all replicas side by side, or of one. Raises NotFound, and BadInput for a replica that is not."""
+    """Yield the lines of all replicas side by side, or of one. Raise NotFound, and BadInput for a replica that does not
+    exist."""
     job = look(google, scope, ref.id)
     replicas = job.replicas
     if task is not None and not 0 <= task < len(replicas):
@@ -47,30 +49,30 @@ def logs(
 
 
 def query(job: Job, replica: str | None) -> str:
-    """The lines of one replica, or of all."""
+    """Return the query for the lines of one replica, or of all."""
     named = f'="{replica}"' if replica else f'!="{SERVICE}"'
     return f'resource.type="ml_job" AND resource.labels.job_id="{job.number}" AND resource.labels.task_name{named}'
 
 
 def since(job: Job) -> datetime:
-    """No line of the job is older."""
+    """Return a time before every line of the job."""
     created = job.at("createTime")
     assert created is not None, "a job without the time of its creation"
     return created - EARLY
 
 
 def task_of(entry: Mapping[str, Any]) -> str:
-    """The replica's name, or SERVICE."""
+    """Return the replica's name, or SERVICE."""
     labels = mapping((mapping(entry.get("resource")) or {}).get("labels")) or {}
     return str(labels.get("task_name", ""))
 
 
 def text_of(entry: Mapping[str, Any]) -> str:
-    """Lines that a replica prints come as JSON with a message, or as text."""
+    """Return the text of an entry, which a replica writes as JSON with a message, or as text."""
     told = (mapping(entry.get("jsonPayload")) or {}).get("message", entry.get("textPayload", ""))
     return str(told).removesuffix("\n")
 
 
 def _source(replica: str, index: int) -> str:
-    """Replicas of the first two pools are nodes; others have Vertex's names."""
+    """Return the source of a line. Replicas of the first two pools are nodes; others have Vertex's names."""
     return f"node {index}" if replica.startswith(("workerpool0-", "workerpool1-")) else replica

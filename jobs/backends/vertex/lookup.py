@@ -1,4 +1,4 @@
-"""A custom job as Vertex AI has it."""
+"""Lookup of a custom job on Vertex AI."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2880"""
 
 @dataclass(frozen=True)
 class Job:
-    """A CustomJob of the API."""
+    """CustomJob of the API."""
 
     body: Mapping[str, Any]
 
@@ -74,17 +74,17 @@ class Job:
 
     @property
     def strategy(self) -> str:
-        """SPOT, FLEX_START, or STANDARD, which is also what it is without one."""
+        """SPOT, FLEX_START or STANDARD, which is also the default."""
         return str(self.scheduling.get("strategy", "STANDARD"))
 
     @property
     def pools(self) -> list[dict[str, Any]]:
-        """In their places: a pool that is skipped is empty."""
+        """Worker pools by place. A pool that is skipped is empty."""
         return [mapping(each) or {} for each in entries(self.spec.get("workerPoolSpecs"))]
 
     @property
     def replicas(self) -> list[str]:
-        """Their names, as Vertex names them in logs and errors: workerpool0-0, workerpool1-0, workerpool1-1."""
+        """Names of the replicas in Vertex's logs and errors: workerpool0-0, workerpool1-0, workerpool1-1."""
         return [
             f"workerpool{index}-{replica}"
             for index, pool in enumerate(self.pools)
@@ -93,12 +93,12 @@ class Job:
 
     @property
     def machine(self) -> dict[str, Any]:
-        """Of the first pool."""
+        """Machine of the first pool."""
         return mapping(self.pools[0].get("machineSpec")) or {} if self.pools else {}
 
     @property
     def gpus(self) -> int | None:
-        """Of all replicas; None of TPUs, whose number Vertex does not tell."""
+        """GPUs of all replicas. None for TPUs, whose number Vertex does not tell."""
         machines = [(mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)) for pool in self.pools]
         if any("tpuTopology" in machine or str(machine.get("machineType")).startswith("ct") for machine, _ in machines):
             return None
@@ -106,12 +106,12 @@ class Job:
 
     @property
     def error(self) -> str:
-        """What Vertex says of a job that failed or was cancelled; empty without."""
+        """Message of a job that failed or was cancelled; empty without one."""
         return " ".join(str((mapping(self.body.get("error")) or {}).get("message") or "").split())
 
     @property
     def exit_code(self) -> int | None:
-        """That of the replica which the error names."""
+        """Exit code of the replica that the error names."""
         if self.phase is Phase.SUCCEEDED:
             return 0
         told = _EXIT.search(self.error)
@@ -119,7 +119,7 @@ class Job:
 
     @property
     def failed(self) -> str | None:
-        """The replica that the error names."""
+        """Replica that the error names."""
         told = _REPLICA.search(self.error)
         return told["name"] if told else None
 
@@ -129,18 +129,18 @@ class Job:
         return int(at.timestamp() * 1000) if at else 0
 
     def at(self, field: str) -> datetime | None:
-        """A time of the job's own."""
+        """Return a time field of the job."""
         return parse_time(self.body.get(field))
 
 
 def number(body: Mapping[str, Any]) -> str | None:
-    """Of the job that an answer is; None where it is none."""
+    """Return the number of the job in an answer; None if the answer is no job."""
     found = _NAME.fullmatch(str(body.get("name", "")))
     return found[1] if found else None
 
 
 def look(google: Google, scope: Scope, wanted: str) -> Job:
-    """The job. Raises NotFound."""
+    """Return the job. Raise NotFound."""
     try:
         job = Job(google.get(scope.api, f"{scope.jobs}/{path_segment(wanted)}"))
     except NotFound:
@@ -151,12 +151,12 @@ def look(google: Google, scope: Scope, wanted: str) -> Job:
 
 
 def query_jobs(google: Google, scope: Scope, query: str) -> Iterator[Job]:
-    """The jobs of a filter, in no order that is promised. Source of filters:
+    """Yield the jobs that match a filter. The order is not guaranteed. Source of filters:
     https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/list"""
     token: object = None
     while True:
         page = google.get(scope.api, scope.jobs, filter=query, pageSize=PAGE, pageToken=token)
-        # Without jobs it is empty; something else is not to be taken for that.
+        # Without jobs the page is empty; other content must not be mistaken for that.
         if strange := page.keys() - {"customJobs", "nextPageToken"}:
             raise GarbledAnswer(
                 f"{scope.api} {scope.jobs}: the answer is no list of jobs: it has {min(strange)}", REACH

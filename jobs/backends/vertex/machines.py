@@ -1,4 +1,4 @@
-"""The machine of a worker pool: of GPUs or none, or of TPUs, where a pool is one slice."""
+"""Choice of a worker pool's machine: with GPUs or none, or with TPUs, where a pool is one slice."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,17 +18,16 @@ from ..chooser import Requirement
 from ..google_machines import Need, Offer, offer_of
 
 CPUS, MEMORY_MIB = 4, 15 * 1024
-"""Of a machine without GPUs, where a job says neither: an n1-standard-4, of whose memory Vertex AI may take 40 %.
+"""Size of a machine without GPUs, if a job gives none: an n1-standard-4, of whose memory Vertex AI may take 40 %.
 Source:
-https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/understanding-training-service
-"""
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/understanding-training-service"""
 MEMORY_A_CPU_MIB = 3840
-"""Where a job says how many vCPUs alone: as much as an n1-standard has."""
+"""Memory per vCPU, if a job gives the vCPUs alone: that of an n1-standard."""
 
 
 @dataclass(frozen=True)
 class VertexChoice:
-    """A machine with the GPUs on it, or a host of a slice of TPUs."""
+    """Machine with its GPUs, or host of a TPU slice."""
 
     offer: Offer
     tpu: PoolSlice | None = None
@@ -47,11 +46,10 @@ class VertexChoice:
 
     @property
     def key(self) -> str:
-        """The machine, and what is attached to it."""
+        """Name of the machine and its attached GPUs."""
         return self.offer.key
 
     def spec(self) -> dict[str, Any]:
-        """Return its MachineSpec."""
         if self.tpu and self.tpu.topology:
             return {"machineType": self.machine, "tpuTopology": self.tpu.topology}
         kind, count = (self.tpu.kind, self.tpu.cores) if self.tpu else (self.gpu, self.gpus)
@@ -62,12 +60,12 @@ class VertexChoice:
 
     @property
     def boot_disk_type(self) -> str | None:
-        """None where Vertex AI's own does."""
+        """Boot disk type, or None for Vertex AI's own."""
         return machines.boot_disk_type(self.machine)
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """The zones by region that are known to have it, none for a machine without accelerators."""
+        """Zones known to have it, by region; none for a machine without accelerators."""
         if self.tpu is None:
             return self.offer.places if self.gpu else {}
         try:
@@ -77,8 +75,8 @@ class VertexChoice:
 
 
 def choose(need: Need, topology: str | None, names: Mapping[str, str], diagnostics: Diagnostics) -> VertexChoice | None:
-    """Return the machine of a pool. Add what rules it out, and return None where nothing is left. `names` are the job
-    file's for fields of the rules."""
+    """Return the machine of a pool. Add what rules it out, and return None if nothing is left. `names` are the job
+    file's names for fields of the rules."""
     diagnostics = diagnostics.with_names(names)
     if not google_machines.check_target_type(need, diagnostics):
         return None
@@ -105,7 +103,7 @@ def _slice(wanted: TpuNeed, need: Need, diagnostics: Diagnostics) -> VertexChoic
 
 
 def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagnostics) -> Offer | None:
-    """Return the machine that is named, with the GPUs beside it or in it."""
+    """Return the named machine, with the GPUs beside it or in it."""
     if not diagnostics.add(machines.with_gpus(name, kind, need.gpu, need.gpus)):
         return None
     size = offer_of(name)
@@ -124,7 +122,7 @@ def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagn
 
 
 def _larger(need: Need, offer: Offer) -> list[Offer]:
-    """Return machines of the same series with the same GPUs that hold what is asked for, the smallest first."""
+    """Return machines of the same series with the same GPUs that hold what is requested, smallest first."""
 
     def same(each: Offer) -> bool:
         if series(each.name) != series(offer.name):
@@ -138,7 +136,7 @@ def _larger(need: Need, offer: Offer) -> list[Offer]:
 
 
 def _with(kind: Accelerator | None, need: Need, findings: list[Finding], diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the pool's GPUs. `findings` are of their name."""
+    """Return the machines that have the pool's GPUs. `findings` are those on the GPUs' name."""
     count = need.gpus or 1
     if not diagnostics.add(findings + (gpus.gpu_count(kind, count) if kind else [])):
         return []
@@ -146,7 +144,7 @@ def _with(kind: Accelerator | None, need: Need, findings: list[Finding], diagnos
 
 
 def _without(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have no GPUs; where the target has none without, a job gets what its machines have."""
+    """Return the machines that have no GPUs. If all of the target's have some, a job gets what they have."""
     if need.gpus is not None:
         diagnostics.reject("accelerator", f"is missing, and so is {names['machine_type']}")
         return []
@@ -165,7 +163,7 @@ def _without(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> 
 
 
 def _hosts(attachment: Machine) -> Iterable[Offer]:
-    """Yield the N1 machines that Vertex AI attaches so many GPUs to."""
+    """Yield the N1 machines to which Vertex AI attaches that many GPUs."""
     for name in vertex.machine_types():
         if _takes(name, attachment.accelerator, attachment.whole_accelerators) and (size := offer_of(name)):
             yield size
@@ -177,7 +175,7 @@ def _takes(name: str, gpu: str, count: int) -> bool:
 
 
 def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics) -> Offer | None:
-    """Return the smallest that holds the job."""
+    """Return the smallest machine that holds the job."""
 
     def roomy(offer: Offer) -> bool:
         if offer.gpus:
@@ -198,5 +196,5 @@ def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics)
 
 
 def _rank(offer: Offer) -> tuple[int, ...]:
-    """Of machines as large, N1 is the first, which regions have had longest: a choice of ours."""
+    """Rank machines of the same size, N1 first, which regions have had longest: our choice."""
     return offer.vcpus, {"n1": 0, "e2": 1, "n2": 2}.get(series(offer.name), 3), offer.memory_mib

@@ -1,7 +1,7 @@
-"""A job of several nodes: one machine in the first worker pool, the others in the second, and how they find each other.
+"""Jobs of several nodes: one machine in the first worker pool, the others in the second, and how they find each other.
 
 Vertex AI sets CLUSTER_SPEC on every replica, JSON of {"cluster": {"workerpool0": ["<host>:<port>"], ...}, "task":
-{"type": "workerpool1", "index": 0}, ...}; programs that know no TensorFlow have to read it. Source:
+{"type": "workerpool1", "index": 0}, ...}; programs other than TensorFlow have to parse it. Source:
 https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training
 """
 
@@ -10,11 +10,11 @@ from accel.contract import variables
 from .labels import KIND
 
 PORT, JAX_PORT = 29500, 1234
-"""Of torchrun's examples (https://docs.pytorch.org/docs/stable/elastic/run.html), and of jax.distributed's."""
+"""Ports of torchrun's examples (https://docs.pytorch.org/docs/stable/elastic/run.html), and of jax.distributed's."""
 
-# Only what every shell has built in but for expr, and neither $( nor $$, which could be read as variables of Vertex
-# AI's. A key with its quotes and colon is not found inside of another value, where quotes are escaped.
-# NODE_RANK is what PyTorch Lightning reads.
+# Only shell builtins and expr, and neither $( nor $$, which could be read as variables of Vertex AI's.
+# A key with its quotes and colon does not occur inside another value, where quotes are escaped.
+# PyTorch Lightning reads NODE_RANK.
 _PRELUDE = """\
 case $CLUSTER_SPEC in
 *'"workerpool0":'*'"task":'*'"type":'* | *'"task":'*'"type":'*'"workerpool0":'*) ;;
@@ -44,13 +44,14 @@ exec "$@"
 
 
 def command(words: list[str], port: str) -> list[str]:
-    """The command of a node, after what its variables are has been read out of CLUSTER_SPEC. It needs /bin/sh."""
+    """Return the command of a node, preceded by the code that reads its variables from CLUSTER_SPEC. It needs
+    /bin/sh."""
     script = _PRELUDE.replace("${ACCEL_MAIN_PORT}", port).replace("JAX_PORT", str(JAX_PORT))
     return ["/bin/sh", "-c", script, "sh", *words]
 
 
 def environment(name: str, count: int, gpus: int) -> dict[str, str]:
-    """The variables that are the same on all nodes of a pool; `name` is the job's."""
+    """Return the variables that are the same on all nodes of a pool. `name` is the job's."""
     return {
         variables.NODE_COUNT: str(count),
         **variables.NODE_VARIABLES[KIND],
@@ -63,8 +64,8 @@ def environment(name: str, count: int, gpus: int) -> dict[str, str]:
 
 
 def rank_variables(port: str) -> dict[str, str]:
-    """The variables of a node whose image has its own entry point, where no shell comes before it. Vertex AI puts in
-    its own RANK and MASTER_ADDR, which it sets in jobs of several replicas without documenting them. Sources:
+    """Return the variables of a node whose image has its own entry point, which no shell precedes. Vertex AI expands
+    its own RANK and MASTER_ADDR in them, which it sets in jobs of several replicas without documenting them. Sources:
     https://github.com/Lightning-AI/pytorch-lightning/issues/13374,
     https://github.com/cellarium-ai/cellarium-ml/issues/56"""
     return {

@@ -1,4 +1,4 @@
-"""The worker pools of a job: its first machine, workers, parameter or reduction servers, evaluators.
+"""Worker pools of a job: its first machine, workers, parameter or reduction servers, evaluators.
 
 Source: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training
 """
@@ -21,15 +21,15 @@ from .containers import CheckedProgram, Program, check_program
 from .machines import VertexChoice
 
 DISK_GB = 100
-"""Of a boot disk that nobody asks for, which holds the image; a job's disk_gib come on top."""
+"""Size of a boot disk if the job asks for none, which holds the image. A job's disk_gib are added to it."""
 REDUCTION = "reduction_servers"
 PLACES = {"workers": 1, "parameter_servers": 2, REDUCTION: 2, "evaluators": 3}
-"""The places of pools beside the first."""
+"""Places of the pools beside the first."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request. The day decides whether an image is still to be had."""
+    """Job during rendering. The date decides whether an image is still available."""
 
     job: Job
     target: VertexTarget
@@ -41,8 +41,8 @@ class Draft:
 
     @cached_property
     def programs(self) -> Mapping[str, CheckedProgram]:
-        """What each pool runs, by its place in the job file, empty for the first. What another does not say is as the
-        first has it."""
+        """Program of each pool, by its place in the job file, empty for the first. Missing values are those of the
+        first."""
         own = Program(self.job.image or "", self.job.command, self.block.args, self.block.package)
         first = check_program(own, "", self.today)
         others = {
@@ -52,8 +52,8 @@ class Draft:
         return {"": first, **others}
 
     def _program(self, name: str, block: Pool, first: Program) -> Program:
-        """Return what a pool beside the first runs. Reduction servers, which add gradients up, run an image of Google's
-        that needs no command."""
+        """Return the program of a pool beside the first. Reduction servers, which add gradients up, run an image of
+        Google's that needs no command."""
         if name == REDUCTION:
             return Program(block.image or vertex.REDUCTION_SERVER.format(place=vertex.place(self.target.region)))
         if runs(block):
@@ -70,8 +70,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class WorkerPool:
-    """A pool with its machines. `field` is its place in the job file, empty for the first and what has its machine by
-    `nodes`; `disk_type` is None where Vertex AI's own does."""
+    """Pool with its machines. `field` is its place in the job file, empty for the first and for a pool that `nodes`
+    creates; `disk_type` is None for Vertex AI's own."""
 
     field: str
     replicas: int
@@ -83,7 +83,7 @@ class WorkerPool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The pools of a job by their place, 0 to 3, and how their machines are had."""
+    """Pools of a job by their place, 0 to 3, and the capacity for their machines."""
 
     pools: Mapping[int, WorkerPool]
     capacity: Capacity
@@ -98,7 +98,7 @@ class Plan:
 
 
 def plan(draft: Draft, diagnostics: Diagnostics) -> Plan | None:
-    """Choose the machines of all pools. Add what rules one out; None where the first has no machine."""
+    """Choose the machines of all pools. Add what rules one out; return None if the first has no machine."""
     job, target = draft.job, draft.target
     first = _choose(draft, None, "", diagnostics)
     if first is None:
@@ -115,7 +115,7 @@ def plan(draft: Draft, diagnostics: Diagnostics) -> Plan | None:
 
 
 def _choose(draft: Draft, block: Pool | None, field: str, diagnostics: Diagnostics) -> VertexChoice | None:
-    """Return the machine of the first pool (None), or of another of its own."""
+    """Return the machine of the first pool (None), or of a pool with its own machine."""
     job, types, topology = draft.job, draft.target.machine_types, None
     if block is None:
         machine, accelerator, topology = draft.block.machine_type, job.accelerator, draft.block.topology
@@ -145,7 +145,7 @@ def names_of(field: str) -> Mapping[str, str]:
 def _other(
     draft: Draft, name: str, field: str, block: Pool, first: VertexChoice, diagnostics: Diagnostics
 ) -> WorkerPool | None:
-    """Return a pool beside the first, on machines of its own or such as the first has."""
+    """Return a pool beside the first, on machines of its own or on the first one's type."""
     reduces = name == REDUCTION
     own = reduces or block.machine_type is not None or block.accelerator is not None
     choice = _choose(draft, block, field, diagnostics) if own else first
@@ -156,7 +156,7 @@ def _other(
 
 
 def runs(block: Pool) -> bool:
-    """Return whether a pool runs something of its own."""
+    """Return whether a pool runs a program of its own."""
     return bool(block.command or block.args or block.package)
 
 

@@ -1,4 +1,4 @@
-"""Whether Vertex AI's own quotas could ever hold a job's machines: they are not those of Compute Engine.
+"""Check whether Vertex AI's own quotas could ever hold a job's machines. They are not those of Compute Engine.
 
 Flex-start counts as Spot does. Metrics are those of accel.catalog.quotas. Sources:
 https://docs.cloud.google.com/vertex-ai/docs/quotas, https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700
@@ -25,12 +25,12 @@ PREEMPTIBLE = ("SPOT", "FLEX_START")
 
 
 def check(custom_job: Mapping[str, Any], where: str, region: str, timing: Timing | None = None) -> QuotaAnswer:
-    """What the quotas of project `where` say of a CustomJob. One on machines that are kept for it takes none."""
+    """Check a CustomJob against the quotas of project `where`. A job on a persistent resource needs none."""
     return project.check(where, quota_demands(mapping(custom_job.get("jobSpec")) or {}, region), timing)
 
 
 def quota_demands(spec: Mapping[str, Any], region: str) -> list[QuotaDemand]:
-    """What a CustomJobSpec takes: accelerators, of all its pools together. CPUs are not looked at."""
+    """Return the demands of a CustomJobSpec: accelerators, of all its pools together. CPUs are not checked."""
     if spec.get("persistentResourceId"):
         return []
     strategy = (mapping(spec.get("scheduling")) or {}).get("strategy")
@@ -50,7 +50,7 @@ def _pool(pool: Mapping[str, Any], region: str, strategy: object) -> GooglePool 
 
 
 def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
-    """How much of each quota, by its key, these jobs take together."""
+    """Return how much of each quota, by its key, these jobs take together."""
     found: dict[str, float] = {}
     for spec in specs:
         for each in quota_demands(spec, region):
@@ -60,7 +60,7 @@ def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
 
 
 def limits(google: Google, where: str, spec: Mapping[str, Any], region: str) -> dict[str, Limit]:
-    """Those of the quotas that a job takes, by their keys, as they are now."""
+    """Read the current limits of the quotas that a job takes, by their keys."""
     found: dict[str, Limit] = {}
     for each in quota_demands(spec, region):
         for need in each.needs:

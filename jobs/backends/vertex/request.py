@@ -1,11 +1,11 @@
-"""A job as a custom job of Vertex AI, with how its machines are had and when it ends. Pure.
+"""A job as a custom job of Vertex AI, with its capacity and its end. Pure.
 
 The body is {"parent": ..., "customJob": CustomJob}. Source:
 https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
 
-What Vertex AI cannot honour of a job, or not as the job says, is found by checks. Each reads the job and its target,
-the later ones also the pools whose machines were chosen, and adds to the diagnostics; their order is the order of the
-messages.
+Checks find what Vertex AI cannot honour of a job, or does in another way than the job says. Each reads the job and its
+target, the later ones also the pools with their machines, and adds to the diagnostics. The order of the checks is the
+order of the messages.
 """
 
 from datetime import date
@@ -35,9 +35,9 @@ from .pools import REDUCTION, Draft, Plan
 def render(
     job: Job, name: str, key: str, target_name: str, target: VertexTarget, *, today: date | None = None
 ) -> Request:
-    """Return the request for a job; `today` decides whether an image is still to be had.
+    """Return the request for a job. `today` decides whether an image is still available.
 
-    Raise BadInputs with every field that cannot be honoured.
+    Raise BadInputs for every field that cannot be honoured.
     """
     diagnostics = Diagnostics()
     draft = Draft(job, target, today or date.today())
@@ -58,10 +58,9 @@ def render(
 
 
 def _spec(draft: Draft, plan: Plan, name: str) -> dict[str, Any]:
-    """Return the CustomJobSpec."""
     block, target = draft.block, draft.target
     spec: dict[str, Any] = {
-        # A place that no pool has is an empty one: what a pool is for is told by its place.
+        # A place without a pool is empty: a pool's place defines its purpose.
         "workerPoolSpecs": [
             _pool(draft, plan, place, name) if place in plan.pools else {} for place in range(max(plan.pools) + 1)
         ],
@@ -85,7 +84,6 @@ def _spec(draft: Draft, plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _pool(draft: Draft, plan: Plan, place: int, name: str) -> dict[str, Any]:
-    """Return a WorkerPoolSpec."""
     job, pool = draft.job, plan.pools[place]
     machine = pool.choice.spec()
     if pool.choice == plan.first.choice:
@@ -104,7 +102,7 @@ def _pool(draft: Draft, plan: Plan, place: int, name: str) -> dict[str, Any]:
 
 
 def _shares(job: Job) -> list[dict[str, str]]:
-    """Return the NfsMounts. A bucket is there without one."""
+    """Return the NfsMounts. Buckets are available without one."""
     shares: list[dict[str, str]] = []
     for mount in job.mounts:
         if mount.source.startswith("nfs://"):
@@ -115,9 +113,9 @@ def _shares(job: Job) -> list[dict[str, str]]:
 
 
 OWN_VARIABLES = 17
-"""That a container is told at most, beside the job's."""
+"""Most variables that a container gets besides the job's."""
 OWN_LABELS = 5
-"""That jobs are marked with, beside the target's and their own."""
+"""Labels of a job besides the target's and the job's own."""
 
 
 def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
@@ -180,7 +178,7 @@ def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
 
 
 def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
-    """Check what the other pools run of their own."""
+    """Check the programs of the other pools."""
     for name, field, block in draft.others():
         runs = pools.runs(block)
         if name == REDUCTION and runs:
@@ -190,7 +188,7 @@ def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
 
 
 def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
-    """Check where machines are, disks, and what the job knows of its GPUs."""
+    """Check the machines' places, disks, and what the job assumes about its GPUs."""
     for pool in {each.field: each for each in plan.pools.values()}.values():
         choice, names = pool.choice, pools.names_of(pool.field)
         if not pool.field or choice is not plan.first.choice:

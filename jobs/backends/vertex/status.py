@@ -16,23 +16,24 @@ from .lookup import LIVE, Job, look, query_jobs
 
 TAKEN, NO_ROOM = "its machine was taken away", "the region had no machine for it"
 STOCKOUT = re.compile(r"STOCKOUT|Resources are insufficient in region", re.IGNORECASE)
-"""Of a job for which there were no machines, and of one that lost its Spot machines once too often. Sources:
+"""Words about a job for which there were no machines, and about one that lost its Spot machines once too often.
+Sources:
 https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/understanding-training-service,
 https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/use-spot-vms"""
 FEW = 20
-"""So many are looked at one by one; more with a list."""
+"""Most jobs that are read one by one; more are read with a list."""
 OURS = f'labels.{labels.MAKER}="{labels.JOBS}"'
 SPANS = [timedelta(days=days) for days in (1, 7, 31, 120)]
-"""A list has no order, so the newest jobs are asked for by spans of time, until there are enough."""
+"""Time spans in which the newest jobs are searched, until there are enough, because a list has no order."""
 
 
 def status(google: Google, scope: Scope, ref: JobRef) -> Status:
-    """The job now. Raises NotFound."""
+    """Read the job. Raise NotFound."""
     return status_of(ref, look(google, scope, ref.id))
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """The jobs now, without those that Vertex does not know."""
+    """Read the jobs. Omit those that Vertex does not know."""
     left = {ref.id: ref for ref in refs}
     found: dict[JobRef, Status] = {}
     if len(refs) > FEW:
@@ -53,7 +54,7 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
 def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """The region's jobs that were made here, newest first, at most `limit`."""
+    """Yield the region's jobs that accel submitted, newest first, at most `limit`."""
     live = " OR ".join(f'state="{state}"' for state in LIVE)
     query = OURS if ended else f"{OURS} AND ({live})"
     shown = 0
@@ -67,7 +68,7 @@ def list_jobs(
 
 
 def _newest(google: Google, scope: Scope, query: str) -> Iterator[Job]:
-    """The jobs of a filter, the newest first."""
+    """Yield the jobs that match a filter, newest first."""
     until, now = "", datetime.now(UTC)
     for span in [*SPANS, None]:
         since = "" if span is None else f"{now - span:%Y-%m-%dT%H:%M:%SZ}"
@@ -78,7 +79,7 @@ def _newest(google: Google, scope: Scope, query: str) -> Iterator[Job]:
 
 
 def status_of(ref: JobRef, job: Job) -> Status:
-    """What the job says. Vertex starts failed replicas again by itself, and says nothing of how often."""
+    """Convert the job. Vertex restarts failed replicas by itself, and does not report how often."""
     return Status(
         ref=ref,
         name=str(job.labels.get(labels.NAME) or job.name),
@@ -111,8 +112,8 @@ def _reason(job: Job) -> str | None:
 
 
 def loss_reason(job: Job) -> str | None:
-    """Of a job that failed for want of a machine: had it run on Spot machines, they were taken away. Vertex starts no
-    job again by its exit code, so one that says that it lost its machine has failed."""
+    """Return why a job failed for want of a machine: preemption if it had run on Spot machines, else no capacity.
+    Vertex does not restart a job for its exit code, so a job that reports the loss of its machine has failed."""
     if job.state == "JOB_STATE_FAILED" and job.exit_code in exit_codes.LOST:
         return TAKEN
     if job.state != "JOB_STATE_FAILED" or not STOCKOUT.search(job.error):

@@ -1,6 +1,6 @@
-"""What changes jobs: customJobs.create, the same job once more, and cancelling.
+"""Calls that change jobs: customJobs.create, resubmission, and cancellation.
 
-A create has no idempotency; see jobs.backends.claims.submit for how one key makes one job.
+A create is not idempotent; see jobs.backends.claims.submit for how one key makes one job.
 """
 
 import json
@@ -26,7 +26,8 @@ from .labels import KIND, Scope
 from .lookup import ELSEWHERE, Job, look, number, path_segment, query_jobs
 
 QUOTA = re.compile(r"quota metrics exceed quota limits|quotas are exceeded", re.IGNORECASE)
-"""Of a 429 that no waiting helps against. Sources: https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
+"""Words of a 429 that waiting does not help against. Sources:
+https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12,
 https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/264"""
 MORE = "`accel-jobs doctor`, or the page of quotas in the console, shows the project's; Vertex AI has quotas of its own"
 
@@ -34,11 +35,11 @@ MORE = "`accel-jobs doctor`, or the page of quotas in the console, shows the pro
 def submit(
     request: Request, google: Google, target: VertexTarget | None, pace: Pace, turn: Callable[[], None]
 ) -> JobRef:
-    """The job of request.key, made now or before; `turn` waits until a request may be sent. It is claimed in the
-    target's database; without one, on this machine alone.
+    """Return the job of request.key, created now or before. `turn` waits until a request may be sent. The key is
+    claimed in the target's database, or without one on this machine alone.
 
-    Raises BadInput where the key is another job's; NoCredentials, CloudRefused, NotFound and OverLimit where nothing
-    was made; CloudSilent where that is not known: submit it again.
+    Raise BadInput if the key belongs to another job; NoCredentials, CloudRefused, NotFound and OverLimit if nothing was
+    created; CloudSilent if that is unknown: submit it again.
     """
     scope = Scope.of_parent(request.body["parent"])
     database = target.claims if target else None
@@ -57,14 +58,15 @@ class _Vertex:
         self.spec: str = self._job["labels"][labels.SPEC]
         self.pace = pace
         self.forgetting: Forgetting | None = None
-        """Jobs stay until somebody deletes them: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/delete"""
+        """None, because jobs stay until somebody deletes them:
+        https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/delete"""
         self._google, self._scope, self._turn = google, scope, turn
 
     def turn(self) -> None:
         self._turn()
 
     def prepare(self, lease: Lease) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def send(self) -> str:
         try:
@@ -79,7 +81,8 @@ class _Vertex:
         return found
 
     def listed(self) -> list[ClaimedJob]:
-        """By the label, and by the whole of it: the filter's language is Google's own."""
+        """Return the jobs with the key's label. The whole label is compared here: the filter's language is Google's
+        own."""
         label = self._job["labels"][labels.KEY]
         found: list[ClaimedJob] = []
         for job in query_jobs(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
@@ -95,16 +98,16 @@ SENT = ("jobSpec", "encryptionSpec")
 
 
 def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
-    """The request for the same job under a new key.
+    """Return the request for the same job under a new key.
 
-    Raises NotFound where the job has been deleted, BadInput where it was not made here.
+    Raise NotFound if the job has been deleted, BadInput if accel did not submit it.
     """
     job = look(google, scope, ref.id)
     if job.labels.get(labels.MAKER) != labels.JOBS:
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
     target, given = str(job.labels.get(labels.TARGET, "")), str(job.labels.get(labels.NAME, ""))
     name = platform_name(job.name.rpartition("-")[0], key)
-    # The old name is in folders too; its last twelve digits make it no other word.
+    # The old name is in folders too. Its last twelve digits make it unique.
     sent: dict[str, Any] = {each: job.body[each] for each in SENT if each in job.body}
     sent = json.loads(json.dumps(sent).replace(job.name, name))
     own = {label: text for label, text in job.labels.items() if not label.startswith("accel-")}
@@ -113,7 +116,7 @@ def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Req
 
 
 def cancel(google: Google, scope: Scope, wanted: str) -> None:
-    """Asks Vertex to stop the job, unless it has ended or is stopping. Raises NotFound."""
+    """Ask Vertex to stop the job, unless it has ended or is stopping. Raise NotFound."""
     if _over(look(google, scope, wanted)):
         return
     try:
@@ -121,11 +124,11 @@ def cancel(google: Google, scope: Scope, wanted: str) -> None:
     except NotFound:
         raise NotFound(f"{scope.ref(wanted)}: Vertex AI knows no such job", ELSEWHERE) from None
     except CloudRefused:
-        # It may have ended meanwhile, or an attempt before, whose answer was lost, was carried out.
+        # It may have ended meanwhile, or an earlier attempt, whose answer was lost, was carried out.
         if not _over(look(google, scope, wanted)):
             raise
 
 
 def _over(job: Job) -> bool:
-    """Whether it has ended, or will."""
+    """Return whether the job has ended, or is about to."""
     return job.state == "JOB_STATE_CANCELLING" or job.phase.ended

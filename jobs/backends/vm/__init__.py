@@ -1,1 +1,1 @@
-"""Jobs on machines that are made for them: what TPU VMs and VMs of Compute Engine have in common."""
+"""Jobs on machines created for them: the common part of TPU VMs and VMs of Compute Engine."""

@@ -1,5 +1,4 @@
-"""What a job asks of a machine of its own, whichever it is: where it may be, secrets, mounts, and what the agent is
-told."""
+"""Common part of requests for machines: zones, secrets, mounts, and the agent spec."""
 
 import re
 from collections.abc import Sequence
@@ -21,19 +20,20 @@ from .. import grace
 from . import labels
 
 LOST_RETRIES = 3
-"""Attempts for those that Google took away, where a job does not say how many."""
+"""Retries after preemption, if a job sets none."""
 RUN_S, SLACK_S = 28 * 86_400, 86_400
-"""Of the time after which nobody needs an attempt's machines: a run without a limit, and what is beside it."""
+"""Parts of the time after which an attempt's machines expire: a run without a limit, and a margin."""
 _SECRET = re.compile(r"(?:projects/([a-z0-9:.-]+)/secrets/)?([A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+))?")
 _BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
 
 
 def secrets(job: Job, project: str, diagnostics: Diagnostics) -> dict[str, str]:
-    """Versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret itself."""
+    """Return versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret
+    itself."""
     found: dict[str, str] = {}
     for name, reference in sorted(job.secrets.items()):
         parts = _SECRET.fullmatch(reference)
-        # The shorter forms look like many a secret; a version makes the difference.
+        # The shorter forms look like many secrets; a version distinguishes them.
         if parts is None or (parts[1] is None and parts[3] is None):
             diagnostics.error(
                 f"secrets.{name}: must be projects/<project>/secrets/<secret>, or <secret>/versions/<number or latest>"
@@ -44,7 +44,7 @@ def secrets(job: Job, project: str, diagnostics: Diagnostics) -> dict[str, str]:
 
 
 def mounts(job: Job, what: str) -> list[str]:
-    """The faults of mounts; `what` is the machine, in words."""
+    """Return faults of mounts. `what` is the machine, in words."""
     return [fault for i, mount in enumerate(job.mounts) for fault in _mount(f"mounts[{i}].source", mount, what)]
 
 
@@ -56,7 +56,7 @@ def _mount(field: str, mount: Mount, what: str) -> list[str]:
 
 
 def unsupported_fields(job: Job) -> list[str]:
-    """Fields that no machine of its own can honour."""
+    """Return faults for fields that no such machine can honour."""
     faults = [*prefers(job), *sweep_tasks.together(job)]
     if job.tasks > 1:
         faults.append(f"tasks: is {job.tasks}, and machines of its own run one task; submit several jobs")
@@ -70,7 +70,7 @@ def unsupported_fields(job: Job) -> list[str]:
 def agent_spec(
     job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
 ) -> dict[str, Any]:
-    """What the agent is told, but for the attempt. `name` is the job file's until then."""
+    """Return the agent spec, without the attempt. `name` is the job file's until then."""
     env = {
         **job.env,
         variables.JOB_NAME: job.name,
@@ -97,20 +97,20 @@ def agent_spec(
 
 
 def label_findings(job: Job, target: VmGround) -> list[Finding]:
-    """Its labels beside ours and the target's."""
+    """Check the job's labels together with ours and the target's."""
     own = len(labels.labels("", 1, "", 0)) + len(target.labels)
     return vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
 
 
 def image(job: Job) -> list[Finding]:
-    """Its image, but for a local one, which is a folder that no push changes."""
+    """Check the image, unless it is a local one, which is a folder and is not pushed."""
     if not job.image or job.image.startswith(containers.LOCAL):
         return []
     return containers.image(job.image) + placeholders.value("image", job.image)
 
 
 def zones(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> list[str]:
-    """The zones of a job's block that are the target's; without any, all of the target's."""
+    """Return the zones of a job's block that are the target's; without any, all of the target's."""
     for i, zone in enumerate(wanted):
         if zone not in target.zones:
             diagnostics.error(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
@@ -118,7 +118,7 @@ def zones(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diag
 
 
 def subnetworks(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> dict[str, str]:
-    """The subnetwork of each zone's region, by region."""
+    """Return the subnetwork of each zone's region, by region."""
     found: dict[str, str] = {}
     for zone in wanted:
         region = zone.rpartition("-")[0]

@@ -1,4 +1,4 @@
-"""The backend of jobs on machines of their own, but for what a request looks like and how machines are made."""
+"""Backend of jobs on machines created for them, without the form of the request and the creation of machines."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,8 @@ from .status import attempts, status_of
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
-"""Whoever waits for a job also waits so long for its machines to go: nobody else may come to remove the last."""
+"""Time that a client which waits for a job also waits for its machines to go: no other client may remove the last
+ones."""
 _AT_ONCE = 8
 
 
@@ -38,7 +39,7 @@ VmTargetT = TypeVar("VmTargetT", bound=VmGround)
 
 
 class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
-    """A Backend with Logs, Listing, Many, Resubmit, Exec and Tended. A reference is `<kind>:<bucket>/<name>`."""
+    """Backend with Logs, Listing, Many, Resubmit, Exec and Tended. References are `<kind>:<bucket>/<name>`."""
 
     @staticmethod
     def _scope_of(target: VmTargetT) -> str:
@@ -50,42 +51,42 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
 
     @property
     def bucket(self) -> str:
-        """The scope of its references, where records are."""
+        """Bucket with the records, and the scope of references."""
         return self._scope
 
     @cached_property
     def google(self) -> Google:
-        """Google's APIs, with the credentials of whoever runs this."""
+        """Client of Google's APIs, with the caller's credentials."""
         return Google(self._timing)
 
     @cached_property
     def records(self) -> Records:
-        """The bucket's jobs."""
+        """Records of the bucket's jobs."""
         known = {self._target_name or "": self._target.model_dump(mode="json")} if self._target else {}
         return Records(self.google, self.bucket, known=known)
 
     def machines(self) -> ReportingMachines:
-        """How the cloud's side of an attempt is made, seen and removed."""
+        """Return the client that creates, reads and removes an attempt's machines."""
         raise NotImplementedError
 
     def submit(self, request: Request) -> JobRef:
-        """The one job of request.key: claimed in the bucket, then its machines are asked for.
+        """Submit the one job of request.key: claim it in the bucket, then request its machines.
 
-        Raises BadInput where the key is another job's; CloudRefused where nothing was made; CloudSilent where that is
-        not known: submit the same key again.
+        Raise BadInput if the key belongs to another job; CloudRefused if nothing was created; CloudSilent if that is
+        unknown: submit the same key again.
         """
         refuse(self.google, self._target)
         wanted = new_record(request)
         refused, generation, there = self._submitted(wanted)
         if refused and generation is None:
-            # It was an earlier submit's that was refused, and what that left is gone now.
+            # An earlier submit was refused, and its remains are gone now.
             refused, _, there = self._submitted(wanted)
         if refused:
             raise refused
         return JobRef(self.KIND, self.bucket, wanted.name, there)
 
     def _submitted(self, wanted: Record) -> tuple[CloudRefused | None, str | None, bool]:
-        """The refusal of the job, the claim where it is this one's, and whether the job was there before."""
+        """Return the refusal of the job, the claim if it is this submit's, and whether the job existed before."""
         try:
             record, generation = self.records.claim(wanted)
         except CloudSilent as error:
@@ -96,11 +97,11 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         except NoCredentials as error:
             raise NoCredentials(error.message, f"{error.hint}; then {AGAIN}") from error
         except (CloudSilent, CloudRefused, NotFound) as error:
-            # The claim is there, and whether there are machines is not known.
+            # The claim exists, and whether there are machines is unknown.
             raise CloudSilent(error.message, AGAIN) from error
 
     def _first(self, record: Record, generation: str) -> CloudRefused | None:
-        """The machines of a job that was just claimed: three calls, where nobody else is about."""
+        """Create the machines of a job that was just claimed. Cost: three calls without a concurrent client."""
         machines = self.machines()
         refused = ask(machines, self.records, record, generation, _now)
         if refused is None:
@@ -112,23 +113,23 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return refused if found and not isinstance(refused, NoCapacity) else found
 
     def _later(self, record: Record) -> CloudRefused | None:
-        """Goes on with a job. Its refusal where nothing else ever came of it, and nothing is left."""
+        """Advance a job. Return its refusal if the job never had machines, and none are left."""
         timing = self._timing or Timing()
         now = self._advance(record.name)
         for turn in range(timing.attempts):
             if now.ended or not was_never_made(now):
                 break
-            pause(timing, turn)  # what a refused request leaves goes step by step
+            pause(timing, turn)  # the remains of a refused request go step by step
             now = self._advance(record.name)
         return CloudRefused(now.last.reason) if was_never_made(now) else None
 
     def status(self, ref: JobRef) -> Status:
-        """From the record, the machines' states, and what they told. Raises NotFound."""
+        """Read the record, the machines' states, and their results. Raise NotFound."""
         record, _ = self.records.read(self._checked(ref).id)
         return self._status(record)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Several at once; without those that the bucket does not know."""
+        """Read several jobs at once. Omit those that the bucket does not know."""
         for ref in refs:
             self._checked(ref)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -147,7 +148,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """The bucket's jobs of this kind, the newest first."""
+        """Yield the bucket's jobs of this kind, newest first."""
         shown = 0
         for record in self.records.newest():
             if record.kind != self.KIND or (record.ended and not ended):
@@ -161,7 +162,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
             )
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Ends the attempt that there is, and leaves no machine. The record stays."""
+        """End the present attempt, and leave no machine. The record stays."""
         name = self._checked(ref).id
         while True:
             record, generation = self.records.read(name)
@@ -172,8 +173,8 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         self._advance(name)
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
-        """Does what is to be done for the job now, and gives its status then: of one that has ended, when its machines
-        are gone too, or have had CLEAN_S for it."""
+        """Take the steps that are due for the job, and return its status afterwards. For an ended job, wait until its
+        machines are gone, at most CLEAN_S."""
         name = self._checked(ref).id
         record = self._advance(name, lambda text: say(f"{ref}: {text}"))
         status, give_up = self._status(record), time.monotonic() + CLEAN_S
@@ -186,11 +187,12 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return advance(self.machines(), self.records, name, _now, say)
 
     def attempts(self, ref: JobRef) -> Sequence[Tried]:
-        """From the record: every request for machines."""
+        """Return every request for machines, from the record."""
         return attempts(self.records.read(self._checked(ref).id)[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Why the job waits or failed. See ../diagnosis/vm/. A bucket has no region, so `elsewhere` is not asked."""
+        """Return why the job waits or failed. See ../diagnosis/vm/. A bucket has no region, so `elsewhere` is not
+        used."""
         from ..diagnosis.vm import explain
 
         self._checked(ref)
@@ -199,7 +201,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Every machine's lines, or with `task` one machine's. Following a job moves it on, as `tend` does."""
+        """Yield every machine's lines, or one machine's with `task`. Following a job advances it, as `tend` does."""
         name = self._checked(ref).id
 
         def look_at() -> tuple[Record, Mapping[int, Result], bool]:
@@ -215,14 +217,14 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return Shells(self.google)
 
     def places(self, ref: JobRef) -> Places:
-        """Every machine of the attempt that there is."""
+        """Return every machine of the present attempt."""
         _ = self._shells  # made here: two threads at once would make two
         return places(self._alive(ref))
 
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """A command on a machine of the job, by SSH through Identity-Aware Proxy. See shell.py."""
+        """Run a command on a machine of the job, by SSH through Identity-Aware Proxy. See shell.py."""
         record = self._alive(ref)
         if task is None and record.hosts > 1:
             raise BadInput(f"{ref}: --node is missing; it has nodes 0 to {record.hosts - 1}")
@@ -235,14 +237,14 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return record
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """What was sent, under another name."""
+        """Return the earlier request under another name."""
         record, _ = self.records.read(self._checked(ref).id)
         name = labels.machine_name(platform_name(record.job_name, key))
         return Request(self.KIND, record.target, name, key, dict(record.body))
 
 
 def new_record(request: Request) -> Record:
-    """The record of a job that nobody has asked for yet, with its first attempt."""
+    """Return the record of a job whose machines were not requested yet, with its first attempt."""
     now = _now().isoformat(timespec="milliseconds")
     name = request.name
     own = labels.attempt_name(name, 1, request.body.get(labels.PREFIX, ""))

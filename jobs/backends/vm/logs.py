@@ -1,8 +1,7 @@
-"""What the machines of a job print, from Cloud Logging: each line once, in order, however late Logging shows it.
+"""Output of a job's machines, from Cloud Logging: each line once, in order, however late Logging shows it.
 
 A host numbers its lines, and the number is in a line's insertId. So each host is read on from its last line before a
-gap, and where its lines end is known from its result. The lines of all hosts come with one query (see
-cloud_logging.py).
+gap, and its result tells where its lines end. The lines of all hosts come with one query (see google_logging.py).
 """
 
 import time
@@ -21,38 +20,39 @@ from . import labels as marks
 from .record import ENDED, GONE, Attempt, Record, Result
 
 BOOT_LINES = 10**9
-"""A machine that boots again goes on with the next multiple of it."""
+"""Step of the line numbers: a machine that boots again continues with the next multiple."""
 ANY = -1
 GAP_S = 30.0
-"""A line that is missing for so long is not waited for any more: the machine could not write it."""
+"""Time after which a missing line is no longer awaited: the machine could not write it."""
 DRAIN_S = 30.0
-"""How long after the end of an attempt its last lines may still come."""
+"""Time after the end of an attempt in which its last lines may still arrive."""
 MOST_CLAUSES = 150
-"""Of a query, whose text has at most 20,000 characters. Source: https://docs.cloud.google.com/logging/quotas"""
+"""Most clauses of a query, whose text has at most 20,000 characters. Source:
+https://docs.cloud.google.com/logging/quotas"""
 NEAR = timedelta(seconds=10)
-"""Hosts whose last lines are no further apart are asked for with one clause."""
+"""Largest distance between the last lines of hosts that share a clause."""
 SKEW = timedelta(days=1)
-"""How far the clock of the client that planned an attempt may be ahead of its machines'."""
+"""Largest lead of the clock of the client that planned an attempt over its machines' clocks."""
 
 
 @dataclass
 class _Host:
-    """The lines of one host in one attempt."""
+    """Lines of one host in one attempt."""
 
     attempt: int
     host: int
     since: datetime
-    """Time of the last line that was handed on."""
+    """Time of the last returned line."""
     next: int = 0
-    """Number of the next line; ANY: that of the first that comes."""
+    """Number of the next line. ANY: that of the first line to arrive."""
     early: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
-    """Lines behind a gap, by their numbers: time and text."""
+    """Lines behind a gap by number: time and text."""
     order: list[int] = field(default_factory=list[int])
-    """Their numbers, as a heap."""
+    """Numbers of those lines, as a heap."""
     gap_since: float | None = None
 
     def take(self, number: int, at: str, text: str) -> Iterator[tuple[datetime, str]]:
-        """A line, and those that waited for it; none where it came before, or has to wait itself."""
+        """Yield a line, and those that waited for it; nothing if it is known, or has to wait itself."""
         if number < self.next or number in self.early:
             return
         self.early[number] = (at, text)
@@ -62,7 +62,7 @@ class _Host:
     def _ready(self) -> Iterator[tuple[datetime, str]]:
         while self.order:
             number = self.order[0]
-            # The first line after a boot needs none before it.
+            # The first line after a boot needs no predecessor.
             if self.next not in (number, ANY) and number % BOOT_LINES:
                 self.gap_since = self.gap_since or time.monotonic()
                 return
@@ -71,7 +71,7 @@ class _Host:
             yield self.since, text
 
     def give_up(self, patience_s: float) -> Iterator[tuple[datetime, str]]:
-        """The lines behind a gap that has been there for longer."""
+        """Yield the lines behind a gap that has lasted for longer."""
         while self.order and self.gap_since is not None and time.monotonic() - self.gap_since >= patience_s:
             self.next = self.order[0]
             yield from self._ready()
@@ -79,21 +79,21 @@ class _Host:
 
 @dataclass
 class _Reader:
-    """Reads a job's lines in rounds."""
+    """Reader of a job's lines, in rounds."""
 
     google: Google
     record: Record
     host: int | None
     hosts: dict[tuple[int, int], _Host] = field(default_factory=dict[tuple[int, int], _Host])
     ended: dict[int, float] = field(default_factory=dict[int, float])
-    """When each attempt ended, as far as is known: of the monotonic clock."""
+    """End of each attempt, as far as it is known, on the monotonic clock."""
     unread: set[int] = field(default_factory=set[int])
-    """The attempts that have been seen to have ended since all was read last."""
+    """Attempts that were seen to have ended since the last complete read."""
     whole: Mapping[int, int] = field(default_factory=dict[int, int])
-    """By host, how many lines the last attempt has."""
+    """Number of lines of the last attempt, by host."""
 
     def update(self, record: Record, results: Mapping[int, Result]) -> None:
-        """Takes in which attempts there are, and where the last one's lines end."""
+        """Update the list of attempts, and where the last one's lines end."""
         self.record = record
         for attempt in record.attempts:
             for host in range(record.hosts) if self.host is None else [self.host]:
@@ -110,7 +110,7 @@ class _Reader:
             self.unread.add(attempt.number)
 
     def open(self) -> list[_Host]:
-        """The hosts whose lines may not all have been read."""
+        """Return the hosts whose lines may not all have been read."""
         return [host for host in self.hosts.values() if not self._done(host)]
 
     def _done(self, host: _Host) -> bool:
@@ -121,7 +121,7 @@ class _Reader:
         return (whole is not None and host.next >= whole) or time.monotonic() - ended > DRAIN_S
 
     def read(self) -> Iterator[LogLine]:
-        """What is new of every open host, in the order of time as Logging gives it."""
+        """Yield the new lines of every open host, in Logging's order of time."""
         hosts = self.open()
         if not hosts:
             return
@@ -134,7 +134,7 @@ class _Reader:
         self.unread.clear()
 
     def newest(self, count: int) -> list[LogLine]:
-        """The last lines that there are now, and from then on `read` gives what comes after them."""
+        """Return the last lines so far. From then on, `read` yields the lines after them."""
         if not (hosts := self.open()):
             return []
         found = newest(self.google, str(self.record.body["project"]), self._query(hosts), count)
@@ -160,14 +160,14 @@ class _Reader:
         return " AND ".join([*query, _since(hosts)])
 
     def _numbered(self, entry: Entry) -> tuple[tuple[int, int], int] | None:
-        """Attempt and host of an entry, and the number of its line; None for one of nobody's."""
+        """Return attempt and host of an entry, and the number of its line; None for an entry of no known host."""
         labels = mapping(entry.get("labels")) or {}
         key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
         number = str(entry.get("insertId")).rpartition("-")[2]
         return (key, int(number)) if key in self.hosts and number.isdigit() else None
 
     def late(self, patience_s: float) -> Iterator[LogLine]:
-        """Lines behind gaps that nobody fills."""
+        """Yield the lines behind gaps that stay open."""
         for key, host in self.hosts.items():
             yield from (self._line(key, at, text) for at, text in host.give_up(patience_s))
 
@@ -179,7 +179,7 @@ class _Reader:
 
 
 def _since(hosts: list[_Host]) -> str:
-    """Of a query: the lines of these hosts from their last ones on, and some that are known. A host that says nothing
+    """Return the clauses for the lines of these hosts from their last ones on, including some known ones. A silent host
     has a clause of its own, so that the others are not read again and again for its sake."""
     newest = max(host.since for host in hosts)
     near = [host.since for host in hosts if newest - host.since <= NEAR]
@@ -204,10 +204,10 @@ def logs(
     follow: bool,
     tail: int | None = None,
 ) -> Iterator[LogLine]:
-    """The lines of all hosts side by side, or of one; `tail`: of those so far the last ones only.
+    """Yield the lines of all hosts side by side, or of one. `tail`: only the last ones of the lines so far.
 
-    `look` gives the record, the results of its last attempt, and whether the job has ended. Raises NotFound, and
-    BadInput for a host that the job has not.
+    `look` returns the record, the results of its last attempt, and whether the job has ended. Raise NotFound, and
+    BadInput for a host that the job does not have.
     """
     record, results, _ = look()
     if host is not None and not 0 <= host < record.hosts:

@@ -1,7 +1,7 @@
-"""Whether the project's quotas could ever hold a job's machines: GPUs by region and in all, TPU cores by zone.
+"""Check whether the project's quotas could ever hold a job's machines: GPUs by region and in all, TPU cores by zone.
 
-What is in use is not looked at: it may be gone when the job's turn comes. A request above its limit is refused, and a
-refusal ends the job, so each place of the job is told of by itself.
+Present use is not checked: it may be gone when the job's turn comes. A request above its limit is refused, and a
+refusal ends the job, so each place of the job is reported separately.
 """
 
 import os
@@ -21,19 +21,20 @@ from accel.quota import GooglePool, Need, google_needs, google_reading, google_r
 from ..base import QuotaAnswer
 
 QUICK = Timing(connect_s=3, read_s=10, attempts=2)
-"""A submit does not depend on the answer."""
+"""Timing of quota reads, on which a submit does not depend."""
 _IDENTITY = (
     "GOOGLE_APPLICATION_CREDENTIALS",
     "CLOUDSDK_CONFIG",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDQUOTAS",
 )
-"""What decides who asks, and where. Not a token, of which there is a new one each hour: limits are the project's."""
+"""Variables that determine the caller and the endpoint. A token is not among them, because there is a new one each
+hour: limits are the project's."""
 
 
 @dataclass(frozen=True)
 class QuotaDemand:
-    """What a job asks for in one place: a zone for TPUs, a region for GPUs."""
+    """Demand of a job in one place: a zone for TPUs, a region for GPUs."""
 
     place: str
     what: str
@@ -41,7 +42,7 @@ class QuotaDemand:
 
 
 def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot: bool) -> list[QuotaDemand]:
-    """Slices of TPUs, in each zone."""
+    """Return the demand for slices of TPUs, in each zone."""
     found: list[QuotaDemand] = []
     for zone in zones:
         pool = GooglePool(zone, zone, accelerator, chips, 1, spot, service="tpu")
@@ -52,7 +53,7 @@ def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot:
 def gpus(
     zones: Iterable[str], kind: str, attached: str | None, count: int, nodes: int, *, spot: bool
 ) -> list[QuotaDemand]:
-    """Machines with GPUs, in each region; none for machines without."""
+    """Return the demand for machines with GPUs, in each region; none for machines without."""
     try:
         accelerator = attached or machine("gcp", kind).accelerator
     except UnknownName:
@@ -65,7 +66,7 @@ def gpus(
 
 
 def check(project: str, wanted: Iterable[QuotaDemand], timing: Timing | None = None) -> QuotaAnswer:
-    """What the quotas say of the job in each of its places. A limit that cannot be read is reported and is no error."""
+    """Check the quotas for the job in each of its places. An unreadable limit is reported and is no error."""
     wanted = list(wanted)
     asked = _Asked(project, Google(timing or QUICK))
     answer = QuotaAnswer()
@@ -80,7 +81,7 @@ def check(project: str, wanted: Iterable[QuotaDemand], timing: Timing | None = N
 
 
 def _quotas(wanted: Iterable[QuotaDemand]) -> dict[str, tuple[Quota, str]]:
-    """The quotas that are asked for, with their places; for Spot machines the standard one too, which may hold them."""
+    """Return the quotas in question with their places; for Spot machines also the standard one, which may hold them."""
     found: dict[str, tuple[Quota, str]] = {}
     for each in wanted:
         for need in each.needs:
@@ -91,8 +92,8 @@ def _quotas(wanted: Iterable[QuotaDemand]) -> dict[str, tuple[Quota, str]]:
 
 
 def _standard(quota: Quota | None) -> Quota | None:
-    """Where a preemptible quota was never granted, Spot machines of Compute Engine count towards the standard one.
-    Source: https://cloud.google.com/compute/resource-usage"""
+    """Return the standard quota for Spot machines of Compute Engine, which count towards it if a preemptible quota was
+    never granted. Source: https://cloud.google.com/compute/resource-usage"""
     return standard_of(quota) if quota and quota.service == "compute" and quota.purchase == "spot" else None
 
 
@@ -128,14 +129,14 @@ def _judged(wanted: Iterable[QuotaDemand], known: Mapping[str, Limit]) -> QuotaA
 
 
 class _Asked:
-    """Answers about one project. Compute Engine tells the limits that have no dimension, Cloud Quotas all others."""
+    """Quota answers for one project. Compute Engine reports the limits without a dimension, Cloud Quotas all others."""
 
     def __init__(self, project: str, google: Google) -> None:
         self._project, self._google = project, google
         self._places: dict[str, dict[str, object]] = {}
 
     def limits(self, quotas: Mapping[str, tuple[Quota, str]], max_age_s: float) -> dict[str, Limit]:
-        """By name. Raises NoCredentials and CloudSilent."""
+        """Return limits by name. Raise NoCredentials and CloudSilent."""
         identity = "\n".join(["google", self._project, *(os.environ.get(name, "") for name in _IDENTITY)])
 
         def ask(missing: list[str]) -> dict[str, Limit]:
@@ -154,7 +155,7 @@ class _Asked:
             return Limit(None, error.message)
 
     def _place(self, quota: Quota, place: str) -> dict[str, object]:
-        """A region, or the project: each once."""
+        """Read the quotas of a region, or of the project, once each."""
         if place not in self._places:
             where = f"/regions/{path_segment(place)}" if quota.scope == "region" else ""
             self._places[place] = self._google.get(

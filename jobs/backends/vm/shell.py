@@ -1,13 +1,13 @@
-"""Commands on the machines of a job: in its container where it has one, else on the machine itself.
+"""Commands on the machines of a job: in its container if it has one, else on the machine itself.
 
-Over one SSH connection to a machine; paramiko is imported when a connection is made. One signs in by one's own OS Login
-profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) where there is one, else one of our own,
-made on first use. A profile that has the key already is left as it is; else it gets it with an expiry. Source:
-https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
+Each machine is reached over one SSH connection; paramiko is imported with the first one. Users sign in by
+their own OS Login profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) if there is one,
+else our own, created on first use. A profile that already has the key stays unchanged; else it gets the key with an
+expiry. Source: https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
 
-A machine's guest agent writes its host keys to guest attributes when it boots, whence gcloud takes them too:
-googlecloudsdk/command_lib/compute/ssh_utils.py (GetHostKeysFromGuestAttributes). The name of a TPU host is there too,
-and in no other place: googlecloudsdk/command_lib/compute/tpus/tpu_vm/ssh.py.
+A machine's guest agent writes its host keys to guest attributes when it boots, from which gcloud takes them too:
+googlecloudsdk/command_lib/compute/ssh_utils.py (GetHostKeysFromGuestAttributes). The name of a TPU host is also there,
+and nowhere else: googlecloudsdk/command_lib/compute/tpus/tpu_vm/ssh.py.
 """
 
 import logging
@@ -39,23 +39,24 @@ from . import labels
 from .record import MADE, Attempt, Record
 
 KEEPALIVE_S = 30
-"""Between two signs of life: the relay closes a connection that says nothing for an hour (recalled, read on no page),
-and proxies do so much sooner."""
+"""Seconds between two keepalives: the relay closes a connection that is silent for an hour (recalled, not read on a
+page), and proxies do so much sooner."""
 CHUNK = 32_768
 WAITING = 64
-"""Chunks that may wait for a slow reader; the machine waits then, too."""
+"""Chunks that may wait for a slow reader. Beyond that the machine waits, too."""
 FRESH = 2
-"""Times as many attempts as else while machines may not know the key yet: users report half a minute, no page does."""
+"""Factor for the number of attempts while machines may not know the key yet: users report half a minute, no page
+does."""
 ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serviceAccountUser on the machine's account"
-"""What signing in takes. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
+"""Roles needed to sign in. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
 _KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
-"""Algorithms that a type of host key is proved with, where they have other names."""
+"""Algorithms that prove a type of host key, if they have other names."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """One machine. `mark` is no other's, not even a later one's of the same name; `keys` are base64 by type, none where
-    it has told none."""
+    """Machine. `mark` is unique, even among later machines of the same name; `keys` are base64 by type, none if the
+    machine has reported none."""
 
     project: str
     zone: str
@@ -66,7 +67,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Login:
-    """`fresh`: the key was given to the profile lately, and machines may not know it yet."""
+    """User and key for signing in. `fresh`: the profile got the key recently, and machines may not know it yet."""
 
     user: str
     key: Any
@@ -74,11 +75,11 @@ class Login:
 
 
 class Connection:
-    """To one machine, signed in. Close it."""
+    """Signed-in connection to one machine. The caller closes it."""
 
     def __init__(self, google: Google, host: Host, login: Login) -> None:
-        """Raises what iap.connect raises; CloudRefused where the machine does not let the user in, or has another host
-        key than it should have."""
+        """Connect and sign in. Raise the errors of iap.connect, and CloudRefused if the machine does not let the user
+        in, or has an unexpected host key."""
         self._what = f"{host.instance} in {host.zone}"
         attempts = google.timing.attempts * FRESH if login.fresh else 1
         for attempt in range(attempts):
@@ -97,14 +98,14 @@ class Connection:
         raise CloudRefused(f"{self._what}: SSH does not let {login.user} in", f"it takes {ROLES}")
 
     def _signed_in(self, google: Google, host: Host, login: Login) -> bool:
-        """Whether the machine lets the user in."""
+        """Return whether the machine lets the user in."""
         paramiko = _ssh_library()
         self._transport = transport = paramiko.Transport(self._relay)
         transport.daemon = True
         transport.banner_timeout = google.timing.read_s
         options = transport.get_security_options()
         proofs = [proof for kind in host.keys for proof in _KEYS.get(kind, (kind,))]
-        # Only those types that the machine has told of, if they are known here.
+        # Only the types that the machine has reported, if they are known here.
         options.key_types = [kind for kind in options.key_types if kind in proofs] or options.key_types
         try:
             transport.start_client(timeout=google.timing.read_s)
@@ -118,7 +119,8 @@ class Connection:
         return True
 
     def _trust(self, host: Host, key: Any) -> None:
-        """The host key is one that the machine has told; where it has told none, the one that it had the first time."""
+        """Accept a host key that the machine has reported; if it has reported none, the one that it had the first
+        time."""
         name, value = str(key.get_name()), str(key.get_base64())
         if host.keys:
             if host.keys.get(name) != value:
@@ -139,7 +141,7 @@ class Connection:
             )
 
     def run(self, command: Sequence[str], streams: Streams) -> int:
-        """The command's exit code. Raises CloudSilent where it is not told, as after a cut."""
+        """Run the command and return its exit code. Raise CloudSilent if the code is unknown, for example after a broken connection."""
         paramiko = _ssh_library()
         try:
             channel = self._transport.open_session()
@@ -156,17 +158,17 @@ class Connection:
         code = int(channel.recv_exit_status())
         if code < 0 and not self._transport.is_active():
             raise self._cut("the connection ended before the command's end was told")
-        # Below 0 a signal ended it; the code is that of OpenSSH's client.
+        # A negative code means that a signal ended the command. 255 is the code of OpenSSH's client.
         return code if code >= 0 else 255
 
     def _cut(self, message: str) -> CloudSilent:
-        """With what the relay knows of it."""
+        """Return an error that includes what the relay knows."""
         if self._relay.why is not None:
             return CloudSilent(self._relay.why.message, self._relay.why.hint)
         return CloudSilent(f"{self._what}: {message}", iap.GONE)
 
     def close(self) -> None:
-        """Ends it, and what runs over it."""
+        """Close the connection, and end what runs over it."""
         if self._transport is not None:
             self._transport.close()
         self._relay.close()
@@ -174,11 +176,11 @@ class Connection:
 
 SUDO = "docker needs roles/compute.osAdminLogin, which allows sudo; --host runs the command on the machine itself"
 _TELLS_ITS_END = '"$@"; exit $?'
-"""Of sh: what a signal ended exits with 128 and its number, where sshd would tell no code."""
+"""Shell command that exits with 128 and the number of a signal, where sshd would report no code."""
 
 
 class Shells:
-    """Of one client: it signs in once for all machines of a project."""
+    """SSH access of one client, which signs in once for all machines of a project."""
 
     def __init__(self, google: Google) -> None:
         self._google = google
@@ -186,9 +188,9 @@ class Shells:
         self._logins: dict[tuple[str, str], Login] = {}
 
     def run(self, record: Record, number: int, command: Sequence[str], streams: Streams, *, outside: bool) -> int:
-        """The command's exit code. `outside`: on the machine, whatever runs there.
+        """Run the command and return its exit code. `outside`: on the machine, whatever runs there.
 
-        Raises BadInput, NotFound, NoCredentials, CloudRefused and CloudSilent.
+        Raise BadInput, NotFound, NoCredentials, CloudRefused and CloudSilent.
         """
         found = host(self._google, record, number)
         connection = Connection(self._google, found, self._login(found.project, found.zone.rpartition("-")[0]))
@@ -218,7 +220,8 @@ _NO_NAME = (
 
 
 def host(google: Google, record: Record, number: int) -> Host:
-    """A machine of the job's last attempt. Raises BadInput unless it runs, NotFound where there is none (any more)."""
+    """Return a machine of the job's last attempt. Raise BadInput unless it runs, NotFound if it does not exist (any
+    more)."""
     attempt = record.last
     if record.ended or attempt.state != MADE:
         raise BadInput(f"{record.name}: has no machines now", "`accel-jobs get` shows the job's state")
@@ -239,7 +242,7 @@ def _instance(google: Google, record: Record, attempt: Attempt, number: int) -> 
     found = google.get("compute", path)
     _check_state(f"{name} in {attempt.zone}", found.get("status"), "RUNNING")
     told: list[dict[str, Any]] = []
-    # None were told, or who asks may not read them.
+    # The machine reported none, or the caller may not read them.
     with suppress(NotFound, CloudRefused):
         answer = google.get("compute", f"{path}/getGuestAttributes", queryPath=f"{_HOST_KEYS}/")
         told = objects_at(inside(answer, "queryValue"), "items")
@@ -259,7 +262,7 @@ def _worker(google: Google, record: Record, attempt: Attempt, number: int) -> Ho
         for each in objects_at(answer, "guestAttributes")
         for item in objects_at(inside(each, "queryValue"), "items")
     ]
-    # gcloud asks for no namespace, and so does not say in which one the name is.
+    # gcloud requests no namespace, so its code does not show which one the name is in.
     hostname = next((str(item.get("value")) for item in told if item.get("key") == "hostname"), "")
     if not hostname:
         raise CloudRefused(f"TPU {name} in {attempt.zone}: host {worker} has not told its name", _NO_NAME)
@@ -277,7 +280,7 @@ def _host_keys(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def places(record: Record) -> Places:
-    """Where the job runs, and what accelerators each machine has."""
+    """Return where the job runs, and the accelerators of each machine."""
     hosts = record.hosts
     chips = int(record.body.get("chips") or 0) if record.kind == "tpu-vm" else 0
     return Places(
@@ -290,9 +293,9 @@ def places(record: Record) -> Places:
 
 _OS_LOGIN = "oslogin"
 _KEPT_S = 12 * 3600
-"""How long a profile keeps the key that it is given."""
+"""Seconds that a profile keeps the key that it gets."""
 _LEFT_S = 600
-"""One that expires sooner is given again."""
+"""Remaining seconds below which the key is submitted again."""
 _LATELY_S = 120
 _COMMENT = "accel-jobs"
 
@@ -300,7 +303,7 @@ _COMMENT = "accel-jobs"
 def login(google: Google, project: str, region: str) -> Login:
     """Return the user's name and key on machines of the project.
 
-    Raises CloudRefused for a profile that may not be seen or changed, or has no POSIX account; NoCredentials.
+    Raise CloudRefused for a profile that may not be read or changed, or has no POSIX account; NoCredentials.
     """
     key = key_pair()
     user = f"v1/users/{path_segment(email())}"
@@ -314,7 +317,7 @@ def login(google: Google, project: str, region: str) -> Login:
             "expirationTimeUsec": str(int((time.time() + _KEPT_S) * 1e6)),
         }
         try:
-            # With a region it is answered when machines there can see the key.
+            # With a region, the answer comes when machines there can see the key.
             answer = google.post(
                 _OS_LOGIN, f"{user}:importSshPublicKey", body, repeat=True, projectId=project, regions=[region]
             )
@@ -330,10 +333,10 @@ def login(google: Google, project: str, region: str) -> Login:
 
 
 def key_pair() -> Any:
-    """Return a private key of paramiko's. Raise CloudSilent where the file of one can be neither read nor made."""
+    """Return a private key of paramiko's. Raise CloudSilent if the key file can be neither read nor created."""
     paramiko = _ssh_library()
     gclouds = Path.home() / ".ssh" / "google_compute_engine"
-    # One with a passphrase is of no use here, and nor is one of a kind that is not supported any more.
+    # A key with a passphrase, or of a kind that is no longer supported, is of no use here.
     with suppress(OSError, ValueError, paramiko.SSHException):
         return paramiko.PKey.from_path(gclouds)
     own = folders.state() / "ssh" / "key"
@@ -346,20 +349,20 @@ def key_pair() -> Any:
 
 
 def _user_name(profile: dict[str, Any]) -> str:
-    """Of the primary account, or of the only one."""
+    """Return the name of the primary account, or of the only one."""
     accounts = sorted(objects_at(profile, "posixAccounts"), key=lambda each: not each.get("primary"))
     return str(accounts[0].get("username") or "") if accounts else ""
 
 
 def _left_s(profile: dict[str, Any], key: str) -> float:
-    """For how long the profile keeps the key: 0 for one that it has not, for ever without an expiry."""
+    """Return the seconds that the profile still keeps the key: 0 for a missing key, infinity without an expiry."""
     kept: Iterable[Any] = inside(profile, "sshPublicKeys").values()
     ours = (each for each in map(mapping, kept) if each and key in str(each.get("key", "")).split())
     return max((float(each.get("expirationTimeUsec") or inf) / 1e6 - time.time() for each in ours), default=0)
 
 
 def _make_key(path: Path) -> None:
-    """A new key, unless another process has made one meanwhile."""
+    """Create a key, unless another process has created one meanwhile."""
     form = import_module("cryptography.hazmat.primitives.serialization")
     ed25519 = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -376,13 +379,13 @@ def _make_key(path: Path) -> None:
 
 
 def _ssh_library() -> Any:
-    """Paramiko, which says nothing by itself: what goes wrong is told as an error."""
+    """Return paramiko with its own log silenced: failures are raised as errors."""
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     return import_module("paramiko")
 
 
 def _runs(connection: Connection, name: str) -> bool:
-    """Whether the container is there and runs. Raises CloudRefused where docker does not tell."""
+    """Return whether the container exists and runs. Raise CloudRefused if docker does not tell."""
     said = {False: bytearray(), True: bytearray()}
     listed = ["sudo", "-n", "docker", "ps", "--quiet", "--filter", f"name=^{name}$"]
     code = connection.run(listed, Streams(lambda is_error, data: said[is_error].extend(data)))
@@ -398,7 +401,7 @@ def _inside(name: str, command: Sequence[str], streams: Streams) -> list[str]:
 
 
 def _hand_on(channel: Any, streams: Streams) -> None:
-    """What the command writes, as it comes, until both of its streams have ended."""
+    """Write the command's output as it arrives, until both of its streams have ended."""
     came: queue.Queue[tuple[bool, bytes]] = queue.Queue(WAITING)
 
     def hear(is_error: bool, receive: Callable[[int], bytes]) -> None:
@@ -419,7 +422,7 @@ def _hand_on(channel: Any, streams: Streams) -> None:
 
 
 def _feed(channel: Any, read: Callable[[int], bytes]) -> None:
-    # An error: the command has ended, which the other thread tells.
+    # An error means that the command has ended, which the other thread reports.
     with suppress(OSError, EOFError):
         while chunk := read(CHUNK):
             channel.sendall(chunk)

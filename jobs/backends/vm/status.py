@@ -1,4 +1,4 @@
-"""A job's status, from its record and what the cloud has: as it will be when the next steps are done."""
+"""Status of a job, from its record and the state in the cloud: as it will be when the next steps are done."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _PHASES = {"waiting": Phase.QUEUED, "starting": Phase.STARTING, "running": Phase
 
 
 def status_of(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Status:
-    """The job now; `seen` and `results` are of its last attempt."""
+    """Return the job's status. `seen` and `results` are of its last attempt."""
     foreseen = record
     if not record.ended and record.last.state == MADE:
         step = decide(record, seen, results, now)
@@ -47,7 +47,7 @@ def status_of(record: Record, seen: MachineState, results: Mapping[int, Result],
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of a VM or a TPU."""
+    """Return the labels of a VM or a TPU."""
     machine = mapping(body["machine"]) or {}
     made = mapping(machine.get("properties") or machine.get("node")) or {}
     return mapping(made.get("labels")) or {}
@@ -74,7 +74,7 @@ def _native(last: Attempt, seen: MachineState) -> str:
 
 
 def exit_code(attempt: Attempt) -> int | None:
-    """Of the first host that failed; 0 where none did."""
+    """Return the exit code of the first host that failed; 0 if none did."""
     codes = [code for code in attempt.exit_codes.values() if code is not None]
     return next((code for code in codes if code), 0 if codes else None)
 
@@ -89,12 +89,13 @@ def _lost_gpu_hours(record: Record) -> float | None:
 
 
 def record_time(text: str | None) -> datetime | None:
-    """As a record has it."""
+    """Parse a time of a record."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
 def attempts(record: Record) -> list[Tried]:
-    """Each request for machines. When a machine was found, which is before it was seen to run, is in no record."""
+    """Return each request for machines. Records do not tell when a machine was found, which is before it was seen to
+    run."""
     return [
         Tried(
             number,

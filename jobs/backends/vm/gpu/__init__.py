@@ -1,4 +1,4 @@
-"""Jobs on GPU VMs of Compute Engine that are made for them."""
+"""Jobs on GPU VMs of Compute Engine that are created for them."""
 
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.collector import Diagnostics
@@ -10,25 +10,24 @@ from ..cloud_messages import ReportingMachines
 from .request import KIND, render
 
 PREEMPTIBLE = ("spot", "flex-start")
-"""Flex-start spends the preemptible quota too. Source:
+"""Capacities that use the preemptible quota, which flex-start does too. Source:
 https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 __all__ = ["KIND", "GceBackend"]
 
 
 class GceBackend(VmBackend[GceTarget]):
-    """A reference is `gce:<bucket>/<name>`."""
+    """Backend for GPU VMs. References are `gce:<bucket>/<name>`."""
 
     KIND = KIND
     NO_TARGET = "a bucket alone does not say where VMs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the project's GPU quotas could ever hold the job, in each of its regions. See ../quota.py."""
+        """Check whether the project's GPU quotas could ever hold the job, in each of its regions. See ../quota.py."""
         from ..quota import check, gpus
         from .machines import choose
 
@@ -44,7 +43,6 @@ class GceBackend(VmBackend[GceTarget]):
         )
 
     def machines(self) -> ReportingMachines:
-        """See instances.py."""
         from .instances import Instances
 
         return Instances(self.google)

@@ -1,4 +1,4 @@
-"""The machine that a job gets, and the zones that it asks in."""
+"""Choice of a job's machine, and of the zones in which to request it."""
 
 import re
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ FIELDS = {
     "max_run": "gce.max_run",
     "zones": "gce.zones",
 }
-"""The rules' names of fields, as a job file has them."""
+"""The job file's names for the rules' fields."""
 
 
 @dataclass(frozen=True)
 class VmChoice:
-    """What is asked for. `attached` is the type of GPUs that are not built in."""
+    """Machines and zones of a job. `attached` is the type of GPUs that are not built in."""
 
     machine: str
     gpus: int
@@ -57,7 +57,7 @@ class VmChoice:
 
 
 def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | None:
-    """Return the machine and where it is asked for. Add what rules it out; None where nothing is left."""
+    """Return the machine and where to request it. Add what rules it out; return None if nothing is left."""
     block = job.gce or Gce()
     zones = agent_spec.zones("gce", block.zones, target, diagnostics)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
@@ -89,8 +89,8 @@ def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | 
 
 
 def _machine(need: Need, zones: Sequence[str], diagnostics: Diagnostics) -> Offer | None:
-    """Return the smallest that holds the job, of those that a zone is known to offer if there are such; of several as
-    small the one that is to be had in most places: variants for the edge, or without local disks, are not."""
+    """Return the smallest machine that holds the job, preferably one that a zone is known to offer. Among machines of
+    the same size, prefer the one with the most places: variants for the edge, or without local disks, have fewer."""
 
     def roomy(offer: Offer) -> bool:
         least = machines.VCPUS_A_GPU * offer.gpus if offer.attached else 0
@@ -108,7 +108,7 @@ def _machine(need: Need, zones: Sequence[str], diagnostics: Diagnostics) -> Offe
 
 
 def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the job's GPUs, the smaller first."""
+    """Return the machines that have the job's GPUs, smallest first."""
     if not machines.check_gpu(need, "tpu-vm", diagnostics):
         return []
     if need.machine_type:
@@ -123,7 +123,7 @@ def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
 
 
 def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machine that the job names, with the GPUs that it asks for."""
+    """Return the machine that the job names, with the GPUs that it requests."""
     if not machines.check_target_type(need, diagnostics):
         return []
     if not diagnostics.add_errors(gcp_machines.machine(name, need.gpu, need.gpus)):
@@ -141,12 +141,13 @@ def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
 
 
 def _size_of(name: str) -> Offer | None:
-    """Return a machine type that has a price, which GKE's sizes have not."""
+    """Return a machine type if it has a price, which GKE's sizes do not have."""
     return machines.offer_of(name) if name in kinds("gcp") else None
 
 
 def _having(offer: Offer, zones: list[str], block: Gce) -> tuple[list[str], list[Finding]]:
-    """Zones that a job names are asked, whatever the catalogue says of them; of the target's, those that have it."""
+    """Return the zones to use. All zones that a job names are tried, whatever the catalog says; the target's are
+    limited to those that have the machine."""
     if not block.zones:
         return gpu_vm_jobs.zones(zones, offer.name, offer.places)
     offered = [zone for known in offer.places.values() for zone in known]
@@ -157,7 +158,8 @@ def _having(offer: Offer, zones: list[str], block: Gce) -> tuple[list[str], list
 def _of_reservation(
     given: str | None, project: str, zones: list[str], diagnostics: Diagnostics
 ) -> tuple[list[str], str | None]:
-    """The zones of a reservation, which by its whole name is of one; and how an instance names it."""
+    """Return the zone of a reservation given by its full name, else all zones, and the name of the reservation for an
+    instance."""
     named = _RESERVATION.fullmatch(given or "")
     if named is None:
         return zones, given
@@ -168,7 +170,7 @@ def _of_reservation(
 
 
 def _of_policy(given: str | None, zones: list[str], diagnostics: Diagnostics) -> tuple[list[str], str | None]:
-    """The zones of a placement policy, which is of a region; and its name, as a template takes it."""
+    """Return the zones in the region of a placement policy, and the policy's name for a template."""
     named = _POLICY.fullmatch(given or "")
     if named is None:
         return zones, given
@@ -179,7 +181,7 @@ def _of_policy(given: str | None, zones: list[str], diagnostics: Diagnostics) ->
 
 
 def _disk_type(machine: str, target: GceTarget, diagnostics: Diagnostics) -> str:
-    """The target's, or one that the machine takes."""
+    """Return the target's disk type, or one that the machine accepts."""
     allowed = boot_disks(machine)
     if not allowed or target.disk_type in allowed:
         return target.disk_type

@@ -1,8 +1,8 @@
-"""A job as GPU VMs of Compute Engine, but for what differs by attempt. Pure.
+"""A job as GPU VMs of Compute Engine, without what differs by attempt. Pure.
 
 `machine` of the body: {"properties": InstanceProperties, "subnetworks": by region, "group": whether there are several,
 "wait_s": how long a flex-start VM waits for capacity, null for others}. Types of machines, disks and accelerators are
-bare names, as instance templates take them.
+bare names, as instance templates accept them.
 """
 
 import json
@@ -25,22 +25,22 @@ from .machines import FIELDS, VmChoice, choose
 KIND = "gce"
 
 GRACE_S, SPOT_GRACE_S = 30, 20
-"""Between SIGTERM and SIGKILL. A Spot machine has 30 seconds, of which its agent needs some to tell how the job ended.
-Source: https://docs.cloud.google.com/compute/docs/instances/spot#preemption-process"""
+"""Seconds between SIGTERM and SIGKILL. A Spot machine has 30 seconds, of which its agent needs some to report how the
+job ended. Source: https://docs.cloud.google.com/compute/docs/instances/spot#preemption-process"""
 DRIVER_WAIT_S, MEET_WAIT_S = 900, 900
-"""For a driver that is installed at the first boot, and for the other machines."""
+"""Seconds to wait for a driver that is installed at the first boot, and for the other machines."""
 MARGIN_S = 3600
-"""What machines live beyond the job's own time: they boot, install a driver, pull an image, and tell how it ended."""
+"""Lifetime of machines beyond the job's own time: they boot, install a driver, pull an image, and report the end."""
 LONGEST_S = 120 * 86_400
-"""The most that Google deletes a machine after; recalled, not read on a page. A longer job has no such guard."""
+"""Longest time after which Google deletes a machine; recalled, not read on a page. A longer job has no such guard."""
 FLEX_WAIT_S = 7200
-"""A flex-start VM waits in its zone for two hours at most. Source:
+"""Longest wait of a flex-start VM in its zone: two hours. Source:
 https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms"""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A job on its way to its request, and its machines where some are left for it."""
+    """Job during rendering, and its machines if any fit."""
 
     job: Job
     target: GceTarget
@@ -52,7 +52,7 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
-    """Return the request for a job. Raise BadInputs with every field that cannot be honoured."""
+    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(name_of=lambda field: FIELDS.get(field, field))
     secrets = agent_spec.secrets(job, target.project, diagnostics)
     choice = choose(job, target, diagnostics)
@@ -106,11 +106,11 @@ def _image(draft: Draft, diagnostics: Diagnostics) -> None:
 
 
 CHECKS = (_unsupported, _environment, _launcher, _labels, _life, _capacity, _image)
-"""What a VM cannot honour of a job, in the order of the messages."""
+"""Checks for what a VM cannot honour of a job, in the order of the messages."""
 
 
 def _max_run_s(job: Job, choice: VmChoice) -> int | None:
-    """Seconds after which Google deletes the machines by itself; None: it cannot be told."""
+    """Return the seconds after which Google deletes the machines by itself; None if it cannot be told to."""
     block = job.gce or Gce()
     found = block.max_run or (job.timeout_s + MARGIN_S if job.timeout_s else None)
     if found is None and choice.capacity == "flex-start":
@@ -119,7 +119,7 @@ def _max_run_s(job: Job, choice: VmChoice) -> int | None:
 
 
 def _timeout_s(job: Job, max_run_s: int | None) -> int | None:
-    """The job's own, or else one by which it can tell that its time is over before its machines are deleted."""
+    """Return the job's own timeout, or else one that ends the job before its machines are deleted."""
     return job.timeout_s if job.timeout_s or max_run_s is None else max_run_s - MARGIN_S
 
 
@@ -169,7 +169,7 @@ def _body(job: Job, target: GceTarget, choice: VmChoice, secrets: dict[str, str]
 
 
 def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | None) -> dict[str, Any]:
-    """InstanceProperties, without the subnetwork, the marks of the attempt and what starts the agent. Source:
+    """Return InstanceProperties, without the subnetwork, the attempt's labels and what starts the agent. Source:
     https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances"""
     disk_gib = target.disk_gib + (job.disk_gib or 0)
     metadata = {**labels.METADATA, **(labels.DRIVER if choice.gpus else {})}
@@ -192,7 +192,7 @@ def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | 
         "networkInterfaces": [interface],
         "serviceAccounts": [{"email": target.service_account, "scopes": [labels.SCOPE]}],
         "scheduling": _scheduling(job, choice, max_run_s),
-        # Not Secure Boot: a driver that is built at the first boot is signed by nobody.
+        # No Secure Boot: nobody signs a driver that is built at the first boot.
         "shieldedInstanceConfig": {"enableVtpm": True, "enableIntegrityMonitoring": True},
         "labels": {**target.labels, **gcp_labels.to_gcp(job.labels)},
         "metadata": {"items": [{"key": name, "value": value} for name, value in metadata.items()]},
@@ -209,7 +209,7 @@ def _properties(job: Job, target: GceTarget, choice: VmChoice, max_run_s: int | 
 
 
 def _scheduling(job: Job, choice: VmChoice, max_run_s: int | None) -> dict[str, Any]:
-    """A machine that is lost stays lost: the record counts attempts, and starts the next."""
+    """Return the Scheduling. A lost machine is not restarted: the record counts attempts, and starts the next."""
     models = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD"}
     made: dict[str, Any] = {
         "onHostMaintenance": "TERMINATE",

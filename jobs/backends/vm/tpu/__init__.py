@@ -1,4 +1,4 @@
-"""Jobs on TPU slices that are made for them, by queued resources of the Cloud TPU API."""
+"""Jobs on TPU slices that are created for them, by queued resources of the Cloud TPU API."""
 
 from accel.contract.google_vms import TpuVmTarget
 from accel.diagnostics.collector import Diagnostics
@@ -13,20 +13,20 @@ __all__ = ["KIND", "TpuVmBackend"]
 
 
 class TpuVmBackend(VmBackend[TpuVmTarget]):
-    """A reference is `tpu-vm:<bucket>/<name>`."""
+    """Backend for TPU slices. References are `tpu-vm:<bucket>/<name>`."""
 
     KIND = KIND
     NO_TARGET = "a bucket alone does not say where TPUs are"
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Whether the project's TPU quotas could ever hold the job, in each of its zones. See ../quota.py.
+        """Check whether the project's TPU quotas could ever hold the job, in each of its zones. See ../quota.py.
 
-        TPUs of a reservation take none. Source: https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
+        TPUs of a reservation need none. Source:
+        https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
         """
         from ..quota import check, tpus
         from .slices import choose
@@ -41,7 +41,6 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
         return check(target.project, wanted, self._timing)
 
     def machines(self) -> ReportingMachines:
-        """See queued.py."""
         from .queued_resources import QueuedResources
 
         return QueuedResources(self.google)

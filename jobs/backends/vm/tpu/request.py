@@ -1,4 +1,4 @@
-"""A job as a queued resource of the Cloud TPU API, but for what differs by attempt. Pure.
+"""A job as a queued resource of the Cloud TPU API, without what differs by attempt. Pure.
 
 `machine` of the body: {"node": the Node, "subnetworks": by region, "slices", "valid_s", "reservation"}.
 """
@@ -24,13 +24,13 @@ from .slices import FIELDS, SliceChoice, choose
 KIND = "tpu-vm"
 
 MEET_WAIT_S = 900
-"""How long the hosts of a slice wait for each other: their machines boot together."""
+"""Seconds that the hosts of a slice wait for each other: their machines boot together."""
 WAIT_S = 7 * 86_400
-"""Of the time after which nobody needs an attempt's machines: a wait without a limit."""
+"""Part of the time after which an attempt's machines expire: a wait without a limit."""
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
-    """The request for a job. Raises BadInputs with every field that cannot be honoured."""
+    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(
         [*agent_spec.unsupported_fields(job), *agent_spec.mounts(job, "a TPU VM")],
         unused_blocks(job, KIND),
@@ -57,7 +57,7 @@ def _findings(job: Job, target: TpuVmTarget) -> Iterable[Finding]:
 
 
 def _runtime(job: Job, choice: SliceChoice, diagnostics: Diagnostics) -> str:
-    """The TPU software version: the generation's, or the job's as Google calls it today."""
+    """Return the TPU software version: the generation's, or the job's under its present name."""
     own = next(iter(choice.slice.runtime_versions))
     wanted = job.tpu_vm.runtime_version if job.tpu_vm else None
     if wanted is None:
@@ -111,7 +111,7 @@ def _body(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str, secr
 
 
 def _node(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str) -> dict[str, Any]:
-    """The Node, without its subnetwork, the marks of its attempt and what starts the agent. Source:
+    """Return the Node, without its subnetwork, the attempt's labels and what starts the agent. Source:
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     shape: dict[str, Any] = {"acceleratorType": choice.slice.name}
     if choice.shaped:

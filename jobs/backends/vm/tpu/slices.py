@@ -1,4 +1,4 @@
-"""The slices that a job is, the zones that it asks in, and how it has them: Spot, reserved, or neither."""
+"""Choice of a job's slices, of their zones, and of their capacity: Spot, reserved, or neither."""
 
 import re
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ from ....model.job import Job
 from .. import agent_spec
 
 FIELDS = {"accelerator_type": "accelerator.type", "topology": "tpu_vm.topology", "reserved": "tpu_vm.reserved"}
-"""The rules' names of fields, as a job file has them."""
+"""The job file's names for the rules' fields."""
 
 ANY = "-"
-"""Of a project's reservations whichever fits, as gcloud asks for with --reserved. Source:
+"""Value for any fitting reservation of a project, which gcloud sends for --reserved. Source:
 googlecloudsdk/command_lib/compute/tpus/queued_resources/util.py (CreateReservationName)."""
 _RESERVATION = re.compile(r"projects/[^/]+/locations/([^/]+)/reservations/[^/]+")
 
 
 @dataclass(frozen=True)
 class SliceChoice:
-    """What is asked for. `reservation` is a name, or None: none is used."""
+    """Slices and zones of a job. `reservation` is a name, or None: none is used."""
 
     slice: Slice
     shaped: bool
-    """A topology was asked for."""
+    """Whether the job names a topology."""
     slices: int
     zones: Sequence[str]
     subnetworks: dict[str, str]
@@ -43,7 +43,7 @@ class SliceChoice:
 
 
 def choose(job: Job, target: TpuVmTarget, diagnostics: Diagnostics) -> SliceChoice | None:
-    """None where `diagnostics` got the reason; others are added to it too."""
+    """Return the slices for a job. Add what rules them out; return None if nothing is left."""
     block = job.tpu_vm or TpuVm()
     reservation = _reservation(job, block, target, diagnostics)
     found = _slice(job, block, target, diagnostics)
@@ -66,7 +66,7 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics
         return None
     try:
         found = found or replace(tpu(kind), topology=str(block.topology))
-    except NoSuchSlice as error:  # a generation alone, in a shape that is not known
+    except NoSuchSlice as error:  # a generation alone, in an unknown shape
         diagnostics.error(f"accelerator.type: {error}")
         return None
     if target.types and found.name not in target.types:
@@ -75,7 +75,8 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics
 
 
 def _having(found: Slice, zones: list[str], block: TpuVm, diagnostics: Diagnostics) -> list[str]:
-    """Zones that a job names are asked, whatever the catalogue says of them; of the target's, those that have it."""
+    """Return the zones to use. All zones that a job names are tried, whatever the catalog says; the target's are
+    limited to those that have the slice."""
     if block.zones:
         offered = [zone for known in found.places.values() for zone in known]
         for i, zone in enumerate(zones):
@@ -96,12 +97,12 @@ def _reservation(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagn
 
 
 def _spelt(reservation: str | None) -> str | None:
-    """The Cloud TPU API says locations where Compute Engine says zones."""
+    """Spell a reservation for the Cloud TPU API, which says locations where Compute Engine says zones."""
     return reservation.replace("/zones/", "/locations/") if reservation else None
 
 
 def _of_reservation(reservation: str | None, zones: list[str], diagnostics: Diagnostics) -> list[str]:
-    """A reservation by its whole name is of one zone."""
+    """Return the zone of a reservation given by its full name, else all zones."""
     named = _RESERVATION.fullmatch(reservation or "")
     if named is None or named[1] in zones:
         return [named[1]] if named else zones
