@@ -1,8 +1,8 @@
-"""What the sandbox's AWS account is granted beyond a new one: vCPUs, so that jobs run, and nothing else.
+"""Grants of the sandbox's AWS account beyond a new one: vCPUs, so that jobs run, and nothing else.
 
-A new account has 0 vCPUs of every GPU family, and a person asks AWS for more (`stacks quota --request`). Here
-`sandbox start` asks the control API for these, and `sandbox start --no-grants` for none; `sandbox status` and
-`stacks quota` show them.
+A new account has 0 vCPUs of every GPU family, and a person asks AWS for more (`stacks quota --request`). Here `sandbox
+start` asks the control API for these, and `sandbox start --no-grants` for none; `sandbox status` and `stacks quota`
+show them.
 """
 
 import json
@@ -25,7 +25,7 @@ GRANTS: Mapping[str, float] = {
 
 
 def grant(home: Path, url: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Grants these to the account of the sandbox's AWS at `url`; every grant afterwards."""
+    """Grant these to the account of the sandbox's AWS at `url`, and return all grants afterwards."""
     body = json.dumps(dict(values)).encode()
     request = urllib.request.Request(f"{url}/sandbox-api/quotas", body, bearer(home))  # noqa: S310
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310

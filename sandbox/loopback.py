@@ -1,7 +1,7 @@
-"""Addresses for what runs on this machine as if it had a machine of its own.
+"""Addresses for processes of this machine that act as if they had a machine of their own.
 
 Jobs of two sandboxes, or of two clouds in one, may listen on the same port, such as torchrun's: on Linux all of
-127.0.0.0/8 is this machine, and each takes an address of its own. https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+127.0.0.0/8 is this machine, and each has an address of its own. https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
 """
 
 import functools
@@ -13,7 +13,7 @@ LOCAL = "127.0.0.1"
 
 
 def address(*names: object) -> str:
-    """Of what has these names in this process: the same for the same names. Where only 127.0.0.1 is there, that."""
+    """Return an address for these names in this process, always the same; 127.0.0.1 where it is the only one."""
     if not _all_of_it():
         return LOCAL
     text = "/".join(map(str, (os.getpid(), *names)))
@@ -22,9 +22,11 @@ def address(*names: object) -> str:
 
 
 def foreign(port: int, host: str | None, origin: str | None, *origins: str) -> str | None:
-    """Why a request to a port of ours is refused: it was meant for another host, as that of a page whose name was made
-    to lead here, or it comes from a page. None: for one that is ours, or from one of `origins`. A relay or a tunnel has
-    another port, which a page cannot say of a host that is not its own."""
+    """Return why a request to a port of ours is refused, or None for one that is ours or comes from one of `origins`.
+
+    A request is foreign if it was meant for another host, such as a page whose name was made to lead here, or comes
+    from a page. A relay or a tunnel has another port, which a page cannot claim for a host that is not its own.
+    """
     own = (f"{LOCAL}:{port}", f"localhost:{port}")
     if (host or "").lower().partition(":")[0] not in (LOCAL, "localhost"):
         return f"the sandbox answers for {own[0]}, and not for the host {host!r}"

@@ -1,5 +1,6 @@
-"""Whether who connects is the sandbox's own user, for protocols that have no place for a secret: those of Pulumi's
-providers and of metadata servers."""
+"""Check whether a client is the sandbox's own user, for protocols without a place for a secret: those of Pulumi's
+providers and of metadata servers.
+"""
 
 import os
 import sys
@@ -11,13 +12,15 @@ _LOCAL, _ESTABLISHED = "0100007F", "01"
 
 
 def ours(theirs: int, port: int) -> bool:
-    """Whether the other end of a connection of loopback to a port of ours, from the port `theirs`, is this user's."""
+    """Return whether this user owns the other end of a loopback connection from the port `theirs` to a port of ours."""
     return _on_linux(theirs, port) if sys.platform == "linux" else _elsewhere(theirs, port)
 
 
 def _on_linux(theirs: int, port: int) -> bool:
-    """By the kernel's table: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt; that of IPv6 has the
-    addresses of IPv4 with a prefix. What is closed already has no owner any more."""
+    """Look up the owner in the kernel's table: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt
+
+    The table of IPv6 has the addresses of IPv4 with a prefix. A closed connection has no owner any more.
+    """
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
             _, local, remote, state, *_, uid, _, _ = line.split()[:10]

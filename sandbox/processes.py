@@ -1,4 +1,4 @@
-"""The processes of a sandbox: started once, found again, stopped without remains."""
+"""Processes of a sandbox: started once, found again, stopped without remains."""
 
 import json
 import shutil
@@ -26,14 +26,14 @@ _CONTROL_PLANE = frozenset(
     {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"}
 )
 HEADER = "header"
-"""The file with what curl sends to the control API, so that no command line shows it: curl -H @FILE."""
+"""File with the header that curl sends to the control API, so that no command line shows it: curl -H @FILE."""
 _START_S = 180
 _STOP_S = 5
 
 
 @dataclass(frozen=True)
 class Part:
-    """One running process of a sandbox and what it wrote about itself."""
+    """One running process of a sandbox, and what it wrote about itself."""
 
     name: str
     process: psutil.Process
@@ -41,14 +41,14 @@ class Part:
 
 
 def running(home: Path) -> dict[str, Part]:
-    """The parts that run and answer for `home`, by name."""
+    """Return the parts that run and answer for `home`, by name."""
     found: dict[str, Part] = {}
     for name in PARTS:
         try:
             path = home / f"{name}.json"
             told = json.loads(path.read_text())
             process = psutil.Process(told["pid"])
-            # A pid is used again: the process has to be ours, and older than the file.
+            # Pids are reused: the process has to be ours, and older than the file.
             if _part_of(process, home) == name and process.create_time() <= path.stat().st_mtime + 1:
                 found[name] = Part(name, process, told)
         except (FileNotFoundError, json.JSONDecodeError, KeyError, psutil.Error):
@@ -57,15 +57,15 @@ def running(home: Path) -> dict[str, Part]:
 
 
 def wanted_parts(home: Path) -> tuple[str, ...]:
-    """The parts that were asked for when it was last started; all where it never was."""
+    """Return the parts that the last start was asked for; all where it was never started."""
     path = home / "parts.json"
     return tuple(json.loads(path.read_text())) if path.exists() else PARTS
 
 
 def start(home: Path, parts: Collection[str] = AWS, grants: Mapping[str, float] = GRANTS) -> dict[str, Part]:
-    """Start what does not run of these parts, and keep what runs besides; an AWS that starts is granted `grants`.
+    """Start those of these parts that do not run, and keep what runs; a newly started AWS is granted `grants`.
 
-    Two at once: the second waits, then finds everything running.
+    Of two concurrent starts, the second waits, then finds everything running.
     """
     for folder in ("backend", "gcloud", "jobs", "logs", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def start(home: Path, parts: Collection[str] = AWS, grants: Mapping[str, float] 
         (home / "parts.json").write_text(json.dumps(asked))
         missing = _missing(asked, found)
         if missing:
-            _end(_remains(home, missing))  # what a killed start or a crashed part left
+            _end(_remains(home, missing))  # remains of a killed start or a crashed part
             try:
                 _launch(home, missing, grants)
             except BaseException:
@@ -91,17 +91,17 @@ def start(home: Path, parts: Collection[str] = AWS, grants: Mapping[str, float] 
 
 
 def _missing(asked: Collection[str], found: Collection[str]) -> list[str]:
-    """What to start. A cloud that runs is kept, for its memory is all there is of it."""
+    """Return the parts to start. A running cloud is kept, since its state is in memory only."""
     missing = {name for name in asked if name not in found}
     if missing & set(GOOGLE):
-        missing.update(name for name in GOOGLE if name in asked)  # each knows what the other has, and forgets it
+        missing.update(name for name in GOOGLE if name in asked)  # each has state about the other, and forgets it
     if missing:
         missing.add("plugins")  # they know the clouds that they were started with
     return [name for name in PARTS if name in missing]
 
 
 def stop(home: Path, wipe: bool = False) -> list[str]:
-    """End every process of `home`, jobs too; returns a line for each. `wipe`: delete the folder as well."""
+    """End every process of `home`, jobs too, and return a line for each. `wipe`: delete the folder as well."""
     if not home.is_dir():
         return []
     with filelock.FileLock(home / "lock"):
@@ -114,7 +114,7 @@ def stop(home: Path, wipe: bool = False) -> list[str]:
 
 
 def _launch(home: Path, missing: Collection[str], grants: Mapping[str, float]) -> None:
-    """Start parts side by side, plugins when there are clouds to know, and wait until each has told where it is."""
+    """Start parts side by side, plugins once there are clouds, and wait until each has written its address."""
     for name in missing:
         (home / f"{name}.json").unlink(missing_ok=True)
     give_up = time.monotonic() + _START_S
@@ -149,7 +149,7 @@ def _await(home: Path, name: str, process: subprocess.Popen[bytes], give_up: flo
 
 
 def _part_of(process: psutil.Process, home: Path) -> str | None:
-    """The part that a process is, by its command line; None: it is not one of this home."""
+    """Return the part that a process is, by its command line; None for a process of another home."""
     line = process.cmdline()
     if "--home" in line[:-1] and line[line.index("--home") + 1] == str(home):
         return next((name for name in PARTS if _MODULES[name] in line), None)
@@ -157,19 +157,22 @@ def _part_of(process: psutil.Process, home: Path) -> str | None:
 
 
 def _remains(home: Path, parts: Collection[str] = PARTS) -> Iterator[psutil.Process]:
-    """Every process of these parts: they themselves, what they started, and what outlived them."""
+    """Yield every process of these parts: the parts themselves, what they started, and what outlived them."""
     for process in psutil.process_iter():
         try:
             if (_left_of(process, home) or _part_of(process, home)) in parts:
                 yield from process.children(recursive=True)
                 yield process
-        except psutil.Error:  # gone meanwhile, or another user's
+        except psutil.Error:  # ended meanwhile, or another user's
             continue
 
 
 def _left_of(process: psutil.Process, home: Path) -> str | None:
-    """The part that started a process, or without which it can do nothing any more: a job (a pod's ends without us), a
-    machine, a command of the control plane; Pulumi's engine and its program."""
+    """Return the part that started a process, or without which it is useless.
+
+    Such a process is a job (a pod's ends by itself), a machine, a command of the control plane, or Pulumi's engine and
+    its program.
+    """
     line = process.cmdline() or [""]
     if process.environ().get("PULUMI_HOME") == str(home / "pulumi") and (
         process.name().startswith("pulumi") or any("pulumi-language" in part for part in line)

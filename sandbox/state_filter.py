@@ -1,4 +1,5 @@
-"""A stack's exported state without what one of the sandbox's clouds has forgotten, for `pulumi stack import`.
+"""A stack's exported state without the resources that one of the sandbox's clouds has forgotten, for `pulumi stack
+import`.
 
     python -m sandbox.state_filter AWS|Google < before.json > after.json
 

@@ -1,15 +1,15 @@
-"""Ending processes with what they started."""
+"""Ends of processes together with what they started."""
 
 import psutil
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL a process and its descendants."""
+    """Send SIGKILL to a process and its descendants."""
     _kill(pid, root=True)
 
 
 def kill_below(pid: int) -> None:
-    """SIGKILL a process's descendants, so that it can still tell how they ended."""
+    """Send SIGKILL to a process's descendants only, so that it can still report how they ended."""
     _kill(pid, root=False)
 
 

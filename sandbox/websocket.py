@@ -1,4 +1,4 @@
-"""The server's side of a WebSocket (RFC 6455) on a connection that an HTTP server has accepted."""
+"""Server's side of a WebSocket (RFC 6455) on a connection that an HTTP server has accepted."""
 
 import base64
 import hashlib
@@ -12,7 +12,9 @@ _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def handshake(headers: Mapping[str, str], protocols: Sequence[str]) -> str | None:
-    """The answer that opens the connection; None: none of the protocols, the first the dearest, is offered."""
+    """Return the answer that opens the connection, or None if the client offers none of the protocols. The first ones
+    are preferred.
+    """
     offered = [each.strip() for each in headers.get("Sec-WebSocket-Protocol", "").split(",")]
     protocol = next((each for each in protocols if each in offered), None)
     if protocol is None or "Sec-WebSocket-Key" not in headers:
@@ -24,19 +26,19 @@ def handshake(headers: Mapping[str, str], protocols: Sequence[str]) -> str | Non
 
 
 def send(connection: socket.socket, kind: int, data: bytes) -> None:
-    """One message as one frame."""
+    """Send one message as one frame."""
     short = len(data) if len(data) < 126 else 126 if len(data) < 1 << 16 else 127
     long = b"" if short < 126 else struct.pack(">H" if short == 126 else ">Q", len(data))
     connection.sendall(bytes([0x80 | kind, short]) + long + data)
 
 
 def end(connection: socket.socket, code: int, reason: str = "") -> None:
-    """Say that it is over, and why."""
+    """Send the end of the connection, and the reason."""
     send(connection, END, struct.pack(">H", code) + reason.encode())
 
 
 def frames(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
-    """Each message of the client: its kind and its data, unmasked; at the end one that says so."""
+    """Yield kind and unmasked data of each message. Yields END repeatedly once the connection is closed."""
     whole = b""
     try:
         while True:

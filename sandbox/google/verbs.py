@@ -1,4 +1,4 @@
-"""What every collection can do: list, get, create, change, delete, and its policies."""
+"""Verbs of every collection: list, get, create, change, delete, and its policies."""
 
 import copy
 import re
@@ -28,7 +28,7 @@ def missing(collection: Collection, key: str) -> ApiError:
 
 
 def list_page(call: Call, collection: Collection) -> Json:
-    """A page of a list, under the name that the response's schema has for it."""
+    """Return a page of a list, under the name that the response's schema has for it."""
     items = collection.listed(call) if collection.listed else call.world.below(call.api, call.key)
     kept = [item for item in items if matches(item, call.query.get("filter", ""))]
     size = int(call.query.get("pageSize") or call.query.get("maxResults") or 0)
@@ -49,7 +49,9 @@ _TERM = re.compile(r"\(?\s*([\w.-]+)\s*(!=|=|:|eq|ne)\s*\"?([^\s\")]+)\"?\s*\)?(
 
 
 def matches(item: Json, text: str) -> bool:
-    """Simple terms, joined by AND or a space: enough for what asks here; any other filter is refused."""
+    """Return whether a resource matches simple terms, joined by AND or a space. Clients here use no other filter; any
+    other is refused.
+    """
     terms = _TERM.findall(text)
     if text and _TERM.sub("", text).strip():
         raise ApiError(400, f"Invalid value for field 'filter': '{text}'. The sandbox knows terms of FIELD=VALUE only.")
@@ -65,7 +67,7 @@ def matches(item: Json, text: str) -> bool:
 
 
 def create(call: Call, collection: Collection) -> Json:
-    """Make a resource from a body that fits the schema. Answers the operation, or the resource."""
+    """Create a resource from a body that fits the schema. Returns the operation, or the resource."""
     item: Json = copy.deepcopy(call.body.get(collection.wrap, {}) if collection.wrap else call.body)
     name = call.query.get(collection.name[1:]) if collection.name[0] == "?" else None
     name = name or item.get(collection.name) or call.body.get(collection.name)
@@ -75,7 +77,7 @@ def create(call: Call, collection: Collection) -> Json:
     for field, value in collection.defaults.items():
         item.setdefault(field, copy.deepcopy(value))
     item["name"] = key if collection.full_name else name
-    if call.find(key) is None:  # else nothing may be made beside it
+    if call.find(key) is None:  # else nothing may be created beside it
         collection.made(call, key, item)
     key = item.pop("__key", key)
     if call.find(key) is not None:
@@ -96,7 +98,7 @@ def create(call: Call, collection: Collection) -> Json:
 
 
 def change(call: Call, collection: Collection) -> Json:
-    """PATCH, or PUT, which replaces what it names."""
+    """Change a resource by PATCH, or by PUT, which replaces what it names."""
     item = get(call, collection)
     news: Json = call.body.get(collection.wrap, {}) if collection.wrap and collection.wrap in call.body else call.body
     if mask := call.query.get("updateMask") or (call.body.get("updateMask") if collection.wrap else None):
@@ -146,8 +148,9 @@ def get_policy(call: Call, collection: Collection) -> Json:
 
 
 def set_policy(call: Call, collection: Collection) -> Json:
-    """Replaces a policy, unless another has since been set over the one that was read. Source:
-    https://cloud.google.com/iam/docs/reference/rest/v1/Policy (etag)."""
+    """Replace a policy, unless it has changed since the client read it. Source:
+    https://cloud.google.com/iam/docs/reference/rest/v1/Policy (etag).
+    """
     before, policy = get_policy(call, collection), copy.deepcopy(call.body.get("policy", call.body))
     if policy.get("etag") not in (None, before["etag"]):
         message = (
@@ -164,15 +167,16 @@ def set_policy(call: Call, collection: Collection) -> Json:
 
 
 def test_permissions(call: Call, collection: Collection) -> Json:
-    """Who has the sandbox's token may do everything."""
+    """Return all requested permissions: the owner of the sandbox's token may do everything."""
     get(call, collection)
     return {"permissions": call.body.get("permissions", [])}
 
 
 def _known(call: Call, member: str) -> None:
-    """Refuses an account of this project, or an identity pool, that does not exist. Sources:
+    """Refuse an account of this project, or an identity pool, that does not exist. Sources:
     https://github.com/hashicorp/terraform-provider-google/issues/9969,
-    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/916."""
+    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/916.
+    """
     kind, _, name = member.partition(":")
     items = call.world.items
     if kind != "serviceAccount":

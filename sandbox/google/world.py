@@ -1,4 +1,4 @@
-"""What the sandbox's Google remembers: resources by API and name, policies, operations in flight, log entries."""
+"""State of the sandbox's Google: resources by API and name, policies, running operations, log entries."""
 
 import base64
 import copy
@@ -24,12 +24,12 @@ from .log_filter import Filter
 
 Json = dict[str, Any]
 _Place = tuple[int, str]
-"""Nanoseconds (negative where the newest are first) and insertId: entries of one time are in the order of these."""
+"""Nanoseconds (negative where the newest are first) and insertId, by which entries of one time are ordered."""
 
 
 @dataclass
 class StoredEntry:
-    """An entry, and from when on (monotonic) it can be read."""
+    """Entry, and from when on (monotonic) it can be read."""
 
     entry: Json
     seen: float
@@ -37,14 +37,15 @@ class StoredEntry:
 
 @dataclass
 class Logs:
-    """Entries by time and insertId: of two that have both alike, one is kept, as a query gives out one only. Source:
-    https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId)."""
+    """Entries by time and insertId. Of two with the same, one is kept, as a query returns only one. Source:
+    https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId).
+    """
 
     _kept: dict[_Place, StoredEntry] = field(default_factory=dict[_Place, StoredEntry])
     _orders: dict[bool, list[_Place]] = field(default_factory=dict[bool, list[_Place]])
 
     def add(self, entry: Json, delay_s: float) -> None:
-        """`entry` has its time as "__ns" too."""
+        """Add an entry, which has its time as "__ns" too."""
         place = (entry["__ns"], entry["insertId"])
         if place not in self._kept:
             self._kept[place] = StoredEntry(entry, time.monotonic() + delay_s)
@@ -52,8 +53,9 @@ class Logs:
                 insort(order, (-place[0] if newest_first else place[0], place[1]))
 
     def page(self, wanted: Filter, newest_first: bool, size: int, token: str) -> tuple[list[Json], str]:
-        """Entries that match and can be read by now, and the token of the next page or "". Raises ValueError for a
-        token that is none."""
+        """Return entries that match and can be read by now, and the token of the next page or "". Raises ValueError for
+        an invalid token.
+        """
         order = self._order(newest_first)
         if token:
             ns, name = json.loads(base64.urlsafe_b64decode(token))
@@ -84,7 +86,7 @@ _WATCH_S = 0.05
 
 @dataclass
 class Pending:
-    """An operation that runs: what happens when it is `due`, once `ready` says so."""
+    """Operation that runs: what happens when it is `due`, once `ready` is true."""
 
     operation: str
     due: float
@@ -94,93 +96,97 @@ class Pending:
 
 @dataclass
 class World:
-    """All state. Whoever reads or changes it holds `lock`."""
+    """All state. Readers and writers hold `lock`."""
 
     home: Path
     token: str
     settle_s: float
     lock: threading.RLock = field(default_factory=threading.RLock)
     items: dict[str, Json] = field(default_factory=dict[str, Json])
-    """By API and name: "compute/projects/p/global/networks/n"."""
+    """Resources by API and name: "compute/projects/p/global/networks/n"."""
     policies: dict[str, Json] = field(default_factory=dict[str, Json])
     media: dict[str, bytes] = field(default_factory=dict[str, bytes])
     pending: list[Pending] = field(default_factory=list[Pending])
     ended: deque[str] = field(default_factory=deque[str])
-    """Keys of operations that have ended, the oldest first."""
+    """Keys of ended operations, the oldest first."""
     plans: list[Plan] = field(default_factory=list[Plan])
     stockouts: set[str] = field(default_factory=set[str])
     """Machine types that cannot be had, "TYPE" or "ZONE/TYPE"."""
     failures: dict[str, str] = field(default_factory=dict[str, str])
-    """By name, why a deletion could not be carried out."""
+    """Reasons why deletions could not be carried out, by name."""
     identity_pools: set[str] = field(default_factory=set[str])
-    """Those of clusters with workload identity: they outlive their clusters."""
+    """Identity pools of clusters with workload identity, which outlive their clusters."""
     url: str = ""
-    """Of this server."""
+    """Address of this server."""
     services: frozenset[str] | None = frozenset({"serviceusage.googleapis.com"})
-    """APIs that are on before anybody enables one; None: all of them."""
+    """APIs that are enabled from the start; None: all of them."""
     allowed: frozenset[str] | None = None
-    """The permissions that the user's token has; None: all of them."""
+    """Permissions that the user's token has; None: all of them."""
     needed: set[str] = field(default_factory=set[str])
-    """Those that its calls have needed."""
+    """Permissions that its calls have needed."""
     preempt: dict[str, Callable[["World", str], None]] = field(
         default_factory=dict[str, Callable[["World", str], None]]
     )
-    """By API, what takes a machine away that is named by its key below the API; ApiError: there is none."""
+    """Functions by API that preempt a machine, named by its key below the API. They raise
+    ApiError for an unknown one.
+    """
     quota: dict[str, int] = field(default_factory=dict[str, int])
     """Chips of a zone and generation that can be had: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
-    """The operations of calls that had a requestId, by method, resource and that."""
+    """Operations of calls that had a requestId, by method, resource and requestId."""
     logs: Logs = field(default_factory=Logs)
     log_lag_s: float = 0
-    """After which what services write about jobs can be read."""
+    """Seconds until log entries of services about jobs can be read."""
     list_lag_s: float = 0
-    """After which lists of jobs have what has changed."""
+    """Seconds until lists of jobs show a change."""
     minute_s: float = 1
-    """How long a minute of a quota of calls lasts here."""
+    """Seconds that a minute of a quota of calls lasts here."""
     runs: dict[str, Any] = field(default_factory=dict[str, Any])
-    """By API and name, what really runs here for a resource, as long as it does; each has a kill()."""
+    """Runs of resources by API and name, for as long as they run; each has a kill()."""
     live: dict[str, Any] = field(default_factory=dict[str, Any])
-    """By API and name, what a resource has that is not JSON: the tasks of a Batch job, a subscription's messages."""
+    """Objects of resources that are not JSON, by API and name: the tasks of a Batch job, a subscription's messages."""
     calls: dict[str, deque[float]] = field(default_factory=dict[str, deque[float]])
-    """When calls came that a quota counts, by what it counts."""
+    """Times of calls that a quota counts, by what it counts."""
     history: dict[str, list[tuple[float, Json]]] = field(default_factory=dict[str, list[tuple[float, Json]]])
-    """By API and name, a resource as it was, and from when on (monotonic) lists have it so; the newest last."""
+    """Earlier states of resources by API and name, and from when on (monotonic) lists show them; the newest last."""
     clock_us: int = 0
     _watcher: threading.Thread | None = None
 
     @cached_property
     def guests(self) -> Guests:
-        """The machines that run here."""
+        """Machines that run here."""
         return Guests(self.home, self.url, self.token_of, self.login)
 
     def token_of(self, email: str) -> str:
-        """What calls come with in the name of a service account; of one that was not made here, the user's."""
+        """Return the token of a service account; the user's for one that was not created here."""
         return account_token(self.token, email) if email in self.accounts() else scope_token(self.token, "")
 
     def accounts(self) -> list[str]:
-        """The e-mails of the service accounts that were made here."""
+        """Return the e-mails of the service accounts that were created here."""
         return [each["email"] for each in self.below("iam", "projects/-/serviceAccounts")]
 
     def login(self, user: str) -> Json | None:
-        """The OS Login profile in which a POSIX account has this user name."""
+        """Return the OS Login profile in which a POSIX account has this user name."""
         with self.lock:
             profiles = self.below("oslogin", "users")
             named = [row for row in profiles if any(each["username"] == user for each in row.get("posixAccounts", []))]
             return next(iter(named), None)
 
     def number(self) -> int:
-        """A number that was not given before, as long as those that Google makes up. It is made of the time: folders of
-        a Google that was killed in this home have the numbers that it gave."""
+        """Return a new number, as long as those that Google generates.
+
+        It is derived from the time, since folders of a killed Google in this home have that one's numbers.
+        """
         with self.lock:
             return 4_000_000_000_000_000_000 + self.moment()
 
     def moment(self) -> int:
-        """Microseconds since 1970, later than any that were given before."""
+        """Return microseconds since 1970, later than at any call before."""
         self.clock_us = max(time.time_ns() // 1000, self.clock_us + 1)
         return self.clock_us
 
     def below(self, api: str, collection: str) -> list[Json]:
-        """The resources of a collection, in the order of their names. "-" stands for any value."""
+        """Return the resources of a collection, in the order of their names. "-" stands for any value."""
         parts = [re.escape(part) if part != "-" else "[^/]+" for part in collection.split("/")]
         wanted = re.compile(f"{api}/{'/'.join(parts)}/[^/]+")
         return [self.items[key] for key in sorted(self.items) if wanted.fullmatch(key)]
@@ -195,7 +201,7 @@ class World:
             row.end()
 
     def watch(self) -> None:
-        """Tick without being asked for as long as something runs."""
+        """Tick in a thread, without requests, as long as something runs."""
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
@@ -216,7 +222,7 @@ class World:
 
 @dataclass(frozen=True)
 class Call:
-    """One request, understood: `key` is the name below the version, without project numbers."""
+    """One parsed request. `key` is the name below the version, without project numbers."""
 
     world: World
     api: str
@@ -229,16 +235,16 @@ class Call:
     url: str
     plan: Plan | None = None
     account: str = ""
-    """The e-mail of the service account that calls; "": the user, or one who may do as much."""
+    """E-mail of the service account that calls; "": the user, or a caller with the same rights."""
 
     @property
     def link(self) -> str:
-        """What the resource's own link starts with, up to its key."""
+        """Beginning of the resource's own link, up to its key."""
         return f"https://{'www.googleapis.com' if self.api == 'compute' else self.document.host}/{self.method.prefix}"
 
     @property
     def location(self) -> str:
-        """The zone or region that the key is in, or "global"."""
+        """Zone or region of the key, or "global"."""
         found = re.search(r"/(?:locations|zones|regions)/([^/]+)", self.key)
         return found[1] if found else "global"
 
@@ -248,10 +254,10 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """A collection of a discovery document: where names come from, what is set, what is refused.
+    """Collection of a discovery document: the source of names, the values that it sets, and its refusals.
 
-    `made`, `changed` and `leaving` are asked before anything is stored and raise ApiError; `made` completes the body.
-    `settled` and `gone` run when the operation has ended: `settled` answers why it failed, or "".
+    `made`, `changed` and `leaving` run before anything is stored and raise ApiError; `made` completes the body.
+    `settled` and `gone` run when the operation has ended: `settled` returns why it failed, or "".
     """
 
     id: str
@@ -261,7 +267,7 @@ class Collection:
     style: str = "direct"  # container, compute, longrunning, or direct: no operation
     kind: str = ""  # how operations name it: CREATE_<kind>
     full_name: bool = False  # `name` is the whole key
-    state: tuple[str, str, str, str] | None = None  # property; while it is made, made, while it is deleted
+    state: tuple[str, str, str, str] | None = None  # property; while creating, after, while deleting
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     exists: str = "Resource '{key}' already exists"
     missing: str = "Resource '{key}' was not found"
@@ -269,10 +275,10 @@ class Collection:
     changed: Callable[[Call, Json, Json], None] = lambda call, item, news: None
     leaving: Callable[[Call, str], None] = lambda call, key: None
     settled: Callable[[Call, str], str | Failure] = lambda call, key: ""
-    failed: Callable[[Call, str], None] = lambda call, key: None  # in its place, where a test has it fail
+    failed: Callable[[Call, str], None] = lambda call, key: None  # in its place, where a test plans a failure
     gone: Callable[[Call, str], str] = lambda call, key: ""
     ending: Callable[[Call, str], Callable[[], bool]] = lambda call, key: lambda: True
-    listed: Callable[[Call], list[Json]] | None = None  # what is not kept, but known
+    listed: Callable[[Call], list[Json]] | None = None  # resources that are not stored, but known
 
 
 def stamp() -> str:
@@ -280,12 +286,12 @@ def stamp() -> str:
 
 
 def by_id(key: str) -> str:
-    """The key with the project's id where a client gave its number."""
+    """Return the key with the project's id where a client gave its number."""
     return re.sub(rf"^projects/{PROJECT_NUMBER}(?=/|$)", f"projects/{PROJECT}", key)
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """JSON merge patch (RFC 7396), which PATCH means in every API here."""
+    """Return the result of a JSON merge patch (RFC 7396), which PATCH means in every API here."""
     if not isinstance(new, dict) or not isinstance(old, dict):
         return copy.deepcopy(new)
     made = {**old, **{name: merge_patch(old.get(name), item) for name, item in new.items()}}

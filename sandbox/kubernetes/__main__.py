@@ -28,13 +28,13 @@ _AGAIN_S = 0.5
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
 
 _Judge = Callable[[Object, Certificates], Mapping[str, Any] | None]
-"""The merge patch that puts an object right; None: it is."""
+"""Function that returns the merge patch that corrects an object, or None for a correct one."""
 
 
 def tend(cluster: Cluster, stop: threading.Event) -> None:
-    """Keep Kueue's Secret and the authority of JobSet's webhooks ours, from threads of its own, until `stop` is set.
+    """Keep Kueue's Secret and the authority of JobSet's webhooks ours, in threads of its own, until `stop` is set.
 
-    Kueue tells its own webhooks, from its Secret; JobSet, run without rotation of its keys, tells nobody.
+    Kueue sets the authority of its own webhooks, from its Secret; JobSet, run without rotation of its keys, does not.
     """
     certificates = Certificates(cluster.folder / bootstrap.KEYS)
     watched: dict[str, _Judge] = {
@@ -56,7 +56,7 @@ def _keep(cluster: Cluster, path: str, judge: _Judge, certificates: Certificates
                 change = judge(event["object"], certificates) if event["type"] != "DELETED" else None
                 if change is not None:
                     cluster.patch(path, change)
-        except Refusal:  # it has changed or gone meanwhile, or everything ends
+        except Refusal:  # it has changed or was deleted meanwhile, or everything ends
             stop.wait(_AGAIN_S)
 
 
@@ -66,7 +66,9 @@ def _secret(found: Object, certificates: Certificates) -> Mapping[str, Any] | No
 
 
 def _webhooks(found: Object, certificates: Certificates) -> Mapping[str, Any] | None:
-    """A merge patch replaces the list, so the object's version goes with it: nobody's change in between is lost."""
+    """Return the patch for webhooks. It replaces the list, so it has the object's version: no other change in between
+    is lost.
+    """
     ours, webhooks = bootstrap.ca_bundle(certificates), found.get("webhooks") or []
     if all(each["clientConfig"].get("caBundle") == ours for each in webhooks):
         return None
@@ -84,9 +86,9 @@ _PODS_S = 3  # for the processes of pods to end
 
 
 def serve(home: Path) -> None:
-    """Serve until SIGTERM or SIGINT; raises ProcessFailure where the control plane ends, and leaves nothing of it."""
+    """Serve until SIGTERM or SIGINT, and leave nothing running. Raises ProcessFailure where the control plane ends."""
     told = home / "kubernetes.json"
-    told.unlink(missing_ok=True)  # of one that was killed
+    told.unlink(missing_ok=True)  # of a killed server
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -117,7 +119,7 @@ def serve(home: Path) -> None:
 
 
 def _lend(home: Path, kubeconfig: str) -> None:
-    """Write a kubeconfig for whoever has kubectl, and the plugin that a kubeconfig of GKE names."""
+    """Write a kubeconfig for users of kubectl, and the plugin that a kubeconfig of GKE names."""
     (home / "kubeconfig").touch(0o600)
     (home / "kubeconfig").write_text(kubeconfig)
     (home / "bin").mkdir(exist_ok=True)
@@ -126,7 +128,7 @@ def _lend(home: Path, kubeconfig: str) -> None:
 
 
 def _nodes(cluster: Cluster, home: Path, stop: threading.Event) -> None:
-    """Make the nodes that Google's side asks for, from when it is there; without them nothing runs, so all ends."""
+    """Create the nodes of Google's side, once it is there. Without them nothing runs, so a failure ends everything."""
     try:
         while not (home / "google.json").exists():
             if stop.wait(_LOOK_S):
@@ -138,7 +140,6 @@ def _nodes(cluster: Cluster, home: Path, stop: threading.Event) -> None:
 
 
 def main() -> int:
-    """Command line of the control plane."""
     parser = argparse.ArgumentParser(prog="python -m sandbox.kubernetes", description="The sandbox's Kubernetes.")
     parser.add_argument("--home", type=Path, required=True, help="where it tells its address and keeps its state")
     home = parser.parse_args().home.absolute()

@@ -1,16 +1,18 @@
-"""GKE's cluster autoscaler over the node pools: pods that fit nowhere bring nodes, nodes without pods go, and
-ProvisioningRequests of the class queued-provisioning.gke.io bring nodes for all pods of a job at once, or none yet.
+"""GKE's cluster autoscaler for the node pools.
+
+Pods that fit nowhere bring nodes, nodes without pods go, and ProvisioningRequests of the class
+queued-provisioning.gke.io bring nodes for all pods of a job at once, or none yet.
 
 Rules: https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler. Texts of events: processors/status
-and core/scaleup/orchestrator of https://github.com/kubernetes/autoscaler; for a stockout, what GKE writes besides.
+and core/scaleup/orchestrator of https://github.com/kubernetes/autoscaler; for a stockout, what GKE writes in addition.
 Requests: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest; conditions, reasons and details
 are those of pkg/provisioningrequests of https://github.com/GoogleCloudPlatform/cluster-autoscaler. A request's pods fit
 one zone of one pool with queued provisioning, or it fails; while there is no stock it waits.
 
-Departures: of several pools that would do, the one that wastes least accelerators, cores and memory is taken (prices
-are not looked at); a node is removed when it is empty, not already at half load; maximum pods of a cluster are not
-looked at. A slice of several TPU hosts comes and goes whole, as on GKE. Nodes of a request are not given back after a
-booking time but when they are idle; maxRunDurationSeconds is not heeded.
+Departures: of several suitable pools, the one that wastes least accelerators, cores and memory is taken (prices are
+ignored); a node is removed when it is empty, not already at half load; maximum pods of a cluster are ignored. A slice
+of several TPU hosts comes and goes whole, as on GKE. Nodes of a request are not returned after a booking time but when
+they are idle; maxRunDurationSeconds is ignored.
 """
 
 import hashlib
@@ -53,7 +55,7 @@ _TEXTS = {
 
 
 class Autoscaler:
-    """Decides how many nodes pools have. `tick` is called again and again by one thread."""
+    """Decision how many nodes pools have. One thread calls `tick` repeatedly."""
 
     def __init__(self, machines: Machines, pods: Store) -> None:
         self._machines, self._pods = machines, pods
@@ -94,11 +96,11 @@ class Autoscaler:
     def _options(
         self, spec: Mapping[str, Any], templates: Mapping[Group, NodeRoom], settings: Settings
     ) -> tuple[list[Group], Counter[str]]:
-        """The groups that a pod fits, and of the others why not, counted."""
+        """Return the groups that a pod fits, and the number of groups by the reason why it does not."""
         options, why = list[Group](), Counter[str]()
         for group, template in templates.items():
             if group.pool.queued:
-                # Its nodes come for ProvisioningRequests only; what keeps other pods off is its taint.
+                # Its nodes come for ProvisioningRequests only; its taint keeps other pods off.
                 found = obstacles(spec, template.node, template.free)
             elif self._machines.backs_off(group, settings):
                 found = [_BACKOFF]
@@ -112,7 +114,7 @@ class Autoscaler:
         return options, why
 
     def _unit(self, group: Group) -> int:
-        """Nodes that come together: what is missing of a slice, else one."""
+        """Return the number of nodes that come together: the missing nodes of a slice, else one."""
         here = len(self._machines.members(group)) + self._machines.coming(group)
         return max(group.pool.hosts - here, 1) if group.pool.hosts > 1 else 1
 
@@ -163,21 +165,21 @@ class Autoscaler:
 
 
 class _Choice(NamedTuple):
-    """Where a request is provided, and by how many nodes."""
+    """Group that provides a request, and the number of nodes."""
 
     group: Group
     nodes: int
 
 
 class _RequestRefusal(NamedTuple):
-    """Why a request fails."""
+    """Reason why a request fails."""
 
     reason: str
     message: str
 
 
 class Provisioning:
-    """Answers ProvisioningRequests. `tick` is called again and again by the autoscaler's thread."""
+    """Controller of ProvisioningRequests. The autoscaler's thread calls `tick` repeatedly."""
 
     def __init__(self, cluster: Cluster, machines: Machines, asked: Store, nodes: Store) -> None:
         self._cluster, self._machines, self._asked, self._nodes = cluster, machines, asked, nodes
@@ -233,7 +235,7 @@ class Provisioning:
             self._machines.grow(group, found.nodes - len(here), settings, name)
 
     def _choose(self, request: Object, only: Group | None = None) -> _Choice | _RequestRefusal:
-        """The group that holds all the pods and how many nodes they take; else reason and message."""
+        """Return the group that holds all the pods and the number of nodes; else reason and message."""
         why: dict[str, dict[str, str]] = {}
         specs = self._pods(request)
         name = _resize_request(request)
@@ -256,7 +258,7 @@ class Provisioning:
         return _RequestRefusal(*_NO_POOL)
 
     def _nodes_for(self, specs: list[Any], group: Group) -> int | str:
-        """New nodes that hold all the pods, whole slices; else why the first pod fits none."""
+        """Return the number of new nodes, in whole slices, that hold all the pods; else why the first pod fits none."""
         places: list[NodeRoom] = []
         for spec in specs:
             selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != REQUEST_LABEL}
@@ -299,7 +301,7 @@ class Provisioning:
 
 
 def _unschedulable(pod: Object) -> bool:
-    """Whether the scheduler gave up on a pod, and no ProvisioningRequest speaks for it."""
+    """Return whether the scheduler gave up on a pod that belongs to no ProvisioningRequest."""
     metadata, status = pod["metadata"], pod["status"]
     if pod["spec"].get("nodeName") or metadata.get("deletionTimestamp") or status.get("nominatedNodeName"):
         return False
@@ -318,7 +320,7 @@ def _keeps_node(pod: Object) -> bool:
 
 
 def _resize_request(request: Object) -> str:
-    """The name of the resize request, which its nodes carry as a label."""
+    """Return the name of the resize request, which its nodes carry as a label."""
     metadata = request["metadata"]
     digest = hashlib.sha256(metadata["uid"].encode()).hexdigest()[:16]
     return f"gke-{metadata['namespace']}-{metadata['name']}"[:46].rstrip("-.") + f"-{digest}"

@@ -1,8 +1,8 @@
-"""What the sandbox's cluster has from its start: custom resources, and the webhooks of JobSet and Kueue.
+"""First state of the sandbox's cluster: custom resources, and the webhooks of JobSet and Kueue.
 
-They have the names of an ordinary installation, so whoever installs either one anew changes what is there, and does not
-put a second one beside it. Sources: config/default of https://github.com/kubernetes-sigs/jobset and
-https://github.com/kubernetes-sigs/kueue, and the patches that it takes together.
+They have the names of an ordinary installation, so a new installation of either changes what is there instead of adding
+a second one. Sources: config/default of https://github.com/kubernetes-sigs/jobset and
+https://github.com/kubernetes-sigs/kueue, and the patches that it combines.
 """
 
 import base64
@@ -17,14 +17,14 @@ from .certificates import Certificates
 from .client import Cluster, Object, Refusal
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system", "jobset-system", "kueue-system")
-"""All that there are before a user has made one."""
+"""Namespaces that exist before a user has created one."""
 
 KEYS = "keys"
 CONTROLLERS = ("jobset", "kueue")
 SECRET = "kueue-webhook-server-cert"
 _WEBHOOKS = {
     "jobset": ("mjobset.kb.io", "mpod.kb.io", "vjobset.kb.io", "vpod.kb.io"),
-    # Of the kinds that exist here: each webhook more is a call for each object made.
+    # Of the kinds that exist here: each additional webhook is a call for each created object.
     "kueue": (
         *("mjob.kb.io", "mjobset.kb.io", "mclusterqueue.kb.io", "mresourceflavor.kb.io", "mworkload.kb.io"),
         *("vjob.kb.io", "vjobset.kb.io", "vclusterqueue.kb.io", "vcohort.kb.io", "vresourceflavor.kb.io"),
@@ -37,14 +37,14 @@ _SERVED_S = 30
 
 
 def service(controller: str) -> tuple[str, str]:
-    """Namespace and name of the Service of a controller's webhooks."""
+    """Return namespace and name of the Service of a controller's webhooks."""
     return f"{controller}-system", f"{controller}-webhook-service"
 
 
 def apply(cluster: Cluster) -> None:
-    """Bring the cluster to its first state, as often as wanted: what is missing is made, what differs is put right.
+    """Bring the cluster to its first state: create what is missing, and correct what differs. May be repeated.
 
-    Its folder holds `manifests` (see sandbox.toolchain) and the keys.
+    The cluster's folder holds `manifests` (see sandbox.toolchain) and the keys.
     """
     kinds: list[Object] = []
     for body in objects(cluster.folder / "manifests", Certificates(cluster.folder / KEYS)):
@@ -71,7 +71,7 @@ def _served(cluster: Cluster, api_version: str, kind: str) -> bool:
 
 
 def objects(manifests: Path, certificates: Certificates) -> Iterator[Object]:
-    """Every object of the first state, in the order in which they can be made."""
+    """Yield every object of the first state, in the order in which they can be created."""
     for path in sorted((manifests / "crd").glob("*.yaml")):
         yield from _documents(path)
     for controller in CONTROLLERS:
@@ -86,7 +86,7 @@ def objects(manifests: Path, certificates: Certificates) -> Iterator[Object]:
 
 
 def secret(certificates: Certificates) -> dict[str, str]:
-    """The data of the Secret in which Kueue keeps the keys of its webhooks."""
+    """Return the data of the Secret in which Kueue keeps the keys of its webhooks."""
     return {name: _base64(certificates.folder / name) for name in ("ca.crt", "ca.key", "tls.crt", "tls.key")}
 
 
@@ -95,7 +95,7 @@ def ca_bundle(certificates: Certificates) -> str:
 
 
 def _webhooks(controller: str, body: Object, certificates: Certificates) -> Object:
-    """A webhook configuration as kustomize would make it of its template."""
+    """Return a webhook configuration as kustomize would render its template."""
     namespace, name = service(controller)
     kept = [each for each in body["webhooks"] if each["name"] in _WEBHOOKS[controller]]
     for each in kept:

@@ -1,4 +1,4 @@
-"""The keys of one control plane: an authority of its own, a certificate for servers and clients, new each time."""
+"""Keys of one control plane: an authority of its own, a certificate for servers and clients, new each time."""
 
 import datetime
 import ipaddress
@@ -26,14 +26,14 @@ class Certificates:
 
     @property
     def accounts(self) -> Path:
-        """The key that service accounts' tokens are signed with."""
+        """Key that signs service accounts' tokens."""
         return self.folder / "accounts.key"
 
 
 def make(folder: Path, names: tuple[str, ...]) -> Certificates:
-    """Make the keys in a folder; the server's certificate is for 127.0.0.1, localhost and `names`."""
+    """Create the keys in a folder. The server's certificate is for 127.0.0.1, localhost and `names`."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # RSA where the readers, Kueue and the API server's tokens, take nothing else.
+    # RSA where the readers, Kueue and the API server's tokens, accept nothing else.
     authority, accounts = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
     server = ec.generate_private_key(ec.SECP256R1())
     issuer = _name("sandbox-ca")
@@ -41,7 +41,7 @@ def make(folder: Path, names: tuple[str, ...]) -> Certificates:
         _certificate(issuer, issuer, authority)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
-        # Kueue looks for this name in the authority that it finds in its Secret.
+        # Kueue looks for this name in the authority of its Secret.
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("kueue-ca")]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), critical=False)
         .sign(authority, hashes.SHA256())

@@ -1,4 +1,4 @@
-"""The API server of the sandbox over REST: paths as in the API, bodies as in YAML."""
+"""REST client of the sandbox's API server: paths as in the API, bodies as in YAML."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 class Refusal(Exception):
-    """What the API server refused: HTTP status, the reason of its Status object, its message and details.
+    """Refusal of the API server: HTTP status, the reason of its Status object, its message and details.
 
     Status 0, reason `Unreachable`: it did not answer.
     """
@@ -35,15 +35,15 @@ class Refusal(Exception):
 
 
 class Cluster:
-    """The control plane, with the rights of system:masters. Every method may be called by many threads.
+    """Control plane, with the rights of system:masters. Every method may be called by many threads.
 
-    A query is what the API calls it: `list(path, labelSelector="a=b")`. Every method raises Refusal.
+    A query has the API's names: `list(path, labelSelector="a=b")`. Every method raises Refusal.
     """
 
     def __init__(self, url: str, token: str, ca: Path) -> None:
         self.url, self.folder = url.rstrip("/"), ca.parent
         self._http = requests.Session()
-        # Neither a proxy, nor a .netrc, nor somebody's CA bundle stands between us and loopback.
+        # Neither a proxy, nor a .netrc, nor a user's CA bundle stands between us and loopback.
         self._http.trust_env = False
         self._http.mount("https://", HTTPAdapter(pool_maxsize=_THREADS))
         self._http.verify = str(ca)
@@ -53,7 +53,7 @@ class Cluster:
 
     @classmethod
     def of(cls, home: Path) -> Self:
-        """The control plane that runs for a sandbox's folder; FileNotFoundError where none does."""
+        """Return the control plane that runs for a sandbox's folder. Raises FileNotFoundError where none does."""
         told = json.loads((home / "kubernetes.json").read_text())
         return cls(told["url"], told["token"], home / "kubernetes" / "ca.crt")
 
@@ -61,13 +61,13 @@ class Cluster:
         return self._ask("GET", path, query).json()
 
     def list(self, path: str, **query: Any) -> list[Object]:
-        """The items of a collection, each with the apiVersion and kind that a list leaves out."""
+        """Return the items of a collection, each with the apiVersion and kind that a list leaves out."""
         answer = self.get(path, **query)
         about = {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
         return [{**about, **item} for item in answer.get("items") or []]
 
     def text(self, path: str, **query: Any) -> str:
-        """An answer that is no object, as that of `/readyz` or of a pod's log."""
+        """Return an answer that is no object, such as that of `/readyz` or of a pod's log."""
         return self._ask("GET", path, query).text
 
     def create(self, path: str, body: Object, **query: Any) -> Object:
@@ -79,11 +79,11 @@ class Cluster:
     def patch(
         self, path: str, body: Any, kind: Literal["merge", "strategic", "json"] = "merge", **query: Any
     ) -> Object:
-        """Change an object; custom resources know no strategic patch."""
+        """Change an object. Custom resources have no strategic patch."""
         return self._ask("PATCH", path, query, body, PATCHES[kind]).json()
 
     def apply(self, path: str, body: Object, force: bool = True, manager: str = "sandbox", **query: Any) -> Object:
-        """Server-side apply: what `manager` wants of the object. Without `force` a conflict is refused with 409."""
+        """Apply an object on the server's side, as `manager`. Without `force` a conflict is refused with 409."""
         query = {"fieldManager": manager, "force": str(force).lower(), **query}
         return self._ask("PATCH", path, query, body, PATCHES["apply"]).json()
 
@@ -92,9 +92,10 @@ class Cluster:
         return self._ask("DELETE", path, query, body).json()
 
     def watch(self, path: str, **query: Any) -> Iterator[Object]:
-        """Events {"type", "object"} until the server ends the watch (its `timeoutSeconds`, some half an hour else).
+        """Yield events {"type", "object"} until the server ends the watch (`timeoutSeconds`, by default some half an
+        hour).
 
-        Without a resourceVersion it begins with an ADDED for everything there is.
+        Without a resourceVersion it begins with an ADDED for every existing object.
         """
         answer = self._ask("GET", path, {"watch": "1", **query}, stream=True)
         try:
@@ -109,7 +110,8 @@ class Cluster:
             answer.close()
 
     def path(self, api_version: str, kind: str, name: str = "", namespace: str | None = None) -> str:
-        """The path of an object, or without a name that of its collection; Refusal 404 for an unknown kind.
+        """Return the path of an object, or without a name that of its collection. Raises Refusal 404 for an unknown
+        kind.
 
         A namespaced kind without a namespace: `default` with a name, the collection of all namespaces without one.
         """
@@ -154,7 +156,8 @@ class Cluster:
                 )
             except requests.RequestException as error:
                 raise Refusal(0, "Unreachable", f"{verb} {path}: {error}") from error
-            # Not done, and to be asked again, as client-go does: a custom resource whose definition is new, a throttle.
+            # Not carried out, and to be retried, as client-go does: a custom resource whose definition is new, a
+            # throttle.
             if answer.ok or "Retry-After" not in answer.headers or time.monotonic() > give_up:
                 break
             answer.close()

@@ -21,9 +21,9 @@ _START_ERROR = 128  # containerd's exit code for a command that cannot be starte
 
 
 class Container:
-    """A command that runs in a folder of the project until it ends or is stopped.
+    """Command that runs in a folder of the project until it ends or is stopped.
 
-    `folder/log`: its lines, each after the time at which it was seen, which differs from line to line.
+    `folder/log` has its lines, each after the time at which it was read, which differs from line to line.
     """
 
     def __init__(self, folder: Path, command: list[str], variables: dict[str, str], workdir: Path) -> None:
@@ -48,19 +48,19 @@ class Container:
         return self.exit_code is not None
 
     def start(self, grace_s: float) -> None:
-        """Start the command; `grace_s`: what it has between SIGTERM and SIGKILL."""
+        """Start the command. `grace_s`: its time between SIGTERM and SIGKILL."""
         if self.over:
             return
         (self.folder / "spec.json").write_text(json.dumps(self._spec | {"grace_s": grace_s}))
         with (self.folder / "runner.log").open("wb") as log:
-            # --tied and the pipe: the runner stops the command when we are gone, however we went.
+            # --tied and the pipe: the runner stops the command when this process ends, in whatever way.
             self._process = subprocess.Popen(
                 [sys.executable, str(RUNNER), str(self.folder), "--tied"],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
             )  # fmt: skip
 
     def stop(self, grace_s: float) -> None:
-        """SIGTERM, and SIGKILL when `grace_s` is over; asked again, the shorter one counts."""
+        """Send SIGTERM, and SIGKILL after `grace_s`. In a repeated call, the shorter time counts."""
         if self._process is None or self.over:
             return
         if self._kill_at is None:
@@ -68,12 +68,12 @@ class Container:
         self._kill_at = min(self._kill_at or float("inf"), time.monotonic() + grace_s)
 
     def kill(self) -> None:
-        """SIGKILL to the runner and all that it started."""
+        """Send SIGKILL to the runner and all that it started."""
         if self._process and not self.over:
             kill_tree(self._process.pid)
 
     def poll(self) -> None:
-        """Look at the process: keep its lines, note its end."""
+        """Poll the process: store its lines, record its end."""
         if self.over or self._process is None:
             return
         status = self._process.poll()
@@ -98,7 +98,7 @@ class Container:
             self._end(code, "Completed" if code == 0 else "Error", "", report.get("stopped") or "")
 
     def tail(self) -> str:
-        """The end of the log, for a terminationMessagePolicy of FallbackToLogsOnError."""
+        """Return the end of the log, for a terminationMessagePolicy of FallbackToLogsOnError."""
         lines = self.log.read_text(errors="replace").splitlines()[-80:]
         return "".join(f"{line.partition(' ')[2]}\n" for line in lines)[-_TERMINATION_BYTES:]
 
@@ -130,14 +130,14 @@ class Container:
                 log.writelines(f"{self._moment()} ".encode() + line + b"\n" for line in lines)
 
     def _moment(self) -> str:
-        """Now, but later than at the call before: who reads on after a line finds the next one."""
+        """Return the current time, later than at any call before, so that a reader can continue after a line."""
         self._last_ns = max(time.time_ns(), self._last_ns + 1000)
         whole, rest = divmod(self._last_ns, 1_000_000_000)
         return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def seconds(moment: str) -> str:
-    """A time as Kubernetes keeps it in a status: whole seconds."""
+    """Return a time as Kubernetes writes it in a status: whole seconds."""
     return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -1,6 +1,6 @@
-"""The processes of the control plane: started in order, watched, ended together; their commands and files.
+"""Processes of the control plane: started in order, watched, ended together; their commands and files.
 
-The API server calls webhooks at a Service's cluster address and kubelets at their node's. Told so by an
+The API server calls webhooks at a Service's cluster address and kubelets at their node's. By an
 EgressSelectorConfiguration, it asks an HTTP CONNECT proxy for both, which leads every address to loopback, so that a
 Service, a webhook configuration and a node's addresses can be those of the real thing. Source:
 https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/
@@ -33,10 +33,10 @@ from .certificates import Certificates, make
 from .client import Cluster, Refusal
 
 Services = Mapping[tuple[str, str], int]
-"""By namespace and name: the port on loopback that stands for the pods behind a Service."""
+"""Ports on loopback that stand for the pods behind a Service, by namespace and name."""
 
 CIDR = "10.96.0.0/16"
-"""Of cluster addresses of Services."""
+"""Network of the cluster addresses of Services."""
 
 SOCKET = "tunnel.sock"
 _CONNECT_S = 5
@@ -44,15 +44,15 @@ _CHUNK = 1 << 16
 
 
 class Tunnel(socketserver.ThreadingUnixStreamServer):
-    """Serves at the socket SOCKET in a folder, from a thread of its own. A node's address means that port on loopback.
+    """Proxy at the socket SOCKET in a folder, in a thread of its own. A node's address means that port on loopback.
 
-    A socket, because the API server takes a port only with TLS.
+    A socket, because the API server accepts a port only with TLS.
     """
 
     daemon_threads = True
 
     def __init__(self, folder: Path, services: Services) -> None:
-        with contextlib.chdir(folder):  # the path of a socket may have some 100 characters only
+        with contextlib.chdir(folder):  # the path of a socket is limited to some 100 characters
             super().__init__(SOCKET, _Connection)
         self.cluster: Cluster | None = None
         self._services = services
@@ -60,7 +60,7 @@ class Tunnel(socketserver.ThreadingUnixStreamServer):
         threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()
 
     def port_of(self, host: str, port: int) -> int | None:
-        """The port on loopback for an address in the cluster; None: nothing is behind it."""
+        """Return the port on loopback for an address in the cluster, or None where nothing is behind it."""
         if ipaddress.ip_address(host) not in ipaddress.ip_network(CIDR):
             return port
         if self.cluster is None:
@@ -113,7 +113,7 @@ _STAGES = Path(__file__).parent / "stages.yaml"
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a control plane has its files, its ports on 127.0.0.1 (see PORTS), its keys, and the token of its user."""
+    """Layout of a control plane: its files, its ports on 127.0.0.1 (see PORTS), its keys, and the token of its user."""
 
     folder: Path
     ports: Mapping[str, int]
@@ -129,7 +129,7 @@ class Layout:
         return f"https://{self.endpoint}"
 
     def kubeconfig(self) -> str:
-        """The text of a kubeconfig for the one user."""
+        """Return the text of a kubeconfig for the one user."""
         cluster = {"server": self.url, "certificate-authority-data": bootstrap.ca_bundle(self.certificates)}
         return yaml.safe_dump(
             {
@@ -148,12 +148,13 @@ HOOKS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "kueue": (
         "config.kueue.x-k8s.io/v1beta1",
         {
-            # Switched off, it wants keys in a fixed folder under /etc; so it finds ours in its Secret and is content.
+            # Without its own certificates it needs keys in a fixed folder under /etc; with them, it finds ours in its
+            # Secret.
             "internalCertManagement": {"enable": True},
             "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
             # A server of its own, which would need the rights and the files of a pod.
             "featureGates": {"VisibilityOnDemand": False},
-            # As it is shipped; without it, a third of that. Source:
+            # As in the shipped configuration; the default is a third of that. Source:
             # https://github.com/kubernetes-sigs/kueue/blob/main/config/components/manager/controller_manager_config.yaml
             "clientConnection": {"qps": 50, "burst": 100},
         },
@@ -216,7 +217,7 @@ def configure(layout: Layout) -> None:
 
 
 _ETCD = "unix://etcd:0"
-"""A socket in the folder that the commands run in, which nobody else may enter: etcd believes whoever reaches it."""
+"""Socket in the folder that the commands run in, which nobody else may enter: etcd trusts every client."""
 
 
 def _etcd(layout: Layout) -> list[str]:
@@ -239,7 +240,7 @@ def _api(layout: Layout) -> list[str]:
         f"--etcd-servers={_ETCD}",
         "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports['api']}",
-        # Not loopback, and nobody calls it: the default is looked for in the machine's routes.
+        # Not loopback, and nobody calls it: the default is looked up in the machine's routes.
         "--advertise-address=192.0.2.1",
         "--endpoint-reconciler-type=none",
         f"--tls-cert-file={keys.folder / 'tls.crt'}",
@@ -255,10 +256,10 @@ def _api(layout: Layout) -> list[str]:
         f"--kubelet-client-certificate={keys.folder / 'tls.crt'}",
         f"--kubelet-client-key={keys.folder / 'tls.key'}",
         "--allow-privileged=true",
-        # GKE adds a pod's tolerations for the resources that it asks for.
+        # GKE adds a pod's tolerations for the resources that it requests.
         # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus
         "--enable-admission-plugins=ExtendedResourceToleration",
-        # An exec reaches our kubelet as it was asked for, by WebSocket, and not as SPDY.
+        # An exec reaches our kubelet as the client sent it, by WebSocket, and not as SPDY.
         "--feature-gates=TranslateStreamCloseWebsocketRequests=false",
         "--profiling=false",
     ]
@@ -277,7 +278,7 @@ COMMANDS: Mapping[str, Callable[[Layout], list[str]]] = {
     "kube-scheduler": lambda layout: [f"--config={layout.folder / 'scheduler.yaml'}", "--secure-port=0"],
     "kwok": lambda layout: [
         f"--kubeconfig={layout.folder / 'kubeconfig'}",
-        "--node-port=0",  # no server: of another number it would be one on every address
+        "--node-port=0",  # no server: with another number it would listen on every address
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         *([f"--config={_STAGES}"] if _STAGES.exists() else []),
     ],
@@ -293,14 +294,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 class ProcessFailure(Exception):
-    """A process ended, or was not ready in time."""
+    """Process that ended, or was not ready in time."""
 
 
 @dataclass
 class ControlPlane:
-    """A control plane in a folder, which begins empty: its state is that of one run.
+    """Control plane in a folder, which begins empty: its state is that of one run.
 
-    `binaries`: a folder with `bin` and `manifests`; `token`: what the API server accepts as a system:masters user.
+    `binaries`: a folder with `bin` and `manifests`; `token`: the API server's token of a system:masters user.
     """
 
     folder: Path
@@ -324,8 +325,9 @@ class ControlPlane:
         self.cluster = Cluster(self.layout.url, self.token, self.folder / "ca.crt")
 
     def start(self, stop: threading.Event | None = None) -> None:
-        """Start everything, and return when the first Job could be made; Ended says what went wrong, or that `stop`
-        was set."""
+        """Start everything, and return when the first Job could be created. Raises ProcessFailure for a process that
+        failed, or once `stop` is set.
+        """
         give_up = time.monotonic() + _START_S
         self._stop = stop or self._stop
         self._launch("etcd", "kube-apiserver")
@@ -343,7 +345,9 @@ class ControlPlane:
             self._wait(name, give_up, lambda url=url: http.get(url, timeout=5).raise_for_status())
 
     def watch(self) -> None:
-        """Start again what has ended, as a kubelet would; without etcd or the API server it cannot go on: Ended."""
+        """Restart ended processes, as a kubelet would. Raises ProcessFailure for etcd and the API server, which it
+        cannot replace.
+        """
         for name, process in list(self._running.items()):
             if process.poll() is None:
                 continue
@@ -400,13 +404,15 @@ class ControlPlane:
 
 
 def _with_us() -> None:
-    """In the child: its end with ours, however we end. Elsewhere than on Linux the next start ends what is left."""
+    """End the child with this process, in whatever way it ends. Elsewhere than on Linux the next start ends what is
+    left.
+    """
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _free(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on, different from each other."""
+    """Return different ports on loopback that nobody listens on."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:

@@ -1,10 +1,9 @@
-"""The environment and the command of a container, as the kubelet puts them together from a pod.
+"""Environment and command of a container, as the kubelet puts them together from a pod.
 
 The pods of a job are processes of this machine, and nothing here answers for names like `train-0.train`. So a name
 below a headless Service of the pod's namespace is replaced by an address of this machine wherever it stands in a value
-or an argument (`train-0.train.team.svc.cluster.local:29500` too): a program that is told its peers finds
-them, one that makes their names up does not.
-https://kubernetes.io/docs/concepts/services-networking/dns-pod-service
+or an argument (`train-0.train.team.svc.cluster.local:29500` too): a program that gets its peers from there finds them,
+one that constructs their names does not. https://kubernetes.io/docs/concepts/services-networking/dns-pod-service
 """
 
 import base64
@@ -21,15 +20,15 @@ from .fit import quantity
 _REFERENCE = re.compile(r"\$(\$|\(([A-Za-z_.][\w.-]*)\))")
 
 Read = Callable[[str, str], Object | None]
-"""Kind (`configmaps`, `secrets`) and name in the pod's namespace: the object; None: there is none."""
+"""Function that returns the object of a kind (`configmaps`, `secrets`) and name in the pod's namespace, or None."""
 
 
 class ConfigError(Exception):
-    """Why the kubelet cannot make the container yet (reason CreateContainerConfigError)."""
+    """Reason why the kubelet cannot create the container yet (CreateContainerConfigError)."""
 
 
 def environment(pod: Object, container: Mapping[str, Any], read: Read) -> dict[str, str]:
-    """The variables of a container. Raises ConfigError for a Secret, ConfigMap or key that is missing."""
+    """Return the variables of a container. Raises ConfigError for a missing Secret, ConfigMap or key."""
     found: dict[str, str] = {}
     for source in container.get("envFrom") or []:
         for kind, field in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
@@ -45,12 +44,12 @@ def environment(pod: Object, container: Mapping[str, Any], read: Read) -> dict[s
 
 
 def command(container: Mapping[str, Any], variables: Mapping[str, str]) -> list[str]:
-    """What is run: an image's own command is not known here, so a container must have one."""
+    """Return the command. An image's own command is not known here, so a container must have one."""
     return [expand(each, variables) for each in [*(container.get("command") or []), *(container.get("args") or [])]]
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` replaced where NAME is known, `$$` by `$`.
+    """Replace `$(NAME)` where NAME is known, and `$$` by `$`.
 
     https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables
     """
@@ -58,7 +57,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def local(texts: Iterable[str], services: Iterable[Object], namespace: str) -> list[str]:
-    """Texts with the names of pods of headless Services replaced by addresses of this machine, one for each name."""
+    """Replace the names of pods of headless Services by addresses of this machine, one for each name."""
     headless = (each["metadata"] for each in services if each["spec"].get("clusterIP") == "None")
     uids = {each["name"]: each["uid"] for each in headless}
     if not uids:
@@ -69,7 +68,7 @@ def local(texts: Iterable[str], services: Iterable[Object], namespace: str) -> l
 
 
 def _value(pod: Object, container: Mapping[str, Any], source: Mapping[str, Any], read: Read) -> str | None:
-    """The value of an environment variable's source; None: it is optional and not there."""
+    """Return the value of an environment variable's source, or None for a missing optional one."""
     for kind, field in (("configmaps", "configMapKeyRef"), ("secrets", "secretKeyRef")):
         if reference := source.get(field):
             data = _data(pod, kind, reference, read)
@@ -98,7 +97,7 @@ def _data(pod: Object, kind: str, reference: Mapping[str, Any], read: Read) -> d
 
 
 def _field(pod: Object, path: str) -> str:
-    """A field of the downward API: https://kubernetes.io/docs/concepts/workloads/pods/downward-api"""
+    """Return a field of the downward API: https://kubernetes.io/docs/concepts/workloads/pods/downward-api"""
     metadata, spec = pod["metadata"], pod["spec"]
     if entry := re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path):
         return (metadata.get(entry[1]) or {}).get(entry[2], "")
@@ -116,7 +115,7 @@ def _field(pod: Object, path: str) -> str:
 
 
 def _resource(container: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
-    """A container's own request or limit, in whole divisors, rounded up; 0 where it has none."""
+    """Return a container's own request or limit, in whole divisors, rounded up; 0 where it has none."""
     kind, _, name = reference["resource"].partition(".")
     asked = (container.get("resources") or {}).get(kind) or {}
     divisor = quantity(reference.get("divisor") or "1") or 1

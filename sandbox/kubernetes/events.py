@@ -1,4 +1,4 @@
-"""Events about objects, as controllers record them: the same one again is counted, not repeated."""
+"""Events about objects, as controllers record them: a repeated one is counted, not recorded again."""
 
 import secrets
 import threading
@@ -15,7 +15,7 @@ def stamp() -> str:
 
 
 class Events:
-    """Records events of one component; a repeated one at most every ten seconds."""
+    """Recorder of one component's events; a repeated one at most every ten seconds."""
 
     def __init__(self, cluster: Cluster, component: str) -> None:
         self._cluster, self._component = cluster, component
@@ -39,7 +39,7 @@ class Events:
             else:
                 self._cluster.create(path, self._body(about, name, namespace, reason, message, warning))
         except Refusal as error:
-            if error.status not in (404, 409, 403):  # its namespace or the event itself is gone
+            if error.status not in (404, 409, 403):  # its namespace or the event itself was deleted
                 raise
 
     def _body(self, about: Object, name: str, namespace: str, reason: str, message: str, warning: bool) -> Object:

@@ -1,8 +1,8 @@
-"""Whether a pod fits a node, as far as the scheduler's texts are known: resources, selectors, affinity, taints.
+"""Checks whether a pod fits a node, by the scheduler's rules for resources, selectors, affinity and taints.
 
 The texts are those of the scheduler's plugins, which the autoscaler repeats:
 https://github.com/kubernetes/kubernetes/tree/v1.34.4/pkg/scheduler/framework/plugins. Affinity between pods, spreading,
-host ports and volumes are not looked at: the scheduler here is the real one, and only asks for one node more.
+host ports and volumes are ignored: the scheduler here is the real one, and only asks for one node more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ Amounts = dict[str, float]
 
 
 def quantity(text: str | int | float) -> float:
-    """A Kubernetes quantity as a number: "500m" is 0.5, "1Gi" is 1073741824."""
+    """Return a Kubernetes quantity as a number: "500m" is 0.5, "1Gi" is 1073741824."""
     text = str(text)
     number = text.rstrip("kKMGTPim")
     if number[-1:] in ("e", "E") or text[len(number) :] not in _SUFFIXES:
@@ -33,7 +33,7 @@ def amounts(resources: Mapping[str, Any]) -> Amounts:
 
 
 def requests(spec: Mapping[str, Any]) -> Amounts:
-    """What a pod asks for: its containers together, or an init container that asks for more; one pod."""
+    """Return what a pod requests: its containers together, or an init container that requests more; one pod."""
     total: Amounts = {"pods": 1}
     for container in spec.get("containers", []):
         for name, value in _asked(container).items():
@@ -55,7 +55,7 @@ def take(free: Amounts, wanted: Amounts) -> None:
 
 
 def obstacles(spec: Mapping[str, Any], node: Object, free: Amounts) -> list[str]:
-    """Why a pod does not fit a node; none: it does."""
+    """Return why a pod does not fit a node; an empty list if it does."""
     found = [] if matches(spec, node) else [AFFINITY]
     for taint in node["spec"].get("taints") or []:
         if taint["effect"] != "PreferNoSchedule" and not is_tolerated(taint, spec.get("tolerations") or []):
@@ -79,7 +79,7 @@ def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, An
 
 
 def matches(spec: Mapping[str, Any], node: Object) -> bool:
-    """Whether a node has what nodeSelector and the required node affinity ask of it."""
+    """Return whether a node fulfils nodeSelector and the required node affinity."""
     labels = node["metadata"]["labels"]
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False

@@ -1,10 +1,10 @@
-"""The kubelets of the sandbox's nodes: every pod that is bound to one of them is run, or played.
+"""Kubelets of the sandbox's nodes: every pod that is bound to one of them is run, or simulated.
 
 A container whose image is `local/<folder>` really runs, as a process in that folder of the project, with the
-environment that a kubelet would give it; its volumes are not mounted, its probes and preStop hooks not called. Of a
-pod without such a container, one that belongs to a Job waits for an image that cannot be pulled (unless that is
-`pause`), any other one runs for ever. A node that is deleted is a machine that has gone: its pods have the grace of a
-node that shuts down, fail with the condition DisruptionTarget, and are deleted, as pod garbage collection does.
+environment that a kubelet would give it; its volumes are not mounted, its probes and preStop hooks not called. A pod
+without such a container is simulated: one that belongs to a Job waits for an image that cannot be pulled (unless that
+is `pause`), any other one runs for ever. A deleted node is a preempted machine: its pods have the grace of a node that
+shuts down, fail with the condition DisruptionTarget, and are deleted, as pod garbage collection does.
 https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms#graceful-shutdown
 """
 
@@ -30,11 +30,11 @@ from .store import Store
 
 _BACK_OFF_S = 1
 ENDLESS = ("pause",)
-"""Images of Jobs' pods that run for ever; any other image of a Job is one that cannot be pulled."""
+"""Images of Jobs' pods that run for ever; any other image of a Job cannot be pulled."""
 
 
 def workdir(image: str) -> Path | None:
-    """The folder of a `local/<folder>` image; None: there is none, or it lies outside of the project."""
+    """Return the folder of a `local/<folder>` image; None for other images and folders outside of the project."""
     folder = (PROJECT / image.removeprefix("local/").partition(":")[0]).resolve()
     return folder if folder.is_relative_to(PROJECT) and folder.is_dir() else None
 
@@ -45,7 +45,7 @@ def is_local(container: dict[str, Any]) -> bool:
 
 @dataclass
 class PodFault:
-    """Why containers wait: a reason and a message as a kubelet gives them."""
+    """Reason and message, as a kubelet gives them, for containers that wait."""
 
     reason: str
     message: str
@@ -53,9 +53,9 @@ class PodFault:
 
 @dataclass
 class PodRun:
-    """A pod's life on its node. `attempts`: the runs of each local container, the last one last.
+    """Life of a pod on its node. `attempts`: the runs of each local container, the last one last.
 
-    `address` is what the status shows; EndpointSlices take none of loopback, where the processes really are.
+    `address` is shown in the status; EndpointSlices accept no address of loopback, where the processes really are.
     """
 
     pod: Object
@@ -80,16 +80,16 @@ class PodRun:
 
     @property
     def first(self) -> list[Any]:
-        """The init containers that end before the others start; sidecars are played."""
+        """Init containers that end before the others start; sidecars are simulated."""
         return [each for each in self.spec.get("initContainers") or [] if each.get("restartPolicy") != "Always"]
 
     @property
     def really(self) -> bool:
-        """Whether any of it is run, and not only played."""
+        """Whether any of it is run, and not only simulated."""
         return any(is_local(each) for each in self.main)
 
     def unpullable(self) -> str:
-        """The first image that cannot be had: "" if none."""
+        """Return the first image that cannot be pulled, or ""."""
         owners = self.pod["metadata"].get("ownerReferences") or []
         of_job = any(owner["kind"] == "Job" for owner in owners)
         for each in [*self.first, *self.main]:
@@ -108,7 +108,9 @@ class PodRun:
         return [run for runs in self.attempts.values() for run in runs if not run.over]
 
     def advance(self, start: Any) -> None:
-        """Poll what runs and start what is next; `start(container, number)` makes a Container or raises ConfigError."""
+        """Poll running containers and start the next; `start(container, number)` returns a Container or raises
+        ConfigError.
+        """
         for run in self.running():
             run.poll()
         if self.stopping or time.monotonic() < self.again_at:
@@ -133,7 +135,7 @@ class PodRun:
             )
 
     def _step(self, container: Any, start: Any) -> bool:
-        """Start a container if it has to run, for the first time or again; whether it has succeeded."""
+        """Start or restart a container if it has to run, and return whether it has succeeded."""
         name, run = container["name"], self.last(container["name"])
         if run is None:
             self.attempts[name] = [start(container, 0)]
@@ -159,12 +161,12 @@ class PodRun:
         self.again_at = time.monotonic() + _BACK_OFF_S
 
     def failed_first(self) -> bool:
-        """Whether an init container failed for good."""
+        """Return whether an init container failed for good."""
         runs = [self.last(each["name"]) for each in self.first]
         return self.spec.get("restartPolicy") == "Never" and any(run and run.exit_code for run in runs)
 
     def ended(self) -> bool:
-        """Whether every container that is run has ended for good."""
+        """Return whether every container that is run has ended for good."""
         if self.running():
             return False
         if self.stopping or self.failed_first():
@@ -182,7 +184,7 @@ class PodRun:
         return "Running" if started else "Pending"
 
     def status(self) -> Object:
-        """The status as it is now, but for what the API server and the scheduler keep of it."""
+        """Return the current status, without what the API server and the scheduler keep of it."""
         phase = self.phase()
         body: Object = {
             "phase": phase,
@@ -279,7 +281,7 @@ _PODS = ipaddress.ip_network("10.64.0.0/14")
 
 
 class Kubelet:
-    """All kubelets in one. `tick` is called again and again by one thread; other threads may look at `runs`."""
+    """All kubelets in one. One thread calls `tick` repeatedly; other threads may look at `runs`."""
 
     def __init__(
         self, cluster: Cluster, nodes: Store, pods: Store, services: Store, jobs: Path, given: Mapping[str, str]
@@ -307,7 +309,7 @@ class Kubelet:
             run = self.runs[uid]
             run.pod = pod
             self._sync(run, node in here, settings)
-        for uid in self.runs.keys() - seen:  # deleted without being asked, or with a grace of 0
+        for uid in self.runs.keys() - seen:  # force-deleted, or with a grace of 0
             self._forget(uid)
 
     def stop(self) -> None:
@@ -317,7 +319,7 @@ class Kubelet:
                 each.kill()
 
     def find(self, namespace: str, name: str) -> PodRun | None:
-        """The pod of that name that was here last."""
+        """Return the latest pod of that name."""
         for run in reversed(list(self.runs.values())):
             metadata = run.pod["metadata"]
             if (metadata["namespace"], metadata["name"]) == (namespace, name):
@@ -381,7 +383,7 @@ class Kubelet:
             raise
 
     def _tell(self, run: PodRun, before: Any) -> None:
-        """Events of an image that cannot be pulled, in a kubelet's words."""
+        """Record events for an image that cannot be pulled, in a kubelet's words."""
         fault = run.fault
         if fault is None or fault == before:
             return

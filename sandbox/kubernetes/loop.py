@@ -1,4 +1,4 @@
-"""What stands for Google Compute Engine and the kubelets in the sandbox's cluster: nodes come, run pods, and go."""
+"""Loop that plays Google Compute Engine and the kubelets in the sandbox's cluster: nodes come, run pods, and go."""
 
 import logging
 import threading
@@ -23,12 +23,12 @@ from .store import Store
 from .streams import Streams
 
 DRIVER_SETS = ("nvidia-driver-installer", "nvidia-driver-daemonset")
-"""How the names of Google's installers begin, and of the GPU operator's."""
+"""Prefixes of the names of Google's driver installers, and of the GPU operator's."""
 _PLUGIN = "device-plugin"
 
 
 class Drivers:
-    """Gives nodes their GPUs when they have a driver and a device plugin.
+    """Drivers of nodes, which have their GPUs once a driver and a device plugin are there.
 
     GKE installs the driver on nodes with the label gke-gpu-driver-version; elsewhere it is there once a pod of the
     DaemonSet nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, runs on the node. GKE's own
@@ -68,7 +68,7 @@ class Drivers:
         return bool(driver) and (not own_plugin or any(_PLUGIN in name for name in sets))
 
     def _daemon_sets(self, node: Object) -> set[str]:
-        """The names of the DaemonSets of which a ready pod runs on a node."""
+        """Return the names of the DaemonSets of which a ready pod runs on a node."""
         return {
             owner["name"]
             for pod in self._pods.all()
@@ -82,7 +82,7 @@ _TIMEOUT_S = 10
 
 
 class Google:
-    """The sandbox's Google. Every method raises requests.RequestException where it does not answer as it should."""
+    """Client of the sandbox's Google. Every method raises requests.RequestException for an error."""
 
     def __init__(self, url: str, home: Path) -> None:
         self._url, self._token = url.rstrip("/"), home / "key"
@@ -91,7 +91,9 @@ class Google:
         self._sizes: dict[str, int] = {}
 
     def pools(self) -> list[Pool]:
-        """All node pools that are there or nearly; one that is not autoscaled with the size it was given last."""
+        """Return all node pools that are not being deleted. A pool without autoscaling
+        has the size that was set last.
+        """
         clusters = self._get("container.googleapis.com/v1/projects/-/locations/-/clusters").get("clusters") or []
         return [
             Pool(cluster, self._sized(body), cluster["selfLink"].partition("/projects/")[2].partition("/")[0])
@@ -101,11 +103,11 @@ class Google:
         ]
 
     def out_of_stock(self) -> set[str]:
-        """Machine types, alone or as ZONE/TYPE, that cannot be had."""
+        """Return the machine types, alone or as ZONE/TYPE, that cannot be had."""
         return set(self._get("sandbox-api/faults").get("stockout") or [])
 
     def resize(self, sizes: dict[str, int]) -> None:
-        """Tells it what its autoscaler has made of groups, by their paths; those that are as before are left out."""
+        """Report the sizes that the autoscaler gave to groups, by their paths. Unchanged ones are left out."""
         if changed := {path: size for path, size in sizes.items() if self._sizes.get(path) != size}:
             self._http.post(
                 f"{self._url}/sandbox-api/sizes", json=changed, headers=self._headers(), timeout=_TIMEOUT_S
@@ -113,7 +115,7 @@ class Google:
         self._sizes = sizes
 
     def _sized(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A pool's initialNodeCount stays what it was; its groups have what it was set to."""
+        """Return a pool's body with the current size of its groups. Google's own initialNodeCount does not change."""
         if (body.get("autoscaling") or {}).get("enabled"):
             return body
         for url in body.get("instanceGroupUrls") or []:
@@ -137,9 +139,9 @@ _log = logging.getLogger(__name__)
 
 
 def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) -> None:
-    """Play nodes and pods until `stop` is set; what Google or the API server do not answer is asked again.
+    """Play nodes and pods until `stop` is set. Calls that Google or the API server do not answer are repeated.
 
-    Its speed and its faults are in DIR/nodes.json (settings.py); stockouts of machine types are Google's. Logs and
+    DIR/nodes.json has its speed and its faults (settings.py); stockouts of machine types are Google's. Logs and
     commands of pods need the keys of DIR/kubernetes/keys.
     """
     changed = threading.Event()
@@ -190,7 +192,7 @@ def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) ->
 
 
 def _again(look: Callable[[], None], every_s: float, changed: threading.Event, stop: threading.Event) -> None:
-    """Look again and again: soon after a change, else after a while."""
+    """Call `look` repeatedly: soon after a change, else after a while."""
     while not stop.is_set():
         changed.wait(every_s)
         changed.clear()
@@ -201,12 +203,12 @@ def _again(look: Callable[[], None], every_s: float, changed: threading.Event, s
                 _log.warning("%s: %s", type(error).__name__, error)
             stop.wait(every_s)
         except BaseException:
-            stop.set()  # without this thread nothing would go on, and nobody would know
+            stop.set()  # without this thread nothing would go on, and nobody would notice
             raise
 
 
 def _known(pool: Pool, unknown: set[str]) -> bool:
-    """Whether the catalogue has the pool's machines; of those that it has not there are no nodes."""
+    """Return whether the catalog has the pool's machines. A pool of unknown machines has no nodes."""
     try:
         return bool(pool.labels)
     except UnknownName as error:

@@ -1,7 +1,8 @@
-"""The machines of the node pools: those that a pool starts with and keeps, those on their way, what is free of each.
+"""Machines of the node pools: those that a pool starts with and keeps, those on their way, and what is free of each.
 
-A pool that is not autoscaled gets back what is taken away, as its instance group would give it. Machines come after a
-while, unless there are none: https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability.
+A pool without autoscaling gets preempted machines back, as its instance group would replace them. Machines come after a
+while, unless there are none:
+https://cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ _STOCKOUT = (
 
 @dataclass
 class Growth:
-    """Nodes on their way: they are there when `due` has come."""
+    """Nodes on their way, which are there once `due` has come."""
 
     group: Group
     count: int
@@ -34,7 +35,7 @@ class Growth:
 
 @dataclass
 class NodeRoom:
-    """A node that is there or on its way, and what is free of it."""
+    """Node that is there or on its way, and what is free of it."""
 
     node: Object
     free: Amounts
@@ -42,7 +43,7 @@ class NodeRoom:
 
 
 class Machines:
-    """Makes and removes the nodes of pools. `tick` is called again and again by one thread."""
+    """Nodes of pools, which it creates and removes. One thread calls `tick` repeatedly."""
 
     def __init__(self, cluster: Cluster, nodes: Store, pods: Store, daemons: Store, kubelet_port: int) -> None:
         self._cluster, self._nodes, self._pods, self._daemons = cluster, nodes, pods, daemons
@@ -54,7 +55,7 @@ class Machines:
         self.pools: list[Pool] = []
 
     def tick(self, pools: list[Pool], settings: Settings) -> None:
-        """Take away what has no pool any more, and make what is due. Raises Refusal."""
+        """Remove nodes without a pool, and create those that are due. Raises Refusal."""
         self.pools = pools
         groups = [group for pool in pools for group in groups_of(pool)]
         links = {pool.link for pool in pools}
@@ -75,27 +76,27 @@ class Machines:
         return sum(growth.count for growth in self._growths if growth.group == group)
 
     def sizes(self) -> dict[str, int]:
-        """Nodes that are there or on their way, by the path of the group: of pools that are autoscaled."""
+        """Return the number of nodes, there or on their way, of the groups of autoscaled pools, by the group's path."""
         groups = [group for pool in self.pools if pool.autoscaling for group in groups_of(pool)]
         return {group.manager: len(self.members(group)) + self.coming(group) for group in groups}
 
     def grow(self, group: Group, count: int, settings: Settings, request: str = "") -> Growth:
-        """Order nodes; they are there after a while, unless the pool is out of stock then."""
+        """Order nodes. They come after a while, unless the pool is out of stock then."""
         growth = Growth(group, count, settings.now() + settings.scale_up_s, request=request)
         self._growths.append(growth)
         return growth
 
     def ordered(self, request: str) -> int:
-        """Nodes on their way for a resize request."""
+        """Return the number of nodes on their way for a resize request."""
         return sum(growth.count for growth in self._growths if growth.request == request)
 
     def of_request(self, group: Group, request: str) -> int:
-        """Nodes of a group that are there or on their way for a resize request."""
+        """Return the number of a group's nodes, there or on their way, for a resize request."""
         here = [node for node in self.members(group) if node["metadata"]["labels"].get(REQUEST_LABEL) == request]
         return len(here) + self.ordered(request)
 
     def remove(self, node: Object) -> None:
-        """Delete a node: its pods' processes are ended by the kubelet, as when the machine goes."""
+        """Delete a node. The kubelet ends its pods' processes, as when the machine goes."""
         try:
             self._cluster.delete(f"/api/v1/nodes/{node['metadata']['name']}")
         except Refusal as error:
@@ -104,7 +105,7 @@ class Machines:
         self._nodes.drop(node)
 
     def room(self, group: Group) -> int:
-        """Nodes that the pool's bounds leave for a group, those on their way counted."""
+        """Return how many more nodes the pool's bounds allow for a group. Nodes on their way count."""
         pool, bounds = group.pool, group.pool.autoscaling
         here = len(self.members(group)) + self.coming(group)
         everywhere = sum(len(self.members(each)) + self.coming(each) for each in groups_of(pool))
@@ -120,7 +121,7 @@ class Machines:
         return self._backoff.get(group.name, 0) > settings.now()
 
     def template(self, group: Group) -> NodeRoom:
-        """A node of a group as it would come, with what its DaemonSets leave free."""
+        """Return a node of a group as it would come, with what its DaemonSets leave free."""
         node = group.node(self._kubelet_port)
         free = amounts(group.pool.allocatable())
         for daemon in self._daemons.all():
@@ -130,7 +131,7 @@ class Machines:
         return NodeRoom(node, free)
 
     def places(self) -> list[NodeRoom]:
-        """Every node that takes pods, there or on its way, with what is free of it."""
+        """Return every node that accepts pods, there or on its way, with what is free of it."""
         groups = {(group.pool.name, group.zone): group for pool in self.pools for group in groups_of(pool)}
         found: dict[str, NodeRoom] = {}
         for node in self._nodes.all():
@@ -140,7 +141,7 @@ class Machines:
             group = next((group for group in groups.values() if group.holds(node)), None)
             if group:  # its driver may still be on its way
                 free = amounts(group.pool.extended) | free
-            # Conditions pass: a node has such a taint from its birth until it is seen to be ready.
+            # Taints of conditions are ignored: a node has such a taint from its creation until it is ready.
             taints = [each for each in node["spec"].get("taints") or [] if not each["key"].startswith(_CONDITION)]
             found[node["metadata"]["name"]] = NodeRoom({**node, "spec": {**node["spec"], "taints": taints}}, free)
         for pod in self._pods.all():
@@ -155,7 +156,7 @@ class Machines:
         return list(found.values())
 
     def _hold(self, group: Group, settings: Settings) -> None:
-        """The nodes that a pool is made with, and of one that is not autoscaled those that were taken away."""
+        """Create the initial nodes of a pool, and keep a pool without autoscaling at its size."""
         here = len(self.members(group)) + self.coming(group)
         wanted = int(group.pool.body.get("initialNodeCount") or 0)
         if group.pool.queued:
@@ -187,5 +188,5 @@ class Machines:
 
 
 def age(body: Object) -> tuple[str, str]:
-    """Sorts objects, the oldest first."""
+    """Return a key that sorts objects, the oldest first."""
     return body["metadata"]["creationTimestamp"], body["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""The nodes of a node pool: one instance group a zone, and the Node objects that its machines register."""
+"""Nodes of a node pool: one instance group a zone, and the Node objects that its machines register."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_NAMES = 32  # of cluster and pool together in a node's name; else 16 of
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The managed instance group of a node pool in one zone: what the autoscaler resizes. Equal by pool and zone."""
+    """Managed instance group of a node pool in one zone, which the autoscaler resizes. Equal by pool and zone."""
 
     pool: Pool
     zone: str
@@ -55,7 +55,7 @@ class Group:
 
     @property
     def manager(self) -> str:
-        """The group's path below an API's version."""
+        """Path of the group below an API's version."""
         return f"projects/{self.pool.project}/zones/{self.zone}/instanceGroupManagers/{self.name}-grp"
 
     def holds(self, node: Object) -> bool:
@@ -63,7 +63,7 @@ class Group:
         return labels.get(POOL_LABEL) == self.pool.name and labels.get(ZONE_LABEL) == self.zone
 
     def node(self, kubelet_port: int, request: str = "") -> Object:
-        """A new node, ready but for its GPUs, which wait for a driver. `request`: the resize request it is made for."""
+        """Return a new node, ready but for its GPUs, which wait for a driver. `request`: its resize request."""
         pool, name = self.pool, f"{self.name}-{''.join(secrets.choice(_LETTERS) for _ in range(4))}"
         labels = pool.labels | {
             "kubernetes.io/hostname": name,
@@ -106,5 +106,4 @@ class Group:
 
 
 def groups_of(pool: Pool) -> tuple[Group, ...]:
-    """Return the groups of a pool, one a zone."""
     return tuple(Group(pool, zone) for zone in pool.zones)

@@ -1,4 +1,4 @@
-"""A GKE node pool as the container API shows it, and what Google puts on its nodes.
+"""GKE node pool as the container API shows it, and what Google puts on its nodes.
 
 Sources: labels and driver, https://cloud.google.com/kubernetes-engine/docs/how-to/gpus and pkg/labels of
 https://github.com/GoogleCloudPlatform/cluster-autoscaler; TPUs, .../kubernetes-engine/docs/concepts/tpus; Spot,
@@ -6,7 +6,7 @@ https://github.com/GoogleCloudPlatform/cluster-autoscaler; TPUs, .../kubernetes-
 .../docs/how-to/provisioningrequest. `gke-accelerator-count` is on TPU nodes only: on GPU nodes it is Autopilot's.
 
 Departures: GPU nodes always have their taint (GKE leaves it out where the cluster had no other pool when this one was
-made), and a node reports its boot disk whole (the partitions of the system take some 5 GiB of it).
+created), and a node reports its whole boot disk (the partitions of the system take some 5 GiB of it).
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _STRATEGIES = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """A node pool and its cluster, as the container API shows them."""
+    """Node pool and its cluster, as the container API shows them."""
 
     cluster: dict[str, Any]
     body: dict[str, Any]
@@ -59,13 +59,13 @@ class Pool:
 
     @property
     def autoscaling(self) -> dict[str, Any]:
-        """The pool's bounds; empty where its size is fixed."""
+        """Bounds of the pool; empty where its size is fixed."""
         found = self.body.get("autoscaling") or {}
         return found if found.get("enabled") else {}
 
     @property
     def most(self) -> int:
-        """Nodes of all zones together that the autoscaler may make."""
+        """Maximum number of nodes, in all zones together, that the autoscaler may create."""
         each = self.autoscaling.get("maxNodeCount", 0) * len(self.zones)
         return self.autoscaling.get("totalMaxNodeCount") or each
 
@@ -80,12 +80,12 @@ class Pool:
 
     @cached_property
     def machine(self) -> Machine:
-        """Raises UnknownName for one that the catalogue has not."""
+        """Machine type of the pool. Raises UnknownName for one that the catalog does not have."""
         return node_machine(self.config.get("machineType", "e2-medium"))
 
     @cached_property
     def topology(self) -> str:
-        """Of TPUs: that of a slice of several hosts, which the pool was asked for, or that of the one host's chips."""
+        """TPU topology: the requested one of a slice of several hosts, or that of the one host's chips."""
         asked = (self.body.get("placementPolicy") or {}).get("tpuTopology", "")
         if asked or self.machine.kind != "tpu-host":
             return asked
@@ -95,14 +95,14 @@ class Pool:
 
     @cached_property
     def hosts(self) -> int:
-        """Nodes that come and go together: those of a TPU slice, else one."""
+        """Number of nodes that come and go together: those of a TPU slice, else one."""
         if self.machine.kind != "tpu-host":
             return 1
         return tpu_pool(self.machine.name, self.topology).hosts
 
     @cached_property
     def accelerator(self) -> dict[str, Any]:
-        """The GPU's AcceleratorConfig; machines that bring GPUs have one without being asked. Empty: no GPU."""
+        """AcceleratorConfig of the GPU, which machines with built-in GPUs always have. Empty: no GPU."""
         for found in self.config.get("accelerators") or []:
             return found
         if self.machine.accelerator and self.machine.kind == "accelerator":
@@ -112,13 +112,13 @@ class Pool:
 
     @property
     def driver(self) -> str | None:
-        """The label gke-gpu-driver-version; None: GKE installs none. Omitted means default since GKE 1.30.1."""
+        """Label gke-gpu-driver-version; None: GKE installs no driver. Omitted means default since GKE 1.30.1."""
         how = (self.accelerator.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "DEFAULT")
         return {"INSTALLATION_DISABLED": None, "LATEST": "latest"}.get(how, "default")
 
     @cached_property
     def extended(self) -> dict[str, int]:
-        """The accelerators that pods of a node can ask for, once there is a driver."""
+        """Accelerators that pods of a node can request, once there is a driver."""
         if self.machine.kind == "tpu-host":
             return {TPU: self.machine.whole_accelerators}
         if not self.accelerator:
@@ -134,7 +134,7 @@ class Pool:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Those of every node, without the zone's and the node's own."""
+        """Labels of every node, without the zone's and the node's own."""
         config, image = self.config, self.config.get("imageType", "COS_CONTAINERD").lower()
         labels = {
             "kubernetes.io/arch": "arm64" if self.machine.cpu_arch == "arm64" else "amd64",
@@ -198,7 +198,7 @@ class Pool:
 
     @property
     def _local_ssds(self) -> int:
-        """Those that hold ephemeral storage: as asked for, else those that the machine always has."""
+        """Local SSDs for ephemeral storage: the requested ones, else those that the machine always has."""
         asked = (self.config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount")
         if asked is None and not self.config.get("localNvmeSsdBlockConfig"):
             return included_local_ssds(self.machine.name)

@@ -1,4 +1,4 @@
-"""How fast the sandbox's nodes are, and what fails: DIR/nodes.json, read again whenever it changes.
+"""Speed of the sandbox's nodes, and faults: DIR/nodes.json, read again whenever it changes.
 
 {"scale_up_s": 5, "stockout": ["my-pool"], ...}: any of the fields below. The real times are minutes, given with each.
 """
@@ -11,31 +11,31 @@ from pathlib import Path
 
 @dataclass
 class Settings:
-    """Times in seconds; `stockout`: node pools of which no machine can be had, or "ZONE/POOL"."""
+    """Times in seconds. `stockout`: node pools without available machines, or "ZONE/POOL"."""
 
     scale_up_s: float = 0.5  # minutes: https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
     driver_s: float = 0.3  # until a driver that GKE installs is there; a minute or two
     backoff_s: float = 30  # after a stockout; the autoscaler's own: 5 minutes at first, 30 at most
     idle_s: float = 600  # until an unneeded node is removed: 10 minutes
-    grace_s: float = 15  # for pods of a Spot machine that is taken away, system pods not counted; .../concepts/spot-vms
-    clock_offset_s: float = 0  # the sandbox's clock is so much ahead: idle nodes go earlier
+    grace_s: float = 15  # for pods of a preempted Spot machine, system pods not counted; .../concepts/spot-vms
+    clock_offset_s: float = 0  # how far the sandbox's clock is ahead: idle nodes go earlier
     stockout: tuple[str, ...] = ()
-    exhausted: set[str] = field(default_factory=set[str], init=False)  # machine types, as Google's side has it
+    exhausted: set[str] = field(default_factory=set[str], init=False)  # machine types, from Google's side
 
     def now(self) -> float:
-        """Seconds of the sandbox's clock."""
+        """Return the seconds of the sandbox's clock."""
         return time.monotonic() + self.clock_offset_s
 
 
 class SettingsFile:
-    """The settings of a sandbox's folder; what is in none is as above."""
+    """Settings in a sandbox's folder; a missing field has the default above."""
 
     def __init__(self, home: Path) -> None:
         self._path, self._stamp = home / "nodes.json", 0
         self.now = Settings()
 
     def read(self) -> Settings:
-        """Raises ValueError for a file that cannot be read, and for a field that does not exist."""
+        """Return the current settings. Raises ValueError for a file that cannot be read, and for an unknown field."""
         stamp = self._path.stat().st_mtime_ns if self._path.exists() else 0
         if stamp != self._stamp:
             told = json.loads(self._path.read_text()) if stamp else {}

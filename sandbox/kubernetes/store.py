@@ -1,4 +1,4 @@
-"""What there is of a kind, kept current by a watch: reading it costs no request."""
+"""Objects of a kind, kept current by a watch: a read costs no request."""
 
 import threading
 
@@ -13,7 +13,7 @@ def key(body: Object) -> tuple[str, str]:
 
 
 class Store:
-    """The objects of a collection. Wakes `changed` at each change; `wait` returns when it has been read once."""
+    """Objects of a collection. Every change sets `changed`; `wait` returns once the collection has been read."""
 
     def __init__(self, cluster: Cluster, path: str, changed: threading.Event, stop: threading.Event) -> None:
         self._cluster, self._path, self._changed, self._stop = cluster, path, changed, stop
@@ -35,7 +35,7 @@ class Store:
             return self._items.get((namespace, name))
 
     def put(self, body: Object) -> None:
-        """What a request of ours answered, so that we see it before the watch tells it."""
+        """Store the answer to a request of ours, before the watch delivers it."""
         with self._lock:
             known = self._items.get(key(body))
             if known is None or _version(known) < _version(body):
@@ -56,7 +56,7 @@ class Store:
                 version = found["metadata"]["resourceVersion"]
                 for event in self._cluster.watch(self._path, resourceVersion=version, timeoutSeconds=_WATCH_S):
                     self._take(event["type"], event["object"])
-            except Refusal:  # it is too long ago, or the server does not answer: from the start
+            except Refusal:  # the version is too old, or the server does not answer: from the start
                 self._stop.wait(_AGAIN_S)
 
     def _take(self, kind: str, body: Object) -> None:

@@ -1,9 +1,10 @@
-"""The kubelets' HTTPS server, which the API server asks for logs and for commands to run in a pod.
+"""HTTPS server of the kubelets, which the API server calls for logs and for commands to run in a pod.
 
-Logs are read here, from what container.py keeps. Commands are run here for a client whose WebSocket the API server
-hands through, by a wrapper that gives them the container's folder and environment; its streams are channels of one
-connection. The API server hands it through as it is where the client speaks v4.channel.k8s.io, and v5 as well with the
-feature gate TranslateStreamCloseWebsocketRequests off; without it, it would ask for SPDY.
+Logs are read here, from what container.py stores. Commands are run here for a client whose WebSocket the API server
+passes through, by a wrapper that gives them the container's folder and environment; its streams are channels of one
+connection. The API server passes it through unchanged where the client speaks v4.channel.k8s.io, and v5 as well with
+the feature gate TranslateStreamCloseWebsocketRequests off; with the gate on, it would
+ask for SPDY.
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go
 """
 
@@ -51,7 +52,7 @@ except OSError as error:
 
 
 class StreamError(Exception):
-    """What a kubelet answers instead: HTTP status and text."""
+    """Error that a kubelet answers: HTTP status and text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -59,7 +60,7 @@ class StreamError(Exception):
 
 
 class Streams(ThreadingHTTPServer):
-    """Serves on a port of 127.0.0.1 from a thread of its own.
+    """Server on a port of 127.0.0.1, in a thread of its own.
 
     `keys`: a folder with tls.crt, tls.key and the authority of clients, ca.crt.
     """
@@ -72,7 +73,7 @@ class Streams(ThreadingHTTPServer):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(keys / "tls.crt", keys / "tls.key")
         context.load_verify_locations(keys / "ca.crt")
-        context.verify_mode = ssl.CERT_REQUIRED  # of the API server: whoever else asked could run commands
+        context.verify_mode = ssl.CERT_REQUIRED  # only the API server's: any other client could run commands
         # The handshake is left to the connection's own thread.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.serve_forever, args=(0.2,), daemon=True).start()
@@ -82,7 +83,7 @@ class Streams(ThreadingHTTPServer):
         return self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is nobody's fault; anything else is written to the log."""
+        """Ignore a client that went away; log any other error."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -137,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _container(self, namespace: str, pod: str, container: str, previous: bool = False) -> Container | None:
-        """The run of a container whose log is asked for; None: it is only played, and says nothing."""
+        """Return the run of a container for its log, or None for a simulated one, which prints nothing."""
         found = self.server.kubelet.find(namespace, pod)
         if found is None:
             raise StreamError(HTTPStatus.NOT_FOUND, f'pod "{pod}" not found')
@@ -178,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def lines(run: Container, query: dict[str, str]) -> Iterator[bytes]:
-    """The lines of a log as asked for; with `follow` until the container has ended."""
+    """Yield the lines of a log as the query selects them; with `follow` until the container has ended."""
     since, times = _since(query), query.get("timestamps") == "true"
     with run.log.open("rb") as log:
         if query.get("tailLines"):
@@ -188,7 +189,7 @@ def lines(run: Container, query: dict[str, str]) -> Iterator[bytes]:
         else:
             kept = []
         while True:
-            over = run.over  # asked before reading: what it wrote last is read
+            over = run.over  # called before reading, so that the last output is read
             for line in kept or log:
                 moment, _, text = line.partition(b" ")
                 if moment.decode() >= since:
@@ -202,7 +203,7 @@ def lines(run: Container, query: dict[str, str]) -> Iterator[bytes]:
 
 
 def _since(query: dict[str, str]) -> str:
-    """The first moment whose lines are wanted, as they are written in a log; "" for all."""
+    """Return the first wanted moment, in the form of a log's times; "" for all."""
     if query.get("sinceTime"):
         moment, _, rest = query["sinceTime"].removesuffix("Z").partition(".")
         return f"{moment}.{rest:0<9}Z"
@@ -217,7 +218,7 @@ _PIPE_CHUNK = 1 << 15
 
 
 def join(connection: ssl.SSLSocket, command: Sequence[str], stdin: bool, tty: bool) -> None:
-    """Run a command over an open connection until it has ended, or the client has gone, which ends it."""
+    """Run a command over an open connection until it ends. A client that goes away ends it."""
     terminal, inner = pty.openpty() if tty else (-1, -1)
     give = inner if tty else subprocess.PIPE
     process = subprocess.Popen(
@@ -263,7 +264,7 @@ def join(connection: ssl.SSLSocket, command: Sequence[str], stdin: bool, tty: bo
 
 
 def _heard(frame: tuple[int, bytes], connection: ssl.SSLSocket, process: Any, pipe: int) -> bool:
-    """Do what a frame says; whether the client goes on."""
+    """Act on a frame, and return whether the client goes on."""
     kind, data = frame
     if kind == END:
         return False
@@ -285,12 +286,12 @@ def _heard(frame: tuple[int, bytes], connection: ssl.SSLSocket, process: Any, pi
 def _read(stream: int) -> bytes:
     try:
         return os.read(stream, _PIPE_CHUNK)
-    except OSError:  # a terminal whose last user has gone
+    except OSError:  # a terminal without users
         return b""
 
 
 def _status(code: int) -> bytes:
-    """How the command ended, as a Status object."""
+    """Return a Status object for the exit code."""
     if code == 0:
         return json.dumps({"metadata": {}, "status": "Success"}).encode()
     code = code if code > 0 else 128 - code

@@ -1,4 +1,4 @@
-"""The cluster as it was at its start: what users made is deleted, as it is when a cluster of theirs is deleted."""
+"""Reset of the cluster to its start: users' objects are deleted, as with a user's cluster that is deleted."""
 
 import json
 import time
@@ -10,7 +10,7 @@ from .client import Cluster, Object, Refusal
 FIRST = "first.json"
 _WIPE_S = 60
 _PAUSE_S = 0.1
-# Made, and made again, by the control plane for something else, and gone with it.
+# Created, and recreated, by the control plane for something else, and deleted with it.
 _FOLLOWERS = frozenset({"endpoints", "endpointslices", "events", "ipaddresses", "leases"})
 _MADE_AGAIN = frozenset(
     {("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default"), ("services", "kubernetes")}
@@ -25,14 +25,14 @@ _NOW = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "p
 
 
 def remember(cluster: Cluster) -> None:
-    """Note what there is at the start."""
+    """Record what exists at the start."""
     (cluster.folder / FIRST).write_text(json.dumps([path for path, _ in _objects(cluster)]))
 
 
 def wipe(cluster: Cluster) -> None:
-    """Delete everything that was made since the start, finalizers or not, and make again what is missing since.
+    """Delete everything that was created since the start, finalizers or not, and recreate what is missing since.
 
-    Nothing is left when it returns. Refusal with the reason `Timeout`: something comes back, or does not go.
+    Nothing is left when it returns. Raises Refusal with the reason `Timeout` if something comes back, or does not go.
     """
     first = frozenset(json.loads((cluster.folder / FIRST).read_text()))
     give_up = time.monotonic() + _WIPE_S
@@ -57,7 +57,7 @@ def _delete(cluster: Cluster, path: str, found: Object) -> None:
     if "deletionTimestamp" not in about:
         _gone(lambda: cluster.delete(path, _NOW))
     if about.get("finalizers"):
-        # Whoever waits for something before it lets go: a queue for its jobs, a volume for its pods.
+        # Objects that wait for others before they go: a queue for its jobs, a volume for its pods.
         _gone(lambda: cluster.patch(path, {"metadata": {"finalizers": None}}))
 
 
@@ -78,7 +78,7 @@ def _gone(do: Callable[[], object]) -> None:
 
 
 def _objects(cluster: Cluster) -> Iterator[tuple[str, Object]]:
-    """Everything that can be deleted, by path."""
+    """Yield everything that can be deleted, with its path."""
     groups = cluster.get("/apis")["groups"]
     for root in ("/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)):
         for kind in cluster.get(root)["resources"]:

@@ -1,4 +1,6 @@
-"""Between a resource's properties as Pulumi spells them and a service's API as botocore's model spells it."""
+"""Translation between a resource's properties as Pulumi spells them and a service's API
+as botocore's model spells it.
+"""
 
 import json
 import re
@@ -36,11 +38,11 @@ SETS = {
 
 
 class UnmappedName(Exception):
-    """A property, type or function that the tables do not know."""
+    """Property, type or function that the tables do not have."""
 
 
 def plain(value: Any) -> Any:
-    """A protobuf value as Python's: integral numbers as int, secrets and outputs unwrapped, nulls dropped."""
+    """Return a protobuf value as Python's: integral numbers as int, secrets and outputs unwrapped, nulls dropped."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -71,7 +73,7 @@ def _fold(name: str) -> str:
 
 
 def member(name: str, members: Mapping[str, Any], names: Mapping[str, str]) -> str | None:
-    """The API's spelling of a property: the table's, else the same letters whatever their case or plural."""
+    """Return the API's spelling of a property: the table's, else the same letters whatever their case or plural."""
     if names.get(name) in members:
         return names[name]
     return next((m for m in members if m.lower() == name.lower()), None) or next(
@@ -80,7 +82,7 @@ def member(name: str, members: Mapping[str, Any], names: Mapping[str, str]) -> s
 
 
 def to_api(value: Any, shape: Any, names: Mapping[str, str], at: str = "") -> Any:
-    """`value` in the form of `shape`. Raises UnmappedName for a property that the shape does not have."""
+    """Return `value` in the form of `shape`. Raises UnmappedName for a property that the shape does not have."""
     match shape:
         case StructureShape():
             members: Any = shape.members
@@ -121,7 +123,7 @@ def _scalar(value: Any, wanted: str) -> Any:
 
 
 def observe(known: Any, api: Any, names: Mapping[str, str]) -> Any:
-    """What the cloud now says of the properties in `known`, in Pulumi's spelling; `known` itself where equal.
+    """Return the cloud's current values of the properties in `known`, in Pulumi's spelling; `known` itself where equal.
 
     A property that the API does not report keeps its value: an absent key is no evidence of a change.
     """
@@ -151,7 +153,7 @@ def observe(known: Any, api: Any, names: Mapping[str, str]) -> Any:
 
 
 def covers(known: Any, api: Any) -> bool:
-    """Whether everything that `known` says is in `api` too, which may say more (the service's defaults)."""
+    """Return whether `api` contains everything in `known`. It may contain more (the service's defaults)."""
     if isinstance(known, Mapping) and isinstance(api, Mapping):
         folded = {key.lower(): item for key, item in api.items()}
         return all(not item or covers(item, folded.get(key.lower())) for key, item in known.items())
@@ -176,7 +178,7 @@ def _text(value: Any) -> str:
 
 
 def to_pulumi(api: Any, names: Mapping[str, str]) -> Any:
-    """An API value in Pulumi's spelling, where nothing is known that it could be compared with."""
+    """Return an API value in Pulumi's spelling, where there is no known value to compare it with."""
     back = {spelt: name for name, spelt in names.items()}
     match api:
         case dict():
@@ -188,7 +190,9 @@ def to_pulumi(api: Any, names: Mapping[str, str]) -> Any:
 
 
 def same(old: Any, new: Any, name: str = "") -> bool:
-    """Equal, not counting the order of a set, the layout of a JSON text, or how a scalar is written."""
+    """Return whether two values are equal, ignoring the order of a set, the layout of a JSON text, and a scalar's
+    spelling.
+    """
     if isinstance(old, list) and isinstance(new, list) and name in SETS:
         return sorted(map(_text, old)) == sorted(map(_text, new))
     if isinstance(old, str) and isinstance(new, str) and old[:1] in ("{", "["):
@@ -199,7 +203,7 @@ def same(old: Any, new: Any, name: str = "") -> bool:
 
 
 def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each changed property as (path, "ADD" | "UPDATE" | "DELETE"), as deep as both sides have the key."""
+    """Yield each changed property as (path, "ADD" | "UPDATE" | "DELETE"), as deep as both sides have the key."""
     name = re.sub(r"\[\d+\]$", "", path).rpartition(".")[2]
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
@@ -218,7 +222,9 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def fill(template: Any, state: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
-    """A call's parameters: "$name" is of the resource's state, "@path" of its description; nulls drop out."""
+    """Return a call's parameters: "$name" is from the resource's state, "@path" from its
+    description; nulls drop out.
+    """
     match template:
         case dict():
             items = {key: fill(item, state, description) for key, item in template.items()}

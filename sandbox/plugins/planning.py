@@ -1,4 +1,4 @@
-"""What providers for Google and AWS plan alike: names that are made up, what has changed, and what a preview tells."""
+"""Planning that the providers for Google and AWS share: automatic names, changes, and previews."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ def preview_update(kind: Any, outputs: State, olds: State, news: State) -> State
 
 
 def difference(kind: Any, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
-    """(path: kind of change; the paths that force a replacement; whether the old one has to go first)."""
+    """Return (path: kind of change; the paths that force a replacement; whether the old resource has to go first)."""
     old, new = ({k: v for k, v in side.items() if k != "__defaults"} for side in (olds, news))
     found = {path: how for path, how in changes(old, new) if how != "DELETE" or path not in kind.computed}
     rules = kind.replace | kind.replace_if(olds, news) | ({"region"} if kind.regional else set[str]())
     forcing = {path for path in found if _forces(path, rules, old, new)}
     name = kind.autoname.prop if kind.autoname else ""
-    # As pulumi-terraform-bridge: two things cannot have one name, and this one's was given.
+    # As in pulumi-terraform-bridge: two resources cannot have one name, and this one's is not automatic.
     given = name in new and name not in news.get("__defaults", []) and old.get(name) == new[name]
     return found, forcing, bool(forcing) and given
 
@@ -50,7 +50,7 @@ def _forces(path: str, rules: frozenset[str], old: State, new: State) -> bool:
 
 
 def complete_inputs(kind: Any, name: str, olds: State, news: State, seed: str) -> tuple[State, list[str]]:
-    """The inputs with defaults and an automatic name, and which of them nobody gave."""
+    """Return the inputs with defaults and an automatic name, and the names of those that were added."""
     inputs = {**kind.defaults, **{key: value for key, value in news.items() if key != "__defaults"}}
     defaulted, rule = sorted(kind.defaults.keys() - news.keys()), kind.autoname
     if rule and rule.prop not in inputs:

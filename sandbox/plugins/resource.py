@@ -1,4 +1,4 @@
-"""A row of a table: how one Pulumi type is made, read, changed and removed; tables/*.yaml hold the rows."""
+"""A row of a table: how one Pulumi type is created, read, changed and removed; tables/*.yaml hold the rows."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ State = dict[str, Any]
 class Step:
     """A call, `{operation: parameters}`, or a function, `{do: name}`, of (cloud, new state, old state or {}).
 
-    In parameters "$x" is of the resource's state and "@x" of its description (both JMESPath). `for` names the
+    In parameters "$x" is from the resource's state and "@x" from its description (both JMESPath). `for` names the
     properties that cause the step; `all` sends those, or without `for` every one that the call's input has.
     """
 
@@ -28,15 +28,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Wait:
-    """The status to wait for, in `ready`; any that is in neither set is a failure, as in Terraform."""
+    """Statuses to wait for, in `ready`; any that is in neither set is a failure, as in Terraform."""
 
     ready: frozenset[str]
     pending: frozenset[str]
     status: str = "State"
     reason: str = "StateReason"
     patience: str = "20m0s"
-    """How long the provider waits, as it says it; the sandbox's is SANDBOX_WAIT_S. The default is Terraform's own:
-    https://github.com/hashicorp/terraform-plugin-sdk/blob/main/helper/schema/resource_data.go"""
+    """Time that the provider waits, in its own notation; the sandbox's is SANDBOX_WAIT_S. The default is Terraform's
+    own: https://github.com/hashicorp/terraform-plugin-sdk/blob/main/helper/schema/resource_data.go
+    """
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Autoname:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A Pulumi type. `id`, `found`, `outputs` are JMESPath, or formats where they begin so: "{", "arn:"."""
+    """A Pulumi type. `id`, `found`, `outputs` are JMESPath, or formats where they begin with "{" or "arn:"."""
 
     title: str
     service: str
@@ -56,7 +57,7 @@ class Kind:
     id: str  # over the answer of `create`
     read: Step
     found: str = "@"  # over the answer of `read`: the description
-    sets: tuple[Step, ...] = ()  # after the creation and on an update: properties that `create` does not take
+    sets: tuple[Step, ...] = ()  # after the creation and on an update: properties that `create` does not accept
     updates: tuple[Step, ...] = ()
     deletes: tuple[Step, ...] = ()
     tag: Step | None = None
@@ -73,14 +74,14 @@ class Kind:
     moving: frozenset[str] = frozenset()  # outputs that an update changes, unless only of tags
     texts: frozenset[str] = frozenset()  # JSON to Pulumi, structures to the API
     unknown: frozenset[str] = frozenset()  # properties of the API alone
-    arns: frozenset[str] = frozenset()  # properties that the provider takes only as ARNs, in its own spelling
-    tagged: str = ""  # the resource type under which EC2's create call takes tags
+    arns: frozenset[str] = frozenset()  # properties that the provider accepts only as ARNs, in its own spelling
+    tagged: str = ""  # the resource type under which EC2's create call accepts tags
     taggable: bool = True
     regional: bool = True
 
 
 def load(path: Path, package: str) -> dict[str, Kind]:
-    """The rows of a table. Its functions are in the module of `package` that has the table's name."""
+    """Return the rows of a table. Its functions are in the module of `package` that has the table's name."""
     rows: dict[str, State] = yaml.safe_load(path.read_text())
     module, shared = importlib.import_module(f"{package}.{path.stem}"), rows.pop("_")
     return {token: _kind({**shared, **row}, module) for token, row in rows.items()}

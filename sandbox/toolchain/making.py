@@ -1,4 +1,4 @@
-"""What it takes to make a command: a place in the cache, a lock, Go, and a word on stderr every few seconds."""
+"""Tools for building a command: a place in the cache, a lock, Go, and progress on stderr every few seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Version = tuple[int, ...]
 
 
 class ToolchainError(Exception):
-    """A command is not here and cannot be made."""
+    """Command that is not here and cannot be provided."""
 
 
 def pinned_version(distribution: str, requirements: Path = REPOSITORY / "requirements.txt") -> str:
@@ -39,18 +39,18 @@ def pinned_version(distribution: str, requirements: Path = REPOSITORY / "require
 
 
 def parse_version(text: str) -> Version:
-    """Return the first `1.2.3` or `1.2` in a text as a tuple; empty where there is none."""
+    """Return the first `1.2.3` or `1.2` in a text as a tuple; empty without one."""
     found = re.search(r"\d+(?:\.\d+)+", text)
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def cache() -> Path:
-    """Return the per-user folder of everything that is made here; nothing of it is inside the repository."""
+    """Return the per-user cache folder, outside of the repository."""
     return Path(platformdirs.user_cache_dir("accel"))
 
 
 def version_of(command: str, *arguments: str) -> Version:
-    """Ask a command for its version; empty where it does not run or does not say."""
+    """Return the version that a command prints; empty where it does not run or prints none."""
     environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true", "GOTOOLCHAIN": "local"}
     try:
         answer = subprocess.run([command, *arguments], env=environment, capture_output=True, text=True, timeout=60)
@@ -60,13 +60,15 @@ def version_of(command: str, *arguments: str) -> Version:
 
 
 def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
-    """Make a folder of the cache, under its lock: `make` fills one beside it, which gets its name when it is whole."""
+    """Create a folder of the cache, under its lock. `make` fills a temporary one, which
+    is renamed once it is complete.
+    """
     for abandoned in root.parent.glob(f"{root.name}.partial-*"):
         shutil.rmtree(abandoned)
     partial = Path(tempfile.mkdtemp(prefix=f"{root.name}.partial-", dir=root.parent))
     try:
         make(partial)
-        # Left only by something that damaged it: a whole one would have been used.
+        # Only damage leaves this: a complete folder would have been used.
         shutil.rmtree(root, ignore_errors=True)
         partial.chmod(0o755)
         partial.rename(root)
@@ -82,7 +84,7 @@ def go_build(go: str, module: Path, package: str, output: Path, stamp: str = "")
 
 
 def source_of(go: str, module: Path, path: str) -> Path:
-    """Return the folder of a module that has been downloaded for another one's build."""
+    """Return the folder of a module that another one's build has downloaded."""
     ask = [go, "list", "-m", "-f", "{{.Dir}}", path]
     answer = subprocess.run(ask, cwd=module, env=go_environment(), capture_output=True, text=True, check=True)
     return Path(answer.stdout.strip())
@@ -133,7 +135,7 @@ def run(
     timeout_s: float = 3600,
     stderr: int | None = None,
 ) -> None:
-    """Run a long command, its own output on stderr, and say every few seconds that it still runs."""
+    """Run a long command with its output on stderr, and report every few seconds that it still runs."""
     started = time.monotonic()
     say(f"{label} ...")
     process = subprocess.Popen(
@@ -156,7 +158,7 @@ def run(
             say(f"{label} ... {elapsed:.0f} s")
     finally:
         if process.poll() is None:
-            # The whole group: an installer's curl and a build's compilers must not outlive us.
+            # The whole group: an installer's curl and a build's compilers must not outlive this process.
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     if process.returncode:

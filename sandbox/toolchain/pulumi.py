@@ -1,4 +1,4 @@
-"""The Pulumi engine: from PATH, from the cache, by the vendor's installer, or built with Go."""
+"""Pulumi engine: from PATH, from the cache, by the vendor's installer, or built with Go."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ WHAT_TO_INSTALL = (
     f"install Pulumi {ENGINE_VERSION} or a later 3.x (curl -fsSL https://get.pulumi.com/install.sh | sh -s -- "
     f"--version {ENGINE_VERSION}) and put it on PATH, or install Go, and run this again"
 )
-"""The vendor's installer with its options, as pulumi.automation's PulumiCommand.install runs it:
-https://github.com/pulumi/pulumi/blob/master/sdk/python/lib/pulumi/automation/_cmd.py"""
+"""Vendor's installer with its options, as pulumi.automation's PulumiCommand.install runs it:
+https://github.com/pulumi/pulumi/blob/master/sdk/python/lib/pulumi/automation/_cmd.py
+"""
 INSTALLER = (
     "import sys, semver; from pulumi.automation import PulumiCommand; "
     "PulumiCommand.install(root=sys.argv[1], version=semver.VersionInfo.parse(sys.argv[2]))"
@@ -32,7 +33,7 @@ INSTALLER = (
 
 
 def accepts(version: Version) -> bool:
-    """Tell whether an engine of this version runs the project: not older than the SDK, of the same major."""
+    """Return whether an engine of this version runs the project: not older than the SDK, of the same major version."""
     oldest = parse_version(ENGINE_VERSION)
     return oldest <= version < (oldest[0] + 1,)
 

@@ -1,10 +1,10 @@
-"""Cloud TPU API v2: nodes, queued resources, and what the catalogue knows of zones, types and software versions.
+"""Cloud TPU API v2: nodes, queued resources, and what the catalog knows of zones, types and software versions.
 
 Queued resources are requests for nodes, which wait for room, hold nodes, and lose them:
 
     CREATING -> WAITING_FOR_RESOURCES -> PROVISIONING -> ACTIVE -> SUSPENDING -> SUSPENDED
-                         |                    |                        |
-                       FAILED                 +----> SUSPENDING -> FAILED
+                      |                        |
+                    FAILED                     +----> SUSPENDING -> FAILED
 
 WAITING_FOR_RESOURCES took the place of ACCEPTED: https://cloud.google.com/tpu/docs/queued-resources. A request whose
 provisioning fails is SUSPENDING before it is FAILED, as people see it: stateInitiator SERVICE, code 13, "an internal
@@ -47,8 +47,7 @@ _DATA = {"ACTIVE", "CREATING", "DELETING", "FAILED", "PROVISIONING", "SUSPENDED"
 
 @dataclass(frozen=True)
 class Request:
-    """A queued resource that lives: `plan` is the fault that its creation met. It makes PROVISIONING longer, or end
-    in FAILED."""
+    """Queued resource. `plan` is the fault of its creation: it makes PROVISIONING longer, or end in FAILED."""
 
     world: World
     key: str
@@ -73,12 +72,12 @@ class Request:
 
     @property
     def names(self) -> list[str]:
-        """Keys of its nodes, whether they are there or not."""
+        """Keys of its nodes, whether or not they exist."""
         return [name for spec in self.item["tpu"]["nodeSpec"] for name in _names(spec)]
 
     @property
     def nodes(self) -> dict[str, Json]:
-        """Those that are there."""
+        """Nodes that exist."""
         found = {name: self.world.items.get(f"tpu/{name}") for name in self.names}
         return {name: node for name, node in found.items() if node and node.get("queuedResource") == self.key}
 
@@ -90,7 +89,7 @@ def _names(spec: Json) -> list[str]:
 
 
 def enter(request: Request, state: str, initiator: str = "SERVICE", error: Json | None = None) -> None:
-    """A state begins: what it does to the nodes, and when the next one may come."""
+    """Enter a state: change the nodes accordingly, and schedule the next state."""
     told: Json = {"state": state, "stateInitiator": initiator}
     if state in _DATA:
         told[f"{state.lower()}Data"] = {"error": error} if error else {}
@@ -116,7 +115,7 @@ def _later(request: Request, state: str, delay_s: float) -> None:
 
 
 def _error(request: Request, state: str) -> Json:
-    # The code and message of a request that expired were not found.
+    # The code and message of an expired request were not found.
     expired = {"code": 4, "message": "the queued resource was not provisioned before its valid-until time"}
     return expired if state == "WAITING_FOR_RESOURCES" else {"code": 13, "message": request.fails}
 
@@ -133,7 +132,7 @@ def _waited(request: Request) -> str:
 
 
 def interval(item: Json) -> tuple[datetime | None, datetime | None]:
-    """From when on nodes may be made, and until when. Raises ValueError for what is no time."""
+    """Return from when on nodes may be created, and until when. Raises ValueError for text that is no time."""
     policy = item.get("queueingPolicy", {})
     ends = [
         _moment(policy.get(f"valid{word}Time") or policy.get("validInterval", {}).get(other),
@@ -164,7 +163,7 @@ _NEXT: dict[str, Callable[[Request], str]] = {
     "PROVISIONING": lambda request: "SUSPENDING" if request.fails else "ACTIVE",
     "SUSPENDING": _suspended,
 }
-"""What comes after a state, "" while it may not yet."""
+"""Next state, "" while it may not begin yet."""
 
 
 def _provision(request: Request) -> None:
@@ -205,7 +204,9 @@ _ENTERED: dict[str, Callable[[Request], None]] = {
 
 
 def preempt(world: World, name: str) -> None:
-    """Take a Spot node away: one of a queued resource with all of that, which names either. Raises ApiError."""
+    """Preempt a Spot node. A node of a queued resource goes with all of its nodes, whichever name is given. Raises
+    ApiError.
+    """
     item = world.items.get(f"tpu/{name}")
     if item is None:
         raise ApiError(404, f"Resource '{name}' was not found")
@@ -227,7 +228,7 @@ def preempt(world: World, name: str) -> None:
 
 
 def remove_node(call: Call, key: str) -> str:
-    """Deleting the last node of an active request suspends it, for the user."""
+    """Delete a node. An active request without nodes is suspended, for the user."""
     node = call.world.items.pop(f"tpu/{key}", {})
     queued = node.get("queuedResource", "")
     if item := call.find(queued):
@@ -241,7 +242,7 @@ _REMOVABLE = {"CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES", "FAILED", "SUSPEN
 
 
 def create(call: Call, collection: Collection) -> Json:
-    """A request, once for each requestId. A fault that is planned for it is its own, not that of the operation."""
+    """Create a request, once for each requestId. A planned fault applies to the request, not to the operation."""
 
     def carried_out() -> Json:
         operation = verbs.create(replace(call, plan=None), collection)
@@ -257,7 +258,7 @@ def delete(call: Call, collection: Collection) -> Json:
 
 
 def _once(call: Call, carry_out: Callable[[], Json]) -> Json:
-    """The operation of the call that had the same requestId, else a new one."""
+    """Return the operation of an earlier call with the same requestId, else a new one."""
     if not (asked := call.query.get("requestId")):
         return carry_out()
     key = f"{call.method.id} {call.key} {asked}"
@@ -318,8 +319,9 @@ def _spec(world: World, zone: str, item: Json, spec: Json, key: str) -> None:
 
 
 def leaving(call: Call, key: str) -> None:
-    """Refuses nodes that are there, without force: the parameter's description says in which states. The wording is
-    the sandbox's."""
+    """Refuse to delete a request with nodes, without force: the parameter's description says in which states. The
+    wording is the sandbox's.
+    """
     request = Request(call.world, key, call.world.items[f"tpu/{key}"])
     forced = call.query.get("force", "false").lower() == "true"
     if not forced and request.nodes and request.state not in _REMOVABLE:

@@ -1,5 +1,6 @@
-"""TPU nodes: what is refused of one, whether it is asked for by itself or by a queued resource, what they are completed
-with, their hosts as machines that run, and how they stop and go."""
+"""TPU nodes, created directly or by a queued resource: their checks, their completion, their hosts as machines that
+run, and how they stop and end.
+"""
 
 import math
 import re
@@ -22,15 +23,16 @@ from ..verbs import get
 from ..world import Call, Collection, Json, World, stamp
 
 NAME = re.compile(r"[A-Za-z0-9_.~+%-]+")
-"""Of nodes and queued resources, as the discovery document has it."""
+"""Pattern of names of nodes and queued resources, as in the discovery document."""
 _SLICES = r"projects/[^/]+/locations/([^/]+)/(?:nodes|queuedResources)/[^/]+"
 _DEFAULT = "v2-8"  # https://cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes by way of the provider
 
 
 @cache
 def zones() -> dict[str, tuple[str, ...]]:
-    """The names of the slices of each zone that has TPUs. A size that the catalogue has no place of is wherever its
-    generation is."""
+    """Return the names of the slices of each zone with TPUs. A size without places in the catalog is wherever its
+    generation is.
+    """
     found: dict[str, list[str]] = {}
     for generation in (each for each in GENERATIONS if each.api == "tpu"):
         names = slice_names(generation)
@@ -47,28 +49,32 @@ def _of(found: Slice) -> set[str]:
 
 @cache
 def runtimes() -> tuple[str, ...]:
-    """The TPU software versions of the catalogue."""
+    """Return the TPU software versions of the catalog."""
     return tuple(dict.fromkeys(each.runtime.name for each in GENERATIONS if each.runtime))
 
 
 def bad_argument(field: str, value: Any) -> ApiError:
-    """Wording: https://github.com/tensorflow/tpu/issues/877, which has it of version 1 of the API."""
+    """Return the error for a field's value. Wording: https://github.com/tensorflow/tpu/issues/877, which has it for
+    version 1 of the API.
+    """
     return ApiError(400, f'Cloud TPU received an invalid argument. The field "{field}" cannot be "{value}".')
 
 
 def bad_request(why: str) -> ApiError:
-    """Form of the wording: https://github.com/skypilot-org/skypilot/issues/3840. What follows is the sandbox's."""
+    """Return the error for a bad request. Form of the wording: https://github.com/skypilot-org/skypilot/issues/3840.
+    What follows is the sandbox's.
+    """
     return ApiError(400, f"Cloud TPU received a bad request. {why}")
 
 
 def check_zone(zone: str) -> None:
-    """The usual wording of Google's newer APIs; that of this one was not found."""
+    """Refuse an unknown zone, in the usual words of Google's newer APIs; those of this one were not found."""
     if zone not in zones():
         raise ApiError(403, f"Permission denied on 'locations/{zone}' (or it may not exist).")
 
 
 def check_node(world: World, zone: str, node: Json) -> Slice:
-    """The slice that a node's body asks for. Raises ApiError."""
+    """Check a node's body, and return its slice. Raises ApiError."""
     found = _slice(node, zone)
     if found.name not in zones()[zone]:
         raise _elsewhere(found.name, zone)
@@ -104,15 +110,18 @@ def _slice(node: Json, zone: str) -> Slice:
 
 
 def _elsewhere(name: str, zone: str) -> ApiError:
-    """Wording as in https://github.com/skypilot-org/skypilot/issues/3840; the zones are the sandbox's addition."""
+    """Return the error for a slice that the zone lacks. Wording as in
+    https://github.com/skypilot-org/skypilot/issues/3840; the zones are the sandbox's addition.
+    """
     said = f"the accelerator {name} was not found in zone {zone}"
     having = [each for each, names in zones().items() if name in names]
     return bad_request(f"{said} (sandbox: {', '.join(having)} have it)" if having else said)
 
 
 def _runtime(node: Json, found: Slice) -> None:
-    """A version that does not exist is refused, one of another generation is not: the node comes up, and has no
-    devices. Source: https://github.com/jax-ml/jax/issues/13260 (a v5litepod-4 with tpu-vm-base)."""
+    """Refuse a version that does not exist. One of another generation is accepted: the node comes up, and has no
+    devices. Source: https://github.com/jax-ml/jax/issues/13260 (a v5litepod-4 with tpu-vm-base).
+    """
     name = node.get("runtimeVersion")
     if not name:
         raise ApiError(400, "Required field 'runtime_version' not specified", "required")
@@ -122,7 +131,7 @@ def _runtime(node: Json, found: Slice) -> None:
 
 
 def _network(world: World, zone: str, config: Json) -> None:
-    """Whole names in place of short ones. What is named has to exist; "default" is taken for granted."""
+    """Replace short names by whole ones. Every named network has to exist, except "default"."""
     region = zone.rpartition("-")[0]
     for name, within in (("network", "global/networks"), ("subnetwork", f"regions/{region}/subnetworks")):
         if given := config.get(name):
@@ -149,9 +158,11 @@ def spot(node: Json, queued: Json | None = None) -> bool:
 
 
 def within_quota(world: World, zone: str, found: Slice, chips: int, is_spot: bool) -> None:
-    """Refuses what goes over `world.quota` of the zone and generation, in chips. Whatever is there counts until it is
-    deleted, suspended and failed requests too: https://github.com/marin-community/marin/issues/87. Wording:
-    https://github.com/marin-community/marin/pull/1612."""
+    """Refuse what exceeds `world.quota` of the zone and generation, in chips.
+
+    Everything counts until it is deleted, suspended and failed requests too:
+    https://github.com/marin-community/marin/issues/87. Wording: https://github.com/marin-community/marin/pull/1612.
+    """
     limit = world.quota.get(f"tpu/{zone}/{found.generation.prefix}")
     if limit is None or used_chips(world, zone, found.generation) + chips <= limit:
         return
@@ -168,7 +179,7 @@ def _metric(generation: Generation, is_spot: bool) -> str:
 
 
 def used_chips(world: World, zone: str, generation: Generation) -> int:
-    """The chips of a generation that nodes and queued resources of a zone hold."""
+    """Return the chips of a generation that nodes and queued resources of a zone hold."""
     total = 0
     for key, item in world.items.items():
         where = re.fullmatch(rf"tpu/{_SLICES}", key)
@@ -178,7 +189,7 @@ def used_chips(world: World, zone: str, generation: Generation) -> int:
 
 
 def _held(item: Json) -> list[Slice]:
-    """The slices of a queued resource, or of a node that is of none."""
+    """Return the slices of a queued resource, or of a node that belongs to none."""
     if "tpu" not in item:
         return [] if "queuedResource" in item else [tpu(item["acceleratorType"])]
     specs = item["tpu"]["nodeSpec"]
@@ -186,7 +197,7 @@ def _held(item: Json) -> list[Slice]:
 
 
 def count(spec: Json) -> int:
-    """The nodes of a node spec."""
+    """Return the number of nodes of a node spec."""
     return int(spec.get("multisliceParams", {}).get("nodeCount", 1))
 
 
@@ -195,14 +206,15 @@ def out_of_stock(world: World, zone: str, found: Slice) -> bool:
 
 
 GRACE_S = 30.0
-"""Between the notice of a preemption and the end, as of Compute Engine's Spot VMs, to which
-https://docs.cloud.google.com/tpu/docs/spot refers. The sandbox does not wait for it where nothing runs any more."""
+"""Seconds between the notice of a preemption and the end, as for Compute Engine's Spot VMs, to which
+https://docs.cloud.google.com/tpu/docs/spot refers. The sandbox does not wait where nothing runs any more.
+"""
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 _PATCHED = {"description", "tags", "labels", "metadata", "networkConfig"}
 
 
 def complete(node: Json, key: str, found: Slice, number: int) -> Json:
-    """A node's body with what the API adds. `number` is its id."""
+    """Return a node's body with what the API adds. `number` is its id."""
     account = {"email": f"{PROJECT_NUMBER}-compute@developer.gserviceaccount.com", "scope": list(_SCOPES)}
     made: Json = {
         **node,
@@ -228,12 +240,14 @@ def _addresses(node: Json, found: Slice) -> list[str]:
 
 
 def hostname(node: Json, worker: int) -> str:
-    """Of a worker; it is not the node's name. People's scripts for TPU VMs show the form, no page of Google's does."""
+    """Return the hostname of a worker, which is not the node's name. Scripts for TPU VMs show the form, no page of
+    Google's does.
+    """
     return f"t1v-n-{int(node['id']) & 0xFFFFFFFF:08x}-w-{worker}"
 
 
 def boot(world: World, node: Json) -> None:
-    """READY, with all hosts running."""
+    """Start all hosts, and set READY."""
     found = tpu(node["acceleratorType"])
     configs = node.get("networkConfigs") or [node["networkConfig"]]
     outside: Json = {"accessConfig": {"externalIp": "203.0.113.1"}} if configs[0].get("enableExternalIps") else {}
@@ -255,10 +269,12 @@ def boot(world: World, node: Json) -> None:
 
 
 def _attributes(world: World, node: Json, found: Slice, worker: int) -> dict[str, str]:
-    """What the platform adds to instance/attributes. Readers of it, which show its form:
-    https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py (agent-worker-number,
-    worker-network-endpoints, MEGASCALE_*), https://github.com/AI-Hypercomputer/maxtext, multihost_job.py (NODE_ID,
-    WORKER_ID, ZONE, CONSUMER_PROJECT_ID)."""
+    """Return what the platform adds to instance/attributes.
+
+    Readers of it show its form: https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py
+    (agent-worker-number, worker-network-endpoints, MEGASCALE_*), https://github.com/AI-Hypercomputer/maxtext,
+    multihost_job.py (NODE_ID, WORKER_ID, ZONE, CONSUMER_PROJECT_ID).
+    """
     host, hosts = bounds(found)
     values = {
         "ACCELERATOR_TYPE": found.name,
@@ -283,14 +299,14 @@ def _attributes(world: World, node: Json, found: Slice, worker: int) -> dict[str
 
 
 def bounds(found: Slice) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The chips of a host and the hosts of the slice in x, y and z: v4-256 is 2,2,1 and 2,2,8."""
+    """Return the chips of a host and the hosts of the slice in x, y and z: v4-256 is 2,2,1 and 2,2,8."""
     host = {1: (1, 1, 1), 8: (2, 4, 1)}.get(found.chips_per_host, (2, 2, 1))
     sides = [*map(int, found.topology.split("x")), 1][:3]
     return host, tuple(math.ceil(side / own) for side, own in zip(sides, host, strict=True))
 
 
 def _megascale(world: World, node: Json) -> dict[str, str]:
-    """Of one slice of several: its number is the end of its name."""
+    """Return the variables of one slice of several, whose number is the end of its name."""
     if not node.get("multisliceNode"):
         return {}
     place = node["name"].rpartition("/")[0]
@@ -310,8 +326,9 @@ def create_node(call: Call, key: str, item: Json) -> None:
 
 
 def settle_node(call: Call, key: str) -> str:
-    """Boots the node, where there is room. Wording: https://github.com/hashicorp/terraform-provider-google/issues/21243.
-    Such a node is gone again."""
+    """Boot the node, or delete it where there is no room. Wording:
+    https://github.com/hashicorp/terraform-provider-google/issues/21243.
+    """
     node = call.find(key)
     if node is None or node["state"] != "CREATING":
         return ""
@@ -332,7 +349,7 @@ def off(call: Call, key: str) -> Callable[[], bool]:
 
 
 def change_node(call: Call, item: Json, news: Json) -> None:
-    """The fields that the discovery document says can be changed."""
+    """Check that only fields change that the discovery document allows."""
     mask = call.query.get("updateMask", "")
     changed = {name for name in item.keys() | news.keys() if item.get(name) != news.get(name)}
     if not mask:
@@ -344,7 +361,7 @@ def change_node(call: Call, item: Json, news: Json) -> None:
 
 
 def drop_node(call: Call, key: str) -> None:
-    """Of a node whose creation is planned to fail nothing is left."""
+    """Remove a node whose creation is planned to fail."""
     call.world.items.pop(f"tpu/{key}", None)
 
 
@@ -379,8 +396,11 @@ def start(call: Call, collection: Collection) -> Json:
 
 
 def attributes(call: Call, collection: Collection) -> Json:
-    """Guest attributes of the workers that are asked for, or of all. `hostname` is where gcloud takes the name of the
-    instance from, for a tunnel: tpu_vm/ssh.py (GetFromGuestAttributes); in which namespace was not found."""
+    """Return guest attributes of the requested workers, or of all.
+
+    gcloud takes the name of the instance for a tunnel from `hostname`: tpu_vm/ssh.py (GetFromGuestAttributes); in which
+    namespace was not found.
+    """
     node = get(call, collection)
     hosts = range(len(node.get("networkEndpoints", [])))
     asked = [int(each) for each in call.body.get("workerIds", []) if each.isdigit() and int(each) in hosts]

@@ -1,10 +1,10 @@
 """Vertex AI: custom jobs, tuning jobs, persistent resources and Tensorboards.
 
-Google's clients ask a region's own host; the sandbox serves `<region>-aiplatform.googleapis.com` and the host without a
-region alike. Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest (service endpoints).
+Google's clients call a region's own host; the sandbox serves `<region>-aiplatform.googleapis.com` and the host without
+a region alike. Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest (service endpoints).
 
-Lists of jobs are late, filtered, the newest first. Filter: customJobs.list in the discovery document; of its operators
-what is there, by https://google.aip.dev/160: AND binds less than OR, a dash or NOT negates. The order, which is not
+Lists of jobs are delayed, filtered, the newest first. Filter: customJobs.list in the discovery document, with its
+operators by https://google.aip.dev/160: AND binds less than OR, a dash or NOT negates. The order, which is not
 documented, is from memory.
 """
 
@@ -28,7 +28,9 @@ _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}
 
 
 def _check_tuning(item: Json) -> None:
-    """Raises ApiError. The limits are those of the discovery document; the words are the sandbox's."""
+    """Check a tuning job. Raises ApiError. The limits are those of the discovery
+    document; the words are the sandbox's.
+    """
     study: Json = item.get("studySpec", {})
     faults: list[tuple[str, str]] = []
     for field, at in (("maxTrialCount", "max_trial_count"), ("parallelTrialCount", "parallel_trial_count")):
@@ -45,7 +47,7 @@ def _check_tuning(item: Json) -> None:
 
 
 def _grid_values(row: Json) -> list[Any]:
-    """What grid search tries: values, whole numbers, or ten of a range."""
+    """Return the values that grid search tries: all listed ones, all whole numbers, or ten of a range."""
     for name in ("categoricalValueSpec", "discreteValueSpec"):
         if name in row:
             return row[name]["values"]
@@ -57,7 +59,7 @@ def _grid_values(row: Json) -> list[Any]:
 
 
 def _suggestions(study: Json) -> Iterator[dict[str, Any]]:
-    """Values of trials: in the order of the grid, or drawn; Google's own search is not known, so it draws too."""
+    """Yield values of trials: in the order of the grid, or drawn at random, as Google's own search is not known."""
     rows: list[Json] = study["parameters"]
     if study.get("algorithm") == "GRID_SEARCH":
         for values in itertools.product(*map(_grid_values, rows)):
@@ -75,7 +77,7 @@ def _drawn(row: Json, chance: random.Random) -> Any:
 
 
 class TuningJob:
-    """A tuning job that lives."""
+    """Tuning job."""
 
     def __init__(self, world: World, key: str, item: Json) -> None:
         self.world, self.key, self.item = world, key, item
@@ -87,7 +89,7 @@ class TuningJob:
         self._later(self._go)
 
     def kill(self) -> None:
-        """Its trials are killed as what they are."""
+        """Do nothing: its trials are jobs, which are killed themselves."""
 
     def _enter(self, state: str) -> None:
         self.item |= {"state": state, "updateTime": stamp()}
@@ -125,7 +127,9 @@ class TuningJob:
             trial["infeasibleReason"] = job.item.get("error", {}).get("message", "")
 
     def _begin(self, values: dict[str, Any]) -> None:
-        """Arguments are --<id>=<value>: https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning."""
+        """Begin a trial. Arguments are --<id>=<value>:
+        https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning.
+        """
         number = str(len(self.item["trials"]) + 1)
         place = self.key.rpartition("/hyperparameterTuningJobs/")[0]
         key = f"{place}/customJobs/{self.world.number()}"
@@ -166,12 +170,12 @@ class TuningJob:
 _LOCATIONS = "aiplatform.projects.locations"
 _JOBS, _TUNING = f"{_LOCATIONS}.customJobs", f"{_LOCATIONS}.hyperparameterTuningJobs"
 _MISSING = "The {kind} `{key}` does not exist."
-"""From memory."""
+"""Wording from memory."""
 _OUTPUT = ("name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris", "trials")
 
 
 def _given(value: Any) -> Any:
-    """Without what is null, which JSON of protocol buffers takes for absent."""
+    """Return a value without nulls, which the JSON form of protocol buffers treats as absent."""
     if isinstance(value, dict):
         rows: Json = value
         return {name: _given(item) for name, item in rows.items() if item is not None}
@@ -182,7 +186,7 @@ def _given(value: Any) -> Any:
 
 
 def _begun(call: Call) -> tuple[str, Json]:
-    """A new job's key, and the body as it is kept."""
+    """Return a new job's key, and the body as it is stored."""
     key = f"{call.key}/{call.world.number()}"
     item = {name: value for name, value in _given(call.body).items() if name not in _OUTPUT}
     now = stamp()
@@ -213,7 +217,7 @@ def create_tuning(call: Call, collection: Collection) -> Json:
 
 
 def cancel(call: Call, collection: Collection) -> Json:
-    """What has ended stays as it is."""
+    """Cancel a job, unless it has ended."""
     verbs.get(call, collection)
     if running := call.world.runs.get(f"aiplatform/{call.key}"):
         running.cancel()
@@ -221,7 +225,7 @@ def cancel(call: Call, collection: Collection) -> Json:
 
 
 def delete(call: Call, collection: Collection) -> Json:
-    """That a job has to have ended, and how that is said, is from memory."""
+    """Delete an ended job. That it has to have ended, and the wording, are from memory."""
     count_submission(call)
     item = verbs.get(call, collection)
     if item["state"] not in ENDED:
@@ -237,8 +241,9 @@ def delete(call: Call, collection: Collection) -> Json:
 
 
 def preempt(world: World, name: str) -> None:
-    """Take away the Spot VMs of a custom job, or with /replicas/workerpool1-0 after its name restart one worker. Raises
-    ApiError."""
+    """Preempt the Spot VMs of a custom job, or with /replicas/workerpool1-0 after its name restart one worker. Raises
+    ApiError.
+    """
     key, _, replica = name.partition("/replicas/")
     job = world.runs.get(f"aiplatform/{key}")
     if not isinstance(job, Job):
@@ -250,7 +255,9 @@ def preempt(world: World, name: str) -> None:
 
 
 def _kept_made(call: Call, key: str, item: Json) -> None:
-    """A persistent resource. Source of its name's form: https://github.com/search?q="persistent_resource_id+can+only"."""
+    """Check a persistent resource. Source of its name's form:
+    https://github.com/search?q="persistent_resource_id+can+only".
+    """
     check_region(call.location)
     count_submission(call)
     name = key.rpartition("/")[2]
@@ -289,7 +296,7 @@ def _kept_changed(call: Call, item: Json, news: Json) -> None:
 
 
 def _board_made(call: Call, key: str, item: Json) -> None:
-    """Its name is a number that Google chooses."""
+    """Complete a Tensorboard, whose name is a number that Google chooses."""
     check_region(call.location)
     if not item.get("displayName"):
         raise refusal([("tensorboard.display_name", "Required field is not set.")])
@@ -320,7 +327,7 @@ _PAGE = 100
 
 
 def list_page(call: Call, collection: Collection) -> Json:
-    """A page, under the name that the collection has in its answer."""
+    """Return a page, under the name that the collection has in its answer."""
     member = collection.id.rpartition(".")[2]
     test = parse_filter(call.query.get("filter", ""))
     found = [item for item in (_seen(call, key) for key in _below(call)) if item is not None and test(item)]
@@ -342,7 +349,7 @@ def _below(call: Call) -> list[str]:
 
 
 def _seen(call: Call, key: str) -> Json | None:
-    """A resource as lists have it by now; None: they do not have it yet."""
+    """Return a resource as lists show it by now, or None before they do."""
     rows, now = call.world.history.get(key), time.monotonic()
     if rows is None:
         return call.world.items[key]
@@ -358,7 +365,7 @@ def _camel(path: str) -> str:
 
 
 def parse_filter(text: str) -> Test:
-    """Raises ApiError."""
+    """Return the test of a filter. Raises ApiError."""
     tokens: list[re.Match[str]] = []
     at = 0
     while text[at:].strip():

@@ -1,8 +1,8 @@
-"""What Vertex AI refuses of a custom job, all of it at once.
+"""Refusals of Vertex AI for a custom job, all of them at once.
 
-The form of the refusal, and the messages of accelerators without a number, of labels and of machines without such an
-accelerator, are Google's: https://github.com/prefect-archive/prefect-gcp/issues/175,
-https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/213. That a message is the sandbox's is said beside it;
+The form of the refusal, and the messages about accelerators without a number, about labels and about machines without
+such an accelerator, are Google's: https://github.com/prefect-archive/prefect-gcp/issues/175,
+https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/213. A comment marks messages that are the sandbox's;
 the limits are those of the discovery document and of
 https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute.
 """
@@ -49,13 +49,13 @@ def refusal(faults: list[Fault]) -> ApiError:
 
 
 def check_region(region: str) -> None:
-    """The usual wording of Google's newer APIs; that of this one was not found."""
+    """Refuse an unknown region, in the usual words of Google's newer APIs; those of this one were not found."""
     if region not in regions("gcp"):
         raise ApiError(403, f"Permission denied on 'locations/{region}' (or it may not exist).")
 
 
 def check_job(call: Call, item: Json, spec: str = "jobSpec") -> None:
-    """Raises ApiError. `spec`: the property that has the CustomJobSpec."""
+    """Check a job. Raises ApiError. `spec`: the property that has the CustomJobSpec."""
     check_region(call.location)
     at = _snake(spec)
     found = [*_named(item), *_spec(call.world, call.location, item.get(spec, {}), at)]
@@ -123,7 +123,7 @@ def _pool(pool: Json, number: int, at: str) -> Iterator[Fault]:
 
 
 def machine(spec: Json, at: str) -> Iterator[Fault]:
-    """A MachineSpec of training."""
+    """Yield the faults of a MachineSpec of training."""
     kind, accelerator = spec.get("machineType", ""), spec.get("acceleratorType", "ACCELERATOR_TYPE_UNSPECIFIED")
     count = int(spec.get("acceleratorCount") or 0)
     named = accelerator != "ACCELERATOR_TYPE_UNSPECIFIED"
@@ -150,7 +150,7 @@ def machine(spec: Json, at: str) -> Iterator[Fault]:
 
 
 def disk(spec: Json, at: str) -> Iterator[Fault]:
-    """A DiskSpec; the sandbox's words."""
+    """Yield the faults of a DiskSpec; the sandbox's words."""
     kind, size = spec.get("bootDiskType", BOOT_DISKS[0]), int(spec.get("bootDiskSizeGb") or 100)
     if kind not in BOOT_DISKS:
         yield f"{at}.boot_disk_type", f"{kind} is not one of {', '.join(BOOT_DISKS)}."
@@ -168,7 +168,9 @@ def _package(spec: Json, at: str) -> Iterator[Fault]:
 
 
 def _env(rows: list[Json], at: str) -> Iterator[Fault]:
-    """An empty value is refused: https://github.com/kubeflow/pipelines/issues/10111"""
+    """Yield the faults of environment variables. An empty value is one:
+    https://github.com/kubeflow/pipelines/issues/10111
+    """
     if len(rows) > 100:
         yield at, "There can be at most 100 environment variables."  # the sandbox's words
     for index, row in enumerate(rows):
@@ -180,13 +182,15 @@ def _env(rows: list[Json], at: str) -> Iterator[Fault]:
 
 
 def seconds(text: str | None) -> float | None:
-    """Of a duration in JSON: "3600s"; None for what is none."""
+    """Return the seconds of a duration in JSON, "3600s", or None for other text."""
     found = re.fullmatch(r"(\d+(?:\.\d{1,9})?)s", text or "")
     return float(found[1]) if found else None
 
 
 def _scheduling(spec: Json, pools: list[Json], at: str) -> Iterator[Fault]:
-    """Of flex-start and Spot: schedule-jobs-dws and use-spot-vms of the documentation; the sandbox's words."""
+    """Yield the faults of flex-start and Spot: schedule-jobs-dws and use-spot-vms of the documentation; the sandbox's
+    words.
+    """
     strategy = spec.get("strategy", "STANDARD")
     machines: list[Json] = [pool.get("machineSpec", {}) for pool in pools]
     for field in ("timeout", "maxWaitDuration"):
@@ -208,7 +212,7 @@ def _scheduling(spec: Json, pools: list[Json], at: str) -> Iterator[Fault]:
 
 
 def _tpus(pools: list[Json], at: str) -> Iterator[Fault]:
-    """One pool of one replica; the sandbox's words."""
+    """Yield a fault unless TPUs are in one pool of one replica; the sandbox's words."""
     used = [pool for pool in pools if pool]
     kinds = [pool.get("machineSpec", {}).get("machineType") for pool in used]
     if any(kind in TPUS or kind == CLOUD_TPU for kind in kinds) and (
@@ -218,7 +222,7 @@ def _tpus(pools: list[Json], at: str) -> Iterator[Fault]:
 
 
 def _refers(world: World, region: str, spec: Json, at: str) -> Iterator[Fault]:
-    """What a job names beside its machines; the sandbox's words."""
+    """Yield the faults of what a job names besides its machines; the sandbox's words."""
     for field, form in _FORMS.items():
         if spec.get(field) and not form.fullmatch(spec[field]):
             yield f"{at}.{field}", f"{spec[field]} is not of the form {_SHOWN[field]}."
@@ -244,15 +248,16 @@ def _refers(world: World, region: str, spec: Json, at: str) -> Iterator[Fault]:
 
 
 def _unfit(spec: Json, kept: Json) -> str:
-    """The first machine of a job that a persistent resource lacks."""
+    """Return the first machine of a job that a persistent resource lacks."""
     there: list[Any] = [pool.get("machineSpec") for pool in kept["resourcePools"]]
     asked = (pool["machineSpec"] for pool in spec["workerPoolSpecs"] if pool)
     return next((each.get("machineType", "") for each in asked if each not in there), "")
 
 
 def _bucket(call: Call, uri: str) -> None:
-    """Wording of the location: https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/19; that of a bucket that
-    is not there was not found."""
+    """Check the bucket of a URI. Wording of the location:
+    https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/19; that of a missing bucket was not found.
+    """
     if not uri:
         return
     bucket = call.world.items.get(f"storage/b/{uri.removeprefix('gs://').partition('/')[0]}")
@@ -266,5 +271,5 @@ def _bucket(call: Call, uri: str) -> None:
 
 
 def number_form(key: str) -> str:
-    """A name as Vertex AI answers it: with the project's number."""
+    """Return a name as Vertex AI answers it: with the project's number."""
     return key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/", 1)

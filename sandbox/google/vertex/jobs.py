@@ -1,8 +1,8 @@
 """A custom job of Vertex AI from its creation to its end.
 
     QUEUED -> PENDING -> RUNNING -> SUCCEEDED | FAILED
-                ^           |
-                +-----------+ a Spot VM was taken away, a worker was restarted, an exit code that is tried again
+                 ^           |
+                 +-----------+ a Spot VM was preempted, a worker was restarted, an exit code that is retried
 
 and CANCELLING -> CANCELLED from all three. Every step is one of World.tick. Source, where no other is named:
 https://docs.cloud.google.com/vertex-ai/docs/training/understanding-training-service
@@ -32,10 +32,12 @@ from .machines import own_gpus
 
 ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 TRIES = 3
-"""Of a job that fails with one of TRANSIENT, or finds no machines."""
+"""Retries of a job that fails with one of TRANSIENT, or finds no machines."""
 TRANSIENT = (6, 134, 11, 139)
 PREEMPTIONS = 6
-"""After which a job on Spot VMs fails. Source: https://docs.cloud.google.com/vertex-ai/docs/training/use-spot-vms"""
+"""Preemptions after which a job on Spot VMs fails. Source:
+https://docs.cloud.google.com/vertex-ai/docs/training/use-spot-vms
+"""
 _WAIT_S = 24 * 3600
 _SAID = {
     "JOB_STATE_QUEUED": "Waiting for job to be provisioned.",
@@ -51,13 +53,13 @@ _SAID = {
 
 LOCAL = "127.0.0.1"
 _ROLES = ("chief", "worker", "ps", "evaluator")
-"""Of pools in TF_CONFIG."""
+"""Roles of pools in TF_CONFIG."""
 _START_ERROR = 128
 
 
 @dataclass
 class Replica:
-    """One replica. `code` is how it ended, `why` why it could not start."""
+    """One replica. `code` is its exit code, `why` the reason why it could not start."""
 
     name: str
     pool: int
@@ -74,7 +76,9 @@ class Replica:
 
     @property
     def command(self) -> list[str]:
-        """Without a command, the arguments: an image that runs here has no entry point."""
+        """Command and arguments. An image that runs here has no entry point, so without a command the arguments are
+        run.
+        """
         if task := self.spec.get("pythonPackageSpec"):
             return ["python", "-m", task["pythonModule"], *task.get("args", [])]
         task = self.spec["containerSpec"]
@@ -83,7 +87,7 @@ class Replica:
 
 @dataclass
 class Replicas:
-    """All replicas of one attempt of a job. `trial`: number of a trial, and the arguments that it adds."""
+    """Replicas of one attempt of a job. `trial`: number of a trial, and the arguments that it adds."""
 
     world: World
     job_id: str
@@ -106,7 +110,7 @@ class Replicas:
         return any(is_local(each.image) for each in self.all)
 
     def start(self, only: Replica | None = None) -> None:
-        """Start all of them, or one of them again with what it was told before."""
+        """Start all of them, or restart one with its earlier ports."""
         if only is None:
             self._ports = free_ports(len(self.all) + 1)
         for replica in self.all if only is None else [only]:
@@ -119,7 +123,7 @@ class Replicas:
                     replica.code, replica.why = _START_ERROR, str(fault)
 
     def look(self, moment: bool) -> None:
-        """Hand on what was printed, and note who has ended. `moment`: that after which other images end is over."""
+        """Log their output, and record who has ended. Once `moment` is true, images that do not run here have ended."""
         for replica in self.all:
             if replica.run is None and replica.code is None and moment:
                 replica.code = 0
@@ -144,7 +148,7 @@ class Replicas:
         return any(each.run and each.code is None for each in self.all)
 
     def environment(self, replica: Replica) -> dict[str, str]:
-        """Google's variables, then the job's: a value may name those before it as $(NAME)."""
+        """Return Google's variables, then the job's, whose values may name earlier ones as $(NAME)."""
         found = {**credentials(self.world, self.spec.get("serviceAccount", "")), **dict(self._service(replica))}
         task = replica.spec.get("pythonPackageSpec") or replica.spec["containerSpec"]
         for row in task.get("env", []):
@@ -152,11 +156,14 @@ class Replicas:
         return found
 
     def _service(self, replica: Replica) -> Iterator[tuple[str, str]]:
-        """Sources: training_utils/environment_variables.py of https://github.com/googleapis/python-aiplatform,
+        """Yield the variables that the service sets.
+
+        Sources: training_utils/environment_variables.py of https://github.com/googleapis/python-aiplatform,
         https://docs.cloud.google.com/vertex-ai/docs/training/distributed-training; names of PyTorch:
         https://github.com/Lightning-AI/pytorch-lightning/issues/13374 (RANK is the node's),
         https://github.com/cellarium-ai/cellarium-ml/issues/56 (WORLD_SIZE is the number of nodes). Whether they are set
-        on one node alone, and on parameter servers, was not found: here they are not."""
+        on one node alone, and on parameter servers, was not found: here they are not.
+        """
         yield "CLOUD_ML_PROJECT_ID", PROJECT_NUMBER
         yield "CLOUD_ML_REGION", self.region
         yield "CLOUD_ML_JOB_ID", self.job_id
@@ -176,7 +183,7 @@ class Replicas:
         package = replica.spec.get("pythonPackageSpec", {})
         job = {"python_module": package.get("pythonModule", ""), "package_uris": package.get("packageUris", []),
                "job_args": package.get("args", [])}  # fmt: skip
-        # The documentation has `job` as an object; what people print has text, and open_ports:
+        # The documentation has `job` as an object; output that people post has text, and open_ports:
         # https://github.com/search?q=cmle-training-workerpool0&type=code
         more = {"environment": "cloud", "job": json.dumps(job), "open_ports": self._ports[-1:]}
         task: dict[str, Any] = {"type": f"workerpool{replica.pool}", "index": replica.index, **trial}
@@ -192,10 +199,13 @@ class Replicas:
                 yield "RANK", str(nodes.index(replica))
 
     def log(self, task: str, lines: Sequence[str], severity: str = "INFO") -> None:
-        """Form: googlecloudsdk/command_lib/ai/log_util.py of the Google Cloud CLI, which reads resource.labels.job_id
-        and task_name, and the message of jsonPayload or textPayload; the service's own lines have the task `service`,
-        as in https://github.com/tensorflow/models/issues/10735. The rest of a line's jsonPayload, and the names of
-        logs, are from memory."""
+        """Write log entries of a task.
+
+        Form: googlecloudsdk/command_lib/ai/log_util.py of the Google Cloud CLI, which reads resource.labels.job_id and
+        task_name, and the message of jsonPayload or textPayload; the service's own lines have the task `service`, as in
+        https://github.com/tensorflow/models/issues/10735. The rest of a line's jsonPayload, and the names of logs, are
+        from memory.
+        """
         service = task == "service"
         log_lines(
             self.world,
@@ -209,7 +219,7 @@ class Replicas:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has just now."""
+    """Return ports that are free at present."""
     sockets = [socket.create_server((LOCAL, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -218,7 +228,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Job:
-    """A job that lives. `plan` is the fault that its creation met: it makes PENDING longer, or end in FAILED."""
+    """Job that exists. `plan` is the fault of its creation: it makes PENDING longer, or end in FAILED."""
 
     def __init__(
         self, world: World, key: str, item: Json, plan: Plan | None = None, trial: tuple[str, Sequence[str]] = ("", ())
@@ -255,7 +265,7 @@ class Job:
         self.replicas.log("service", [_SAID[state]], "ERROR" if state == "JOB_STATE_FAILED" else "INFO")
 
     def _note(self) -> None:
-        """For lists, which are late."""
+        """Record the job for lists, which are delayed."""
         rows = self.world.history.setdefault(f"aiplatform/{self.key}", [])
         rows.append((time.monotonic() + self.world.list_lag_s, {**self.item}))
 
@@ -291,12 +301,16 @@ class Job:
         return self._later(self.world.settle_s, self._provision)
 
     def _stockout(self) -> None:
-        """That its code is RESOURCE_EXHAUSTED, and that a wait for flex-start ends in the same words, is guessed."""
+        """End the job for lack of machines. That its code is RESOURCE_EXHAUSTED, and that a wait for flex-start ends in
+        the same words, is a guess.
+        """
         said = f"Resources are insufficient in region: {self.region}. Try a different region or use a different"
         self._end("JOB_STATE_FAILED", 8, f"{said} accelerator.")
 
     def _short(self) -> bool:
-        """World.stockouts has machine types, or with a region or one of its zones before them."""
+        """Return whether machines are out of stock. World.stockouts has machine types, perhaps after a region or one of
+        its zones.
+        """
         kinds = {each.spec["machineSpec"]["machineType"] for each in self.replicas.all}
         places = {name.rpartition("/")[::2] for name in self.world.stockouts}
         return any(kind in kinds and (not place or place.startswith(self.region)) for place, kind in places)
@@ -316,7 +330,7 @@ class Job:
         self._later(0, self._decide, self._looked)
 
     def _looked(self) -> bool:
-        """Whether something has happened that ends this attempt."""
+        """Return whether something has happened that ends this attempt."""
         running_s = time.monotonic() - self._since
         self.replicas.look(running_s >= self.world.settle_s)
         for replica in [each for each in self._restarting if each.code is not None]:
@@ -330,7 +344,7 @@ class Job:
         return bool(limit) and running_s > (limit or 0)
 
     def _decide(self) -> None:
-        """A job whose time is over is cancelled: https://github.com/tensorflow/tfx/issues/6223."""
+        """End the attempt. A job whose time is over is cancelled: https://github.com/tensorflow/tfx/issues/6223."""
         failed = next((each for each in self.replicas.all if each.code), None)
         if failed is None and self.replicas.all[0].code is None:
             return self.cancel()
@@ -342,8 +356,9 @@ class Job:
         return self._end("JOB_STATE_FAILED", 3, self._why(failed))
 
     def _why(self, failed: Replica) -> str:
-        """Wording: https://github.com/tensorflow/models/issues/10735; of what did not start:
-        https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898."""
+        """Return why a job failed. Wording: https://github.com/tensorflow/models/issues/10735; for a replica that did
+        not start: https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898.
+        """
         said = f"The replica {failed.name} exited with a non-zero status of {failed.code}. "
         if failed.why:
             said += f"Termination reason: StartError. \n Termination log message: {failed.why}\n "
@@ -368,7 +383,7 @@ class Job:
         return not self.replicas.running
 
     def _end(self, state: str, code: int = 0, said: str = "") -> None:
-        """Shut down what still runs, then enter a last state."""
+        """Stop what still runs, then enter a last state."""
         self._error = {"code": code, "message": said} if code else {}
         self.replicas.stop()
         self._turn += 1
@@ -384,7 +399,9 @@ class Job:
         self.enter(state)
 
     def cancel(self) -> None:
-        """The code is that of customJobs.cancel in the discovery document; the message is from memory."""
+        """Cancel the job. The code is that of customJobs.cancel in the discovery
+        document; the message is from memory.
+        """
         if self.state not in (*ENDED, "JOB_STATE_CANCELLING"):
             self.enter("JOB_STATE_CANCELLING")
             self.replicas.stop()
@@ -392,7 +409,7 @@ class Job:
             self._later(self.world.settle_s, lambda: self._last("JOB_STATE_CANCELLED"), self._quiet)
 
     def preempt(self) -> None:
-        """Take the Spot VMs away: the job starts anew, up to six times."""
+        """Preempt the Spot VMs. The job starts again, up to six times."""
         if self.state != "JOB_STATE_RUNNING" or self.scheduling.get("strategy") != "SPOT":
             raise ApiError(400, f"sandbox: {self.key} is {self.state}, or not Spot")
         self._preemptions += 1
@@ -402,8 +419,9 @@ class Job:
             self._again()
 
     def restart(self, name: str) -> None:
-        """One worker loses its VM, as by maintenance: it starts again under its name, or with
-        restartJobOnWorkerRestart all of them do."""
+        """Restart one worker, as maintenance does: it starts again under its name, or with restartJobOnWorkerRestart
+        all of them do.
+        """
         replica = next((each for each in self.replicas.all if each.name == name), None)
         if replica is None or self.state != "JOB_STATE_RUNNING":
             raise ApiError(404, f"sandbox: {self.key} has no replica {name} that runs")
@@ -415,7 +433,7 @@ class Job:
 
 
 def fill_defaults(spec: Json) -> None:
-    """What the service adds to a CustomJobSpec."""
+    """Add the service's defaults to a CustomJobSpec."""
     for pool in filter(None, spec["workerPoolSpecs"]):
         newer = own_gpus(pool["machineSpec"]["machineType"]) in (("NVIDIA_H200_141GB", 8), ("NVIDIA_B200", 8))
         disk = {"bootDiskType": "hyperdisk-balanced" if newer else "pd-ssd", "bootDiskSizeGb": 100}

@@ -1,4 +1,4 @@
-"""How many jobs Vertex AI takes: calls a minute, and GPUs and CPUs at a time."""
+"""Limits of Vertex AI on jobs: calls a minute, and GPUs and CPUs at a time."""
 
 import time
 from collections import deque
@@ -12,15 +12,18 @@ from ..world import Call, Json, World
 from .machines import vcpus
 
 SUBMISSIONS = 60
-"""A minute and region, of jobs and of operations that run long: creating and deleting custom jobs, tuning jobs and the
-like. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
+"""Calls a minute and region, for jobs and long-running operations: creating and deleting custom jobs, tuning jobs and
+the like. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas
+"""
 _METRIC = "Job or LRO submission requests"
 
 
 def count_submission(call: Call) -> None:
-    """Counts a call; refuses the 61st of a minute (World.minute_s long). The form of the words is that of
-    https://github.com/GoogleCloudPlatform/python-docs-samples/issues/10242, the metric's name of the quotas' page and
-    of https://docs.cloud.google.com/monitoring/api/metrics_gcp_a_b (job_or_lro_submission_requests)."""
+    """Count a call. Refuses the 61st of a minute (World.minute_s long).
+
+    Form of the words: https://github.com/GoogleCloudPlatform/python-docs-samples/issues/10242; the metric's name: the
+    quotas' page and https://docs.cloud.google.com/monitoring/api/metrics_gcp_a_b (job_or_lro_submission_requests).
+    """
     now = time.monotonic()
     calls = call.world.calls.setdefault(f"aiplatform/{call.location}/submissions", deque())
     while calls and calls[0] <= now - call.world.minute_s:
@@ -38,7 +41,9 @@ def count_submission(call: Call) -> None:
 
 
 def quota_use(spec: Json) -> dict[str, int]:
-    """How much of each quota a job holds. Flex-start counts as Spot does: schedule-jobs-dws of the documentation."""
+    """Return how much of each quota a job holds. Flex-start counts as Spot does: schedule-jobs-dws of the
+    documentation.
+    """
     spot = spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
     found: dict[str, int] = {}
     if spec.get("persistentResourceId"):
@@ -57,7 +62,7 @@ def quota_use(spec: Json) -> dict[str, int]:
 
 
 def over(world: World, region: str, spec: Json, held: dict[str, int]) -> list[str]:
-    """The quotas that a job would exceed beside what is held."""
+    """Return the quotas that a job would exceed in addition to what is held."""
     limits = {metric: world.quota.get(f"aiplatform/{region}/{metric}") for metric in quota_use(spec)}
     return [
         metric
@@ -67,16 +72,17 @@ def over(world: World, region: str, spec: Json, held: dict[str, int]) -> list[st
 
 
 def within(call: Call, spec: Json) -> None:
-    """Refuses a job that is above a quota by itself; one that has to wait for others is queued:
+    """Refuse a job that exceeds a quota by itself. One that has to wait for others is queued:
     https://docs.cloud.google.com/vertex-ai/docs/training/understanding-training-service. Wording:
-    https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12."""
+    https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12.
+    """
     if metrics := over(call.world, call.location, spec, {}):
         named = ", ".join(f"aiplatform.googleapis.com/{metric}" for metric in metrics)
         raise ApiError(429, f"The following quota metrics exceed quota limits: {named}")
 
 
 def quota_in_use(world: World, region: str) -> dict[str, int]:
-    """What the jobs of a region hold that have left the queue and not ended."""
+    """Return what the region's jobs hold that have left the queue and not ended."""
     found: dict[str, int] = {}
     for item in world.below("aiplatform", f"projects/{PROJECT}/locations/{region}/customJobs"):
         if item["state"] in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING"):

@@ -1,4 +1,4 @@
-"""The machines and accelerators that custom jobs of Vertex AI take.
+"""Machines and accelerators that custom jobs of Vertex AI accept.
 
 Source of all tables: https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute
 """
@@ -38,9 +38,10 @@ _WITH_GPUS = {
 _BY_VCPUS = {"g2-standard": "4 8 12 16 24 32 48 96", "g4-standard": "48 96 192 384"}
 
 SMALL_A3 = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g")
-"""Compute Engine has them as Spot and flex-start VMs only. Source:
-https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines#a3-vms. That Vertex AI refuses a job that asks
-for them otherwise was not found in writing."""
+"""Machine types that Compute Engine has as Spot and flex-start VMs only. Source:
+https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines#a3-vms. No page says that Vertex AI refuses
+other jobs with them.
+"""
 
 FLEX_START = ("NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", "NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB",
               "NVIDIA_H200_141GB", "NVIDIA_B200")  # fmt: skip
@@ -56,9 +57,9 @@ TPUS: dict[str, tuple[str, ...]] = {
     "ct6e-standard-8t": ("2x4",),
     "tpu7x-standard-4t": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16"),
 }
-"""The topologies of each machine type."""
+"""Topologies of each machine type."""
 CLOUD_TPU = "cloud-tpu"
-"""The machine type of TPU_V2 and TPU_V3."""
+"""Machine type of TPU_V2 and TPU_V3."""
 BOOT_DISKS = ("pd-standard", "pd-ssd", "hyperdisk-balanced")
 
 
@@ -78,12 +79,14 @@ def machine_types() -> frozenset[str]:
 
 
 def own_gpus(machine: str) -> tuple[str, int] | None:
-    """The GPUs that a machine type has built in: Vertex AI's name and how many; None: it has none."""
+    """Return the built-in GPUs of a machine type, by Vertex AI's name, and their number; None without any."""
     return _with_gpus().get(machine)
 
 
 def counts(machine: str, accelerator: str) -> tuple[int, ...]:
-    """How many of an accelerator (Vertex AI's name) a machine type may have; () where they do not go together."""
+    """Return how many of an accelerator (Vertex AI's name) a machine type may have; ()
+    where they do not go together.
+    """
     if machine == CLOUD_TPU:
         return (8, *range(32, 2048 + 1, 32)) if accelerator in ("TPU_V2", "TPU_V3") else ()
     if built_in := own_gpus(machine):
@@ -94,7 +97,8 @@ def counts(machine: str, accelerator: str) -> tuple[int, ...]:
 
 
 def vcpus(machine: str) -> int:
-    """Of the machine types that count towards the quota of custom_model_training_cpus; else 0. That it is N1 and E2 is
-    from https://github.com/GoogleCloudPlatform/training-data-analyst/issues/2457."""
+    """Return the vCPUs of a machine type that counts towards the quota of custom_model_training_cpus, else 0. Source
+    for N1 and E2: https://github.com/GoogleCloudPlatform/training-data-analyst/issues/2457.
+    """
     found = re.fullmatch(r"(?:n1|e2)-[a-z]+-(\d+)", machine)
     return int(found[1]) if found else 0

@@ -1,1 +1,1 @@
-"""The stand-in for pulumi-aws: tables from type and function to boto3, by service."""
+"""Stand-in for pulumi-aws: tables from type and function to boto3, by service."""

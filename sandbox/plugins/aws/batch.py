@@ -1,4 +1,4 @@
-"""The steps of tables/batch.yaml that one call does not express."""
+"""Steps of tables/batch.yaml that one call does not express."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ _INFRASTRUCTURE = [
     *("instanceTypes", "launchTemplate", "tags"),
 ]
 _SCALING = ["type", "minVcpus", "desiredVcpus"]
-# What terraform-provider-aws sends for a property that was taken out; others as "".
+# What terraform-provider-aws sends for a removed property; for others it sends "".
 _CLEARED = {
     "minVcpus": 0,
     "desiredVcpus": 0,
@@ -26,7 +26,7 @@ _CLEARED = {
 
 
 def fixed_infrastructure(old: State, new: State) -> frozenset[str]:
-    """terraform's isUpdatableComputeEnvironment: else a change of instances makes a new environment."""
+    """Return the properties whose change replaces the environment, by terraform's isUpdatableComputeEnvironment."""
     resources = [side.get("computeResources", {}) for side in (old, new)]
     roles = [side.get("serviceRole", "") for side in (old, new)]
     linked = all(not role or _SERVICE_LINKED.match(role) for role in roles)

@@ -1,4 +1,4 @@
-"""The steps of tables/budgets.yaml: a budget, and notifications that have calls of their own."""
+"""Steps of tables/budgets.yaml: a budget, and notifications that have calls of their own."""
 
 from typing import Any
 

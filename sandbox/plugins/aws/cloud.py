@@ -1,4 +1,4 @@
-"""The AWS API of the sandbox, as one resource sees it: a service and a region."""
+"""AWS API of the sandbox, as one resource sees it: a service and a region."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -32,16 +32,16 @@ _CONFIG = Config(
 
 @dataclass
 class Account:
-    """Clients of one account at one endpoint, kept: to make one costs 50 ms."""
+    """Clients of one account at one endpoint, cached: creating one costs 50 ms."""
 
     url: str
     key: str
-    """The sandbox's."""
+    """Key of the sandbox."""
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service: str, region: str) -> Any:
-        with self._lock:  # boto3's default session makes clients in one thread only
+        with self._lock:  # boto3's default session creates clients in one thread only
             if (service, region) not in self._clients:
                 given = keys.boto(self.key, keys.DEPLOYER)
                 made: Any = boto3.client
@@ -67,7 +67,7 @@ class Cloud:
         return self.account.client(self.service, self.region)
 
     def inputs(self, op: str) -> Any:
-        """The input shape of an operation."""
+        """Return the input shape of an operation."""
         meta = self._client.meta
         return meta.service_model.operation_model(meta.method_to_api_mapping[op]).input_shape
 
@@ -75,7 +75,7 @@ class Cloud:
         return member(name, self.inputs(op).members, self.names)
 
     def call(self, op: str, **params: Any) -> dict[str, Any]:
-        """Call with `params` in Pulumi's or the API's spelling."""
+        """Call an operation with `params` in Pulumi's or the API's spelling."""
         return getattr(self._client, op)(**to_api(params, self.inputs(op), self.names))
 
     def pages(self, op: str, **params: Any) -> Iterator[dict[str, Any]]:
@@ -86,6 +86,6 @@ class Cloud:
 
 
 def is_missing(error: ClientError) -> bool:
-    """Whether an error says that the thing is not there: by its code, for Batch only by its message."""
+    """Return whether an error says that the resource does not exist: by its code, for Batch only by its message."""
     body = error.response.get("Error", {})
     return any(mark in f"{body.get('Code')} {body.get('Message')}" for mark in _GONE)

@@ -1,4 +1,4 @@
-"""The steps of tables/ec2.yaml that one call does not express."""
+"""Steps of tables/ec2.yaml that one call does not express."""
 
 import zlib
 from collections.abc import Iterator
@@ -142,13 +142,13 @@ def create_template(cloud: Cloud, state: State, old: State) -> State:
 def read_template(cloud: Cloud, state: State, old: State) -> State:
     id = state["id"]
     templates = cloud.call("describe_launch_templates", LaunchTemplateIds=[id])["LaunchTemplates"]
-    if not templates:  # moto 5.2.1 answers so where AWS says InvalidLaunchTemplateId.NotFound
+    if not templates:  # moto 5.2.1 answers this where AWS says InvalidLaunchTemplateId.NotFound
         return {}
     found = templates[0]
     listed = cloud.call("describe_launch_template_versions", LaunchTemplateId=id, Versions=["$Latest"])
     (latest,) = listed["LaunchTemplateVersions"]
     about = {"Description": latest.get("VersionDescription")} if "description" in state else {}
-    # moto 5.2.1 lists a template without the tags that CreateTags gave it.
+    # moto 5.2.1 lists a template without the tags that CreateTags added.
     tags = cloud.call("describe_tags", Filters=[{"Name": "resource-id", "Values": [id]}])["Tags"]
     return {**latest["LaunchTemplateData"], **found, **about, "Tags": tags}
 
@@ -204,7 +204,7 @@ def read_group(cloud: Cloud, state: State, old: State) -> State:
 
 
 def revoke_default(cloud: Cloud, new: State, old: State) -> None:
-    """terraform-provider-aws revokes the rule that lets everything out, which EC2 puts into a new group."""
+    """Revoke the rule that lets everything out, which EC2 adds to a new group, as terraform-provider-aws does."""
     if not old:
         _change(cloud, "revoke", "egress", new["id"], read_group(cloud, new, old)["egressNow"])
 

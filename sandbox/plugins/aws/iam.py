@@ -1,4 +1,4 @@
-"""The steps of tables/iam.yaml that one call does not express."""
+"""Steps of tables/iam.yaml that one call does not express."""
 
 from ..resource import State
 from .cloud import Cloud
@@ -23,7 +23,7 @@ def managed_policies(cloud: Cloud, new: State, old: State) -> None:
 
 
 def strip_role(cloud: Cloud, state: State, old: State) -> None:
-    """As terraform-provider-aws: what it put on the role itself, or everything where forced to."""
+    """Remove what the stack attached to the role, or everything where forced to, as terraform-provider-aws does."""
     if state.get("forceDetachPolicies"):
         attached = cloud.call("list_attached_role_policies", RoleName=state["id"])["AttachedPolicies"]
         inline = cloud.call("list_role_policies", RoleName=state["id"])["PolicyNames"]

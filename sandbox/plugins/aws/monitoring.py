@@ -1,4 +1,4 @@
-"""The steps of tables/monitoring.yaml that one call does not express."""
+"""Steps of tables/monitoring.yaml that one call does not express."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def read_target(cloud: Cloud, state: State, old: State) -> State | None:
 
 def put_alarm(cloud: Cloud, new: State, old: State) -> None:
     sent = {name: value for name, value in new.items() if cloud.spelling("put_metric_alarm", name)}
-    sent.pop("tags", None)  # taken only of a new alarm; tag_resource sets them
+    sent.pop("tags", None)  # accepted for a new alarm only; tag_resource sets them
     if "dimensions" in new:
         sent["dimensions"] = [{"Name": name, "Value": value} for name, value in new["dimensions"].items()]
     cloud.call("put_metric_alarm", **sent)
@@ -78,7 +78,7 @@ def read_log_policy(cloud: Cloud, state: State, old: State) -> State | None:
 
 
 def _log_policy(cloud: Cloud, state: State) -> State:
-    """How calls name it; one of a log group as it was last read."""
+    """Return the parameters that identify a policy; one of a log group has its last revision."""
     if not state["id"].startswith("arn:"):
         return {"policyName": state["id"]}
     found = read_log_policy(cloud, state, {}) or {}
@@ -115,7 +115,7 @@ def update_topic(cloud: Cloud, new: State, old: State) -> None:
 
 
 def default_policy(cloud: Cloud, state: State, old: State) -> None:
-    """What SNS gives a new topic: its own account alone."""
+    """Restore SNS's policy for a new topic: its own account alone."""
     statement = {
         "Effect": "Allow",
         "Principal": {"AWS": "*"},
@@ -137,7 +137,7 @@ _FUNCTION = ("description", "handler", "role", "runtime", "timeout", "memorySize
 
 
 def _zipped(code: State) -> bytes:
-    """An archive of text assets, as the engine hands it on."""
+    """Return an archive of text assets, as the engine passes it."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, asset in sorted(code["assets"].items()):

@@ -1,6 +1,6 @@
 """pulumi-aws as the engine sees it: tables behind the protocol, errors in one line.
 
-What the engine asks of a resource is done for any row of the tables.
+Every step of a resource is generic: it works for any row of the tables.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _ENDED = {"DELETED", "deleted"}
 
 
 class InitFailure(Exception):
-    """The resource exists, but a step after its creation failed."""
+    """Error of a step after the creation: the resource exists."""
 
     def __init__(self, id: str, outputs: State) -> None:
         super().__init__(id)
@@ -47,11 +47,11 @@ class InitFailure(Exception):
 
 
 class NotAnArn(Exception):
-    """An input that the provider takes only as an ARN."""
+    """Input that the provider accepts only as an ARN."""
 
 
 class UnexpectedState(Exception):
-    """A wait ended in a status that is not the one wanted."""
+    """Status, other than the wanted one, in which a wait ended."""
 
 
 def _cloud(account: Account, kind: Kind, state: Mapping[str, Any]) -> Cloud:
@@ -89,7 +89,7 @@ def _describe(cloud: Cloud, kind: Kind, state: State) -> State | None:
 
 
 def _settled(cloud: Cloud, kind: Kind, state: State, doing: str) -> State | None:
-    """The description, once the status is a ready one. None: it is gone."""
+    """Wait for a ready status, and return the description; None where the resource is gone."""
     give_up = time.monotonic() + float(os.environ.get("SANDBOX_WAIT_S", "120"))
     while True:
         found, wait = _describe(cloud, kind, state), kind.wait
@@ -153,7 +153,7 @@ def create_resource(account: Account, kind: Kind, inputs: State) -> tuple[str, S
 
 
 def read_resource(account: Account, kind: Kind, id: str, inputs: State, outputs: State) -> tuple[State, State] | None:
-    """Inputs and outputs as the cloud has them; None where the resource is not there."""
+    """Return inputs and outputs as the cloud has them; None where the resource does not exist."""
     state = {**inputs, **outputs, "id": outputs.get("id", id)}
     cloud = _cloud(account, kind, state)
     found = _describe(cloud, kind, state)
@@ -172,7 +172,7 @@ def read_resource(account: Account, kind: Kind, id: str, inputs: State, outputs:
 
 
 def _tags(found: State) -> dict[str, str]:
-    """The tags of a description, however it lists them, without those that AWS itself sets."""
+    """Return the tags of a description, in any of its forms, without those that AWS itself sets."""
     listed = found.get("Tags") or found.get("tags") or found.get("TagSet") or {}
     if isinstance(listed, list):
         listed = {tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in listed}
@@ -180,7 +180,7 @@ def _tags(found: State) -> dict[str, str]:
 
 
 def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
-    """Inputs of a resource that Pulumi did not make: what the create call takes and the description has."""
+    """Return inputs of a resource that Pulumi did not create: what the create call accepts and the description has."""
     back, inputs = {api: name for name, api in kind.names.items()}, dict(kind.defaults)
     for api in cloud.inputs(kind.create.op).members if kind.create.op else ():
         name = back.get(api, api[:1].lower() + api[1:])
@@ -191,7 +191,7 @@ def _imported(cloud: Cloud, kind: Kind, found: State, given: State) -> State:
 
 
 def update_resource(account: Account, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
-    """`outputs` as they were, and the inputs as they were and are to be; the new outputs."""
+    """Update a resource from the old inputs to the new ones, and return its outputs. `outputs` are the old ones."""
     cloud, named = _cloud(account, kind, news), {"id": outputs.get("id", id)}
     before, state = ({**retained_outputs(kind, outputs), **side, **named} for side in (olds, news))
     moved = changed_names(olds, news) - kind.own
@@ -227,7 +227,7 @@ def delete_resource(account: Account, kind: Kind, id: str, outputs: State) -> No
 
 
 def _completed_inputs(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> State:
-    """The inputs completed as pulumi-aws does: defaults, an automatic name, the region, all tags."""
+    """Return the inputs completed as pulumi-aws does: defaults, an automatic name, the region, all tags."""
     inputs, defaulted = complete_inputs(kind, name, olds, news, seed)
     if kind.regional:
         inputs.setdefault("region", config.get("region"))
@@ -240,7 +240,7 @@ def _completed_inputs(kind: Kind, name: str, olds: State, news: State, config: S
 
 
 def _only_arns(kind: Kind, inputs: State) -> None:
-    """As terraform-provider-aws's verify.ValidARN, of which this is the first part.
+    """Check ARNs by the first part of terraform-provider-aws's verify.ValidARN.
 
     Source: https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/verify/validate.go
     """
@@ -265,7 +265,7 @@ class Function:
 
 
 class NotOne(Exception):
-    """A look-up that must find one thing found none or several."""
+    """Result of a lookup with none or several matches where there must be one."""
 
 
 def _filters(args: State, **direct: str) -> list[dict[str, Any]]:
@@ -376,7 +376,7 @@ FUNCTIONS = {
 _TABLES = sorted(Path(__file__).with_name("tables").glob("*.yaml"))
 KINDS: dict[str, Kind] = {token: kind for path in _TABLES for token, kind in load(path, __package__ or "").items()}
 _SETTINGS = {"region", "defaultTags", "version", "allowedAccountIds"}
-# allowedAccountIds is taken and not held against the sandbox's own account: any environment can be previewed here.
+# allowedAccountIds is accepted and not checked against the sandbox's own account: any environment can be previewed.
 _ERRORS = (ClientError, BotoCoreError, UnmappedName, UnexpectedState, NotOne)
 
 
@@ -470,7 +470,7 @@ def _label(kind: Kind, inputs: State) -> str:
 
 
 def _said(error: BaseException | None) -> str:
-    """The error in one line, an API's as aws-sdk-go words it."""
+    """Return the error in one line, an API's as aws-sdk-go words it."""
     if isinstance(error, ClientError):
         body = error.response.get("Error", {})
         text = f"operation error {error.operation_name}: {body.get('Code')}: {body.get('Message')}"

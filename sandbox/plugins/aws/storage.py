@@ -1,4 +1,4 @@
-"""The steps of tables/storage.yaml that one call does not express."""
+"""Steps of tables/storage.yaml that one call does not express."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def read_logs(cloud: Cloud, state: State, old: State) -> State | None:
     found = next((group for group in listed if group["logGroupName"] == state["id"]), None)
     if found is None:
         return None
-    arn = found["arn"].removesuffix(":*")  # terraform-provider-aws trims it so
+    arn = found["arn"].removesuffix(":*")  # terraform-provider-aws trims it like this
     return {**found, "arn": arn, **cloud.call("list_tags_for_resource", resourceArn=arn)}
 
 

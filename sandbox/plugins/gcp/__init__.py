@@ -1,1 +1,1 @@
-"""The stand-in for pulumi-gcp: types and functions as tables over Google's REST APIs."""
+"""Stand-in for pulumi-gcp: types and functions as tables over Google's REST APIs."""

@@ -1,4 +1,4 @@
-"""Between a resource's properties as Pulumi spells them and the bodies of Google's discovery schemas."""
+"""Translation between a resource's properties as Pulumi spells them and the bodies of Google's discovery schemas."""
 
 import re
 from collections.abc import Mapping
@@ -10,12 +10,13 @@ from ..mapping import UnmappedName, member
 
 Json = dict[str, Any]
 Names = Mapping[str, str]
-"""Renames: by a property's path ("maintenancePolicy.recurringWindow") or its name alone. A value with dots is a place
-further down in the body; one that ends in [key] is a map there, by that property of each block."""
+"""Renames, by a property's path ("maintenancePolicy.recurringWindow") or its name alone. A value with dots is a path
+within the body; one that ends in [key] is a map there, by that property of each block.
+"""
 
 
 def to_body(document: Document, schema: str, properties: Json, names: Names) -> Json:
-    """The body of `schema` for these properties. Raises UnmappedName for one that has no place in it."""
+    """Return the body of `schema` for these properties. Raises UnmappedName for one that has no place in it."""
     return _object(document, {"$ref": schema}, properties, names, "")
 
 
@@ -75,8 +76,9 @@ def _value(document: Document, schema: Json, value: Any, names: Names, at: str) 
 
 
 def to_names(known: Any, api: Any, names: Names, at: str = "") -> Any:
-    """The API's answer with what is known in Pulumi's spelling, so that the two can be compared. Case does not count:
-    Google writes a bucket's location in capitals, for one."""
+    """Return the API's answer in the spelling of `known`, so that the two can be compared. Ignores case: Google writes
+    a bucket's location in capitals, for example.
+    """
     if isinstance(known, Mapping) and isinstance(api, list) and len(api) == 1:
         api = api[0]
     if isinstance(known, list) and isinstance(api, Mapping):
@@ -106,7 +108,9 @@ def _dug(value: Any, place: str) -> Any:
 
 
 def _one_link(a: str, b: str) -> bool:
-    """Two spellings of one resource: its name, its path, its link. As the provider's CompareSelfLinkOrResourceName."""
+    """Return whether two texts name one resource, by its name, its path or its link, as the provider's
+    CompareSelfLinkOrResourceName does.
+    """
     if "/" not in a and "/" not in b:
         return False
     short, long = sorted((re.sub(r"^https://[^/]+/(compute/)?v1/", "", each) for each in (a, b)), key=len)

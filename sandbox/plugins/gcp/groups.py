@@ -1,7 +1,9 @@
-"""Machines that come in numbers, as the provider makes and changes them: templates and groups of virtual machines,
-attached disks, commitments, clusters and node pools. Its resource_compute_instance_template.go,
-resource_compute_instance_group_manager.go, resource_compute_attached_disk.go, resource_container_cluster.go and
-resource_container_node_pool.go."""
+"""Machines that come in numbers, as the provider creates and changes them.
+
+These are templates and groups of virtual machines, attached disks, commitments, clusters and node pools. Sources: the
+provider's resource_compute_instance_template.go, resource_compute_instance_group_manager.go,
+resource_compute_attached_disk.go, resource_container_cluster.go and resource_container_node_pool.go.
+"""
 
 import time
 from typing import Any
@@ -47,7 +49,7 @@ def finish_template(google: Google, kind: Kind, state: State) -> tuple[str, Stat
 
 
 def read_template(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> Any:
-    """A template never changes."""
+    """Read a template, which never changes."""
     return (inputs, {**outs, **inputs}) if google.get("compute", id) is not None else None
 
 
@@ -99,7 +101,7 @@ def update_group(google: Google, kind: Kind, state: State, olds: State, changed:
 
 
 def keep_commitment(google: Google, kind: Kind, id: str, outs: State) -> None:
-    """A commitment is paid to its end: the provider only forgets it."""
+    """Do nothing: a commitment is paid to its end, and the provider only forgets it."""
 
 
 def _disk_on(google: Google, state: State) -> tuple[str, Json | None]:
@@ -151,7 +153,7 @@ def create_cluster(google: Google, kind: Kind, inputs: State) -> tuple[str, Stat
     except (GoogleError, OperationError) as error:
         if isinstance(error, GoogleError) and google.get("container", address(kind, inputs)) is None:
             raise
-        # The cluster is there, so it is in the state (resource_container_cluster.go sets the id before it waits).
+        # The cluster exists, so it is in the state (resource_container_cluster.go sets the id before it waits).
         id, outs = finish(google, kind, inputs)
         raise InitFailure(id, outs, str(error)) from error
     return finish(google, kind, inputs)
@@ -166,11 +168,11 @@ _DESIRED = {
     "enableMultiNetworking": "desiredEnableMultiNetworking",
     "enableFqdnNetworkPolicy": "desiredEnableFqdnNetworkPolicy",
 }
-"""Where a change is not named after its property. Source: ClusterUpdate of the discovery document."""
+"""Names of changes that are not named after their property. Source: ClusterUpdate of the discovery document."""
 
 
 def update_cluster(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
-    """A request for each property, as the API wants it."""
+    """Send a request for each property, as the API requires."""
     at, document = address(kind, state), kind.document
     fields = document.schema("ClusterUpdate")["properties"]
     for name in sorted(changed):
@@ -229,7 +231,7 @@ def finish_pool(google: Google, kind: Kind, state: State) -> tuple[str, State]:
 
 
 def _size(google: Google, found: Json) -> State:
-    """Nodes of a zone, and the groups that have them."""
+    """Return the number of nodes in a zone, and their groups."""
     groups = [google.get("compute", url.partition("/compute/v1/")[2]) for url in found.get("instanceGroupUrls", [])]
     known = [group for group in groups if group]
     if not known:

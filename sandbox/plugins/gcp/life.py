@@ -1,4 +1,4 @@
-"""What the engine asks of a resource, done for any row of the table."""
+"""Lifecycle of a resource, generic for any row of the table."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _OURS = {"pulumiLabels", "__defaults", "timeouts", "id"}
 
 
 class InitFailure(Exception):
-    """The resource exists, but did not become what was asked."""
+    """Error of a resource that exists, but did not become what was requested."""
 
     def __init__(self, id: str, outputs: State, reason: str) -> None:
         super().__init__(reason)
@@ -28,19 +28,22 @@ class InitFailure(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Own:
-    """What a type does otherwise than the rest: functions of special.py; each replaces the whole step."""
+    """Functions of special.py for a type that differs from the rest; each replaces the whole step."""
 
     create: Callable[..., Any] | None = None
     read: Callable[..., Any] | None = None
     update: Callable[..., Any] | None = None
     delete: Callable[..., Any] | None = None
-    finish: Callable[..., Any] | None = None  # id and outputs of what was made or changed
+    finish: Callable[..., Any] | None = None  # id and outputs of what was created or changed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A Pulumi type. `path` is its collection, `id` its id; both are formats over its properties. `outputs` are
-    JMESPath over the API's answer, or formats where they have a {name}; "": `acts.finish` knows."""
+    """A Pulumi type. `path` is its collection, `id` its id; both are formats over its properties.
+
+    `outputs` are JMESPath over the API's answer, or formats where they have a {name}; "" leaves an output to
+    `acts.finish`.
+    """
 
     title: str
     api: str = ""
@@ -61,8 +64,8 @@ class Kind:
     moving: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()  # properties of the provider alone
     apart: frozenset[str] = frozenset()  # properties that are no part of the body
-    unread: frozenset[str] = frozenset()  # sent, and not held against what Google then has
-    implied: Mapping[str, Json] = field(default_factory=dict[str, Json])  # what else is sent with a property
+    unread: frozenset[str] = frozenset()  # sent, and not compared with Google's value
+    implied: Mapping[str, Json] = field(default_factory=dict[str, Json])  # what a property sends in addition
     calls: Mapping[str, str] = field(default_factory=dict[str, str])  # properties that a method of their own changes
     autoname: Autoname | None = None
     check: Mapping[str, str] = field(default_factory=dict[str, str])  # patterns
@@ -80,14 +83,14 @@ _CLUSTER = re.compile(r"projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+
 
 
 def format_template(template: str, state: Mapping[str, Any]) -> str:
-    """A template with the state's values. A cluster's id brings its own project and location."""
+    """Return a template with the state's values. A cluster's id brings its own project and location."""
     if "{cluster}" in template and (found := _CLUSTER.search(str(state["cluster"]))):
         state = {**state, **found.groupdict()}
     return re.sub(r"\{(\w+)\}", lambda found: str(state[found[1]]), template)
 
 
 def body(kind: Kind, state: State) -> Json:
-    """What the API is sent for these properties, those of the provider alone left out."""
+    """Return the body that the API gets for these properties, without those of the provider alone."""
     url = set(re.findall(r"\{(\w+)\}", kind.path)) | {"project"}
     members = kind.document.schema(kind.schema)["properties"]
     outside = {name for name in url if name not in members or name in ("project", "region", "zone", "location")}
@@ -102,7 +105,7 @@ def body(kind: Kind, state: State) -> Json:
 
 
 def address(kind: Kind, state: State) -> str:
-    """The resource's own path below the API. A name that the service made up is the whole path already."""
+    """Return the resource's own path below the API. A name that the service generated is the whole path already."""
     at = format_template(kind.path, state)
     collection = at.rpartition("/")[2]
     return f"{at}/{str(state[kind.name]).rpartition(f'/{collection}/')[2]}"
@@ -119,7 +122,7 @@ def create(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
 
 
 def finish(google: Google, kind: Kind, state: State) -> tuple[str, State]:
-    """Id and outputs of what is there."""
+    """Return id and outputs of the existing resource."""
     if kind.acts.finish:
         return kind.acts.finish(google, kind, state)
     found = google.get(kind.api, address(kind, state)) or {}
@@ -140,7 +143,7 @@ def outputs(kind: Kind, state: State, found: Json) -> State:
 
 
 def read(google: Google, kind: Kind, id: str, inputs: State, outs: State) -> tuple[State, State] | None:
-    """Inputs and outputs as Google has them; None where it is gone."""
+    """Return inputs and outputs as Google has them; None for a resource that does not exist."""
     if kind.acts.read:
         return kind.acts.read(google, kind, id, inputs, outs)
     state = {**_of_id(kind, id), **inputs, **{k: v for k, v in outs.items() if k in (kind.name, "project")}}
@@ -170,7 +173,7 @@ def observed_state(kind: Kind, state: State, inputs: State, found: Json) -> tupl
 
 
 def _of_id(kind: Kind, id: str) -> State:
-    """The properties that an id tells, for an import."""
+    """Return the properties that an id contains, for an import."""
     found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", kind.id), id) if kind.id else None
     return dict(found.groupdict()) if found else {}
 
@@ -192,7 +195,7 @@ def update(google: Google, kind: Kind, id: str, outs: State, olds: State, news: 
 
 
 def _patch(google: Google, kind: Kind, state: State, whole: Json, before: Json) -> None:
-    """What differs: each in a call of its own where it has one, the rest in one."""
+    """Send the differences: a property with a call of its own in that call, the rest in one."""
     at, doing = address(kind, state), f"Updating {kind.title}"
     keys = sorted(name for name in whole.keys() | before.keys() if whole.get(name) != before.get(name))
     for name in [name for name in keys if name in kind.calls]:
@@ -210,7 +213,7 @@ def _patch(google: Google, kind: Kind, state: State, whole: Json, before: Json) 
 
 
 def _merge(old: Any, new: Any) -> Any:
-    """A merge patch from one value to another: null for what is to go."""
+    """Return a merge patch from one value to another: null for what is to go."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {name: _merge(old.get(name), new.get(name)) for name in old.keys() | new.keys()}
     return new
@@ -228,8 +231,10 @@ def delete(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 
 def check_inputs(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> tuple[State, str]:
-    """The inputs completed as the provider does it: defaults, an automatic name, project and place, all labels; and
-    what is wrong with them."""
+    """Return the inputs completed as the provider does it, and what is wrong with them.
+
+    Adds defaults, an automatic name, project and place, and all labels.
+    """
     inputs, defaulted = complete_inputs(kind, name, olds, news, seed)
     for place in kind.places:
         given = config.get(place)
@@ -249,8 +254,9 @@ def check_inputs(kind: Kind, name: str, olds: State, news: State, config: State,
 
 
 def _labels(kind: Kind, inputs: State, olds: State, config: State) -> Any:
-    """Labels, the provider's, and the one that says who made it: on new resources, unless it is switched off. Source:
-    https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
+    """Return the labels, with the provider's and the one that names Pulumi as creator: on new resources, unless it is
+    switched off. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8.
+    """
     own, of_provider = inputs.get(kind.labels) or {}, config.get("defaultLabels") or {}
     if has_unknown(own) or has_unknown(of_provider):
         return UNKNOWN

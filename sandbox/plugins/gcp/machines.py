@@ -1,4 +1,4 @@
-"""Virtual machines, as the provider makes and changes them: its resource_compute_instance.go."""
+"""Virtual machines, as the provider creates and changes them: its resource_compute_instance.go."""
 
 import re
 from typing import Any
@@ -16,11 +16,11 @@ _STOPPED = {
     "enableDisplay": "updateDisplayDevice",
     "shieldedInstanceConfig": "updateShieldedInstanceConfig",
 }
-"""What changes on a stopped instance only, and how."""
+"""Properties that change on a stopped instance only, and their methods."""
 
 
 def image_link(google: Google, text: str) -> str:
-    """The image that a short form means: "project/family", "project/image", or a link as it is."""
+    """Return the image of a short form: "project/family", "project/image", or a link as it is."""
     if not (found := re.fullmatch(r"([^/]+)/([^/]+)", text)) or found[1] == "family":
         return text
     images = f"projects/{found[1]}/global/images"
@@ -47,7 +47,7 @@ def _metadata(state: State) -> Json:
 
 
 def machine_body(kind: Kind, inputs: State) -> Json:
-    """What an instance and a template have in common."""
+    """Return what an instance and a template have in common."""
     plain = {n: v for n, v in inputs.items() if n not in ("reservationAffinity", "metadata", "tags", "disks")}
     plain["networkInterfaces"] = [
         {n: v for n, v in nic.items() if n != "subnetworkProject"} for nic in inputs["networkInterfaces"]
@@ -122,7 +122,7 @@ def _access(access: Json) -> Json:
 
 
 def _told(state: State, found: Json) -> State:
-    """The blocks in which Google fills in what nobody gave: addresses, accelerators, the boot disk's name."""
+    """Return the blocks that Google completes: addresses, accelerators, the boot disk's name."""
     nics = [
         {"name": nic["name"], "network": nic["network"], "networkIp": nic["networkIP"],
          **({"subnetwork": nic["subnetwork"]} if "subnetwork" in nic else {}),
@@ -205,7 +205,7 @@ def _disks(google: Google, at: str, state: State, found: Json) -> None:
 
 
 def _restarting(google: Google, kind: Kind, at: str, state: State, olds: State, changed: set[str], status: str) -> None:
-    """Start or stop it as it shall be, and change what changes only while it is stopped."""
+    """Start or stop the instance as desired, and change what changes only while it is stopped."""
     desired = state.get("desiredStatus", "")
     names = sorted(changed & _STOPPED.keys())
     limit = "scheduling" in changed and _limit_changed(state, olds)

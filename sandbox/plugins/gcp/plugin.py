@@ -108,7 +108,9 @@ _WORDS = ("replace", "computed", "own", "moving", "apart", "unread")
 
 
 def shrunk_range(old: State, new: State) -> frozenset[str]:
-    """The provider expands a range in place and replaces for any other: IsShrinkageIpCidr of its subnetwork."""
+    """Return ipCidrRange unless its change expands the range, by IsShrinkageIpCidr of the provider's subnetwork. Only
+    an expansion happens in place.
+    """
     before, after = str(old.get("ipCidrRange", "")), str(new.get("ipCidrRange", ""))
     try:
         grown = ipaddress.ip_network(before).subnet_of(ipaddress.ip_network(after))  # pyright: ignore[reportArgumentType]
@@ -124,7 +126,7 @@ def shrunk_size(old: State, new: State) -> frozenset[str]:
 
 
 def interfaces(old: State, new: State) -> frozenset[str]:
-    """An instance keeps its number of network interfaces."""
+    """Return networkInterfaces if their number changes, which replaces the instance."""
     before, after = (len(side.get("networkInterfaces", [])) for side in (old, new))
     return frozenset({"networkInterfaces"}) if before != after else _NONE
 
@@ -157,7 +159,7 @@ _ERRORS = (GoogleError, OperationError, UnmappedName)
 
 
 class GcpPlugin:
-    """The provider, over the Google of one sandbox: `google_url` of DIR/google.json, `home` with its token."""
+    """Provider, over the Google of one sandbox: `google_url` of DIR/google.json, `home` with its token."""
 
     def __init__(self, google_url: str, home: Path) -> None:
         self.version = version("pulumi_gcp")
@@ -232,7 +234,7 @@ def _kind(type: str) -> Kind:
 
 
 def _decoded(value: Any) -> Any:
-    """A setting as its JSON says: the engine sends maps and booleans as text."""
+    """Return a setting as its JSON says: the engine sends maps and booleans as text."""
     return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
 
 

@@ -37,7 +37,7 @@ _WAIT_S = 120
 
 
 class GoogleError(Exception):
-    """An API refused; worded as googleapi's Go client words it."""
+    """Error of an API, worded as googleapi's Go client words it."""
 
     def __init__(self, code: int, message: str, reason: str = "") -> None:
         super().__init__(f"googleapi: Error {code}: {message}" + (f", {reason}" if reason else ""))
@@ -45,7 +45,7 @@ class GoogleError(Exception):
 
 
 class OperationError(Exception):
-    """An operation ended in an error."""
+    """Error in which an operation ended."""
 
 
 class Google:
@@ -53,14 +53,14 @@ class Google:
 
     def __init__(self, url: str, home: Path) -> None:
         self.url, self._home = url.rstrip("/"), home
-        self.editing = threading.Lock()  # what is read, changed and written back, one at a time
+        self.editing = threading.Lock()  # for values that are read, changed and written back, one at a time
 
     @property
     def token(self) -> str:
         return (self._home / "key").read_text().strip()
 
     def call(self, http: str, api: str, path: str, body: Any = None, **query: Any) -> Json:
-        """One call, tried again where that may help. Raises GoogleError."""
+        """Send one request, and retry it where that may help. Raises GoogleError."""
         attempt, answer = 1, self._send(http, api, path, body, query)
         while answer.status_code in _PASSING and attempt < _ATTEMPTS:
             time.sleep(0.05 * 2**attempt)
@@ -78,7 +78,7 @@ class Google:
         return requests.request(http, where, params=query, json=sent, data=data, headers=headers, timeout=60)
 
     def get(self, api: str, path: str, **query: Any) -> Json | None:
-        """A resource, or None where it is not there."""
+        """Return a resource, or None where it does not exist."""
         try:
             return self.call("GET", api, path, **query)
         except GoogleError as error:
@@ -87,7 +87,7 @@ class Google:
             raise
 
     def done(self, api: str, http: str, path: str, body: Any = None, *, doing: str, **query: Any) -> Json:
-        """A call that may start an operation, and its end. Raises OperationError."""
+        """Send a request that may start an operation, and wait for its end. Raises OperationError."""
         answer = self.call(http, api, path, body, **query)
         if not _is_operation(answer):
             return answer

@@ -1,6 +1,6 @@
-"""The types that are more, or less, than one resource of a collection.
+"""Types that are more, or less, than one resource of a collection.
 
-Topics, fields of Firestore, TensorBoards, budgets, channels and functions are as the provider makes them: its
+Topics, fields of Firestore, TensorBoards, budgets, channels and functions are as the provider creates them: its
 resource_pubsub_topic.go, resource_firestore_field.go, resource_vertex_ai_tensorboard.go, resource_billing_budget.go,
 resource_monitoring_notification_channel.go and resource_cloudfunctions2_function.go.
 """
@@ -18,7 +18,7 @@ from .rest import Google, GoogleError, Json
 
 
 def create_named_resource(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """What gets its name from the service."""
+    """Create a resource that gets its name from the service."""
     made = google.call("POST", kind.api, format_template(kind.path, inputs), _body(kind, inputs))
     return finish(google, kind, {**inputs, "name": made["name"]})
 
@@ -51,7 +51,7 @@ def delete_named_resource(google: Google, kind: Kind, id: str, outs: State) -> N
 
 
 def _body(kind: Kind, state: State) -> Json:
-    """As body(); a budget's label has a list of its one value."""
+    """Return the body of a budget, where a label has a list of its one value."""
     made = body(kind, state)
     kept = made.get("budgetFilter", {})
     if "labels" in kept:
@@ -68,14 +68,14 @@ def _pulumis(found: Json) -> Json:
 
 
 def create_schedule(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """The whole name is in the body."""
+    """Create a schedule, whose body contains the whole name."""
     sent = {**body(kind, inputs), "name": format_template(kind.id, inputs)}
     google.done(kind.api, "POST", format_template(kind.path, inputs), sent, doing=f"to create {kind.title}")
     return finish(google, kind, inputs)
 
 
 def create_function(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """The name is in the body too, whole."""
+    """Create a function, whose body contains the whole name too."""
     sent = {**body(kind, inputs), "name": address(kind, inputs)}
     google.done(
         kind.api,
@@ -92,7 +92,7 @@ _RETRIES = 8
 
 
 def _policy_of(kind: Kind, state: State) -> tuple[str, str, str]:
-    """API, and the paths of reading and writing a policy."""
+    """Return the API, and the paths for reading and writing a policy."""
     at = format_template(kind.path, state)
     return (kind.api, f"{at}/iam", f"{at}/iam") if kind.api == "storage" else (
         kind.api, f"{at}:getIamPolicy", f"{at}:setIamPolicy",
@@ -114,7 +114,7 @@ def _is_ours(binding: Json, state: State) -> bool:
 
 
 def _edit(google: Google, kind: Kind, state: State, add: bool) -> Json:
-    """Read, change and write; again where another was faster."""
+    """Read, change and write a policy; repeat where another client was faster."""
     for attempt in range(_RETRIES):
         policy = _policy(google, kind, state)
         bindings = policy.get("bindings", [])
@@ -171,7 +171,7 @@ def create_topic(google: Google, kind: Kind, inputs: State) -> tuple[str, State]
 
 
 def create_field(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """Every field is there already: what is made is its own settings."""
+    """Create the settings of a field: every field exists already."""
     google.done(kind.api, "PATCH", address(kind, inputs), body(kind, inputs), doing=f"to create {kind.title}")
     return finish(google, kind, inputs)
 
@@ -191,7 +191,7 @@ def delete_field(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 
 def create_tensorboard(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """Its name is a number that the service makes up."""
+    """Create a TensorBoard, whose name is a number that the service generates."""
     ended = google.done(
         kind.api, "POST", format_template(kind.path, inputs), body(kind, inputs), doing=f"to create {kind.title}"
     )
@@ -250,8 +250,9 @@ def create_service(google: Google, kind: Kind, inputs: State) -> tuple[str, Stat
 
 
 def _read_project(google: Google, state: State) -> None:
-    """As the provider does with every read of a service, whose project may be gone. Source:
-    google/services/resourcemanager/resource_google_project_service.go of hashicorp/terraform-provider-google."""
+    """Read the project, which may be gone, as the provider does with every read of a service. Source:
+    google/services/resourcemanager/resource_google_project_service.go of hashicorp/terraform-provider-google.
+    """
     google.call("GET", "cloudresourcemanager", f"projects/{state['project']}")
 
 
@@ -267,7 +268,7 @@ def read_service(google: Google, kind: Kind, id: str, inputs: State, outs: State
 
 
 def keep_service(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
-    """Nothing of a service is changed: what may differ is how it is deleted."""
+    """Do nothing: the changed properties only say how a service is deleted."""
 
 
 def delete_service(google: Google, kind: Kind, id: str, outs: State) -> None:
@@ -313,7 +314,7 @@ def update_disk(google: Google, kind: Kind, state: State, olds: State, changed: 
 
 
 def relabel(google: Google, kind: Kind, state: State, olds: State, changed: set[str]) -> None:
-    """Labels of a resource whose other properties do not change."""
+    """Change the labels of a resource whose other properties do not change."""
     machines.relabel(google, kind, state)
 
 
@@ -351,7 +352,7 @@ def create_object(google: Google, kind: Kind, inputs: State) -> tuple[str, State
 
 
 def _packed(source: Json) -> bytes:
-    """An archive of text assets, as the engine hands it on."""
+    """Return an archive of text assets, as the engine passes it."""
     if "assets" not in source:
         raise UnmappedName("property source is not mapped: the sandbox takes content, and archives of text assets")
     packed = io.BytesIO()
@@ -374,7 +375,7 @@ def read_object(google: Google, kind: Kind, id: str, inputs: State, outs: State)
         return None
     now, made = observed_state(kind, {**state, "id": id}, inputs, found)
     if outs.get("md5hash") not in (None, found["md5Hash"]):
-        now["detectMd5hash"] = found["md5Hash"]  # somebody else wrote it
+        now["detectMd5hash"] = found["md5Hash"]  # another client wrote it
     return now, made
 
 

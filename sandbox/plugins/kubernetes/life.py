@@ -1,5 +1,6 @@
-"""What is asked of the API server for one object, and the waits for what it becomes, which are those of
-pulumi-kubernetes, provider/pkg/await."""
+"""Requests to the API server for one object, and the waits for its readiness, which are those of pulumi-kubernetes,
+provider/pkg/await.
+"""
 
 import os
 import re
@@ -14,12 +15,12 @@ from .objects import State, about, annotation, from_api, hide_secret, id_of, to_
 
 
 class Broken(Exception):
-    """It will not become ready; one line why."""
+    """Reason, in one line, why an object will not become ready."""
 
 
 class Rule(NamedTuple):
     ready: Callable[[Cluster, State], str]
-    """What it waits for; "" where it is ready. Raises Broken."""
+    """Function that returns what the object waits for, "" once it is ready. Raises Broken."""
     timeout_s: float = 600
 
 
@@ -145,7 +146,7 @@ RULES: dict[tuple[str, str], Rule] = {
 
 
 def pod_messages(cluster: Cluster, live: State) -> list[str]:
-    """What keeps the pods of a workload, or the pod itself, from being ready; each message once."""
+    """Return what keeps the pods of a workload, or the pod itself, from being ready; each message once."""
     if live["kind"] == "Pod":
         pods = [live]
     elif labels := (live.get("spec", {}).get("selector") or {}).get("matchLabels"):
@@ -195,7 +196,7 @@ def path_of(cluster: Cluster, api: str, kind: str, id: str) -> str:
 
 
 def live_object(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
-    """The live object; None where it, or its whole kind, is not there."""
+    """Return the live object; None where it, or its whole kind, does not exist."""
     try:
         return cluster.get(path_of(cluster, api, kind, id))
     except Refusal as error:
@@ -205,7 +206,9 @@ def live_object(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
 
 
 def create(cluster: Cluster, inputs: State, manager: str, *, upsert: bool, force: bool, preview: bool) -> State:
-    """Created, not applied: what is there already is not ours (github.com/pulumi/pulumi-kubernetes/pull/4278)."""
+    """Create an object, without applying it: an existing one is not ours
+    (github.com/pulumi/pulumi-kubernetes/pull/4278).
+    """
     query, body, give_up = _query(manager, preview), to_api(inputs), time.monotonic() + _RETRY_S
     while True:
         try:
@@ -215,7 +218,7 @@ def create(cluster: Cluster, inputs: State, manager: str, *, upsert: bool, force
                 return cluster.apply(path, body, force or ours, **query)
             return cluster.create(path.rpartition("/")[0], body, **query)
         except Refusal as error:
-            # A namespace or a definition that another resource is making right now.
+            # A namespace or a definition that another resource is creating right now.
             if error.status != 404 or preview or time.monotonic() > give_up:
                 raise
             time.sleep(_POLL_MOST_S)
@@ -230,7 +233,7 @@ def update(cluster: Cluster, id: str, inputs: State, manager: str, *, force: boo
     fields = about(live).get("managedFields") or []
     created = any(_of_creation(entry, manager) for entry in fields)
     if created and not preview:
-        # What the creation owns belongs to the apply from now on, or the two would conflict.
+        # The fields of the creation belong to the apply from now on, or the two would conflict.
         fields = [{**entry, "operation": "Apply"} if _of_creation(entry, manager) else entry for entry in fields]
         version = about(live)["resourceVersion"]
         at = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
@@ -240,12 +243,14 @@ def update(cluster: Cluster, id: str, inputs: State, manager: str, *, force: boo
 
 
 def _query(manager: str, preview: bool) -> dict[str, str]:
-    # The provider itself has unknown fields warned of and dropped; a warning that nobody reads is no help here.
+    # The provider itself only warns of unknown fields and drops them; nobody would read the warning here.
     return {"fieldValidation": "Strict", "fieldManager": manager, **({"dryRun": "All"} if preview else {})}
 
 
 def _from_the_start(cluster: Cluster, path: str) -> bool:
-    """The sandbox's own, which no new cluster of a user has: JobSet and Kueue, whose controllers run from the start."""
+    """Return whether an object is the sandbox's own: JobSet and Kueue, whose controllers run from the start. A user's
+    new cluster has none of them.
+    """
     try:
         fields = about(cluster.get(path)).get("managedFields") or []
     except Refusal as error:
@@ -260,7 +265,7 @@ def _of_creation(entry: State, manager: str) -> bool:
 
 
 def settle(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
-    """Outputs of the object once it is ready. Raises PartialCreation where it does not become so."""
+    """Wait until the object is ready, and return its outputs. Raises PartialCreation where it does not become ready."""
     rule = RULES.get((live["apiVersion"], live["kind"]))
     if rule and annotation(inputs, "skipAwait") != "true":
         path = path_of(cluster, live["apiVersion"], live["kind"], id_of(live))
@@ -282,7 +287,9 @@ def settle(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
 
 
 def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None:
-    """Deleted and gone, with all that it owns; fine where it is not there. Raises ProviderError where it stays."""
+    """Delete an object with all that it owns, and wait until it is gone. Ignores a missing one. Raises ProviderError
+    where it stays.
+    """
     policy = _POLICIES.get(annotation(state, "deletionPropagationPolicy").lower(), "Foreground")
     try:
         cluster.delete(path_of(cluster, api, kind, id), {"propagationPolicy": policy})
@@ -314,7 +321,7 @@ def _heard(cluster: Cluster, live: State) -> list[str]:
 
 
 def _held(live: Any) -> str:
-    """Why an object that was deleted stays: its finalizers, and what a namespace says of its contents."""
+    """Return why a deleted object stays: its finalizers, and what a namespace says of its contents."""
     finalizers = [*(about(live).get("finalizers") or []), *((live.get("spec") or {}).get("finalizers") or [])]
     said = f": finalizers might be preventing deletion ({', '.join(finalizers)})" if finalizers else ""
     conditions = (live.get("status") or {}).get("conditions") or [] if live["kind"] == "Namespace" else []

@@ -1,4 +1,4 @@
-"""Kubernetes objects as Pulumi's inputs and outputs: names, what was seen of them, what of them may not change."""
+"""Kubernetes objects as Pulumi's inputs and outputs: names, observed fields, and fields that may not change."""
 
 import base64
 import re
@@ -27,7 +27,8 @@ _VOLUME = (
     *("gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk"),
     *("portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
 )
-# What replaces an object (pulumi-kubernetes, provider/pkg/provider/diff.go); metadata.name and .namespace always do.
+# Fields that replace an object (pulumi-kubernetes, provider/pkg/provider/diff.go); metadata.name and .namespace always
+# do.
 _REPLACES = {
     "apps/DaemonSet": ("spec.selector",),
     "apps/Deployment": ("spec.selector",),
@@ -45,7 +46,7 @@ _REPLACES = {
     "/PersistentVolumeClaim": tuple(
         f"spec.{name}" for name in ("accessModes", "selector", "storageClassName", "volumeName")
     ),
-    "/Pod": ("spec",),  # the provider lets tolerations and a few more be changed
+    "/Pod": ("spec",),  # the provider allows changes of tolerations and a few more
     "/ResourceQuota": ("spec.scopes",),
     "/Service": ("spec.clusterIP",),
 }
@@ -53,13 +54,13 @@ _MUTABLE = {"/ConfigMap": "enableConfigMapMutable", "/Secret": "enableSecretMuta
 
 
 def kind_of(token: str) -> tuple[str, str]:
-    """apiVersion and kind of `kubernetes:<group>/<version>:<Kind>`."""
+    """Return apiVersion and kind of `kubernetes:<group>/<version>:<Kind>`."""
     _, version, kind = token.split(":")
     return version.removeprefix("core/"), kind
 
 
 def about(state: Mapping[str, Any]) -> State:
-    """Its metadata, {} where that is absent or not known yet."""
+    """Return its metadata, {} where that is absent or not known yet."""
     found = state.get("metadata")
     return found if isinstance(found, dict) else {}
 
@@ -74,7 +75,9 @@ def id_of(state: Mapping[str, Any]) -> str:
 
 
 def with_generated_name(inputs: State, olds: State, name: str, seed: str) -> State:
-    """With a name: the old automatic one, else `<name>-<8 hex>`, and the mark that it is automatic."""
+    """Return the inputs with a name: the old automatic one, else `<name>-<8 hex>`, and
+    the mark that it is automatic.
+    """
     if inputs.get("metadata") == UNKNOWN or about(inputs).get("name"):
         return inputs
     known = about(olds).get("name") if annotation(olds, "autonamed") == "true" else None
@@ -89,7 +92,7 @@ def to_api(value: Any) -> Any:
 
 
 def from_api(live: State) -> State:
-    """Outputs of a live object; what a Secret holds is secret in the state, too."""
+    """Return the outputs of a live object. The content of a Secret is secret in the state, too."""
     found = _renamed(live, {dashed: name for name, dashed in _DASHED.items()})
     return hide_secret({key: value for key, value in found.items() if key != "managedFields"})
 
@@ -113,13 +116,13 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def import_inputs(live: State) -> State:
-    """The inputs of an object that Pulumi did not make: all but what only the server writes."""
+    """Return the inputs of an object that Pulumi did not create: all but what only the server writes."""
     metadata = {key: value for key, value in about(live).items() if key not in READ_ONLY}
     return {**{key: value for key, value in live.items() if key != "status"}, "metadata": metadata}
 
 
 def observe(known: Any, live: Any, path: str = "") -> Any:
-    """What the server now has of the fields in `known`, which stand as written where they mean the same."""
+    """Return what the server now has of the fields in `known`, which keep their spelling where they mean the same."""
     match known, live:
         case dict(), dict():
             if known.get("kind") == "Secret" and "stringData" in known and not path:
@@ -139,7 +142,7 @@ def _decoded(data: Mapping[str, str]) -> State:
 
 
 def alike(a: Any, b: Any, path: str) -> bool:
-    """Equal, or two spellings of one quantity: the server writes 1024Mi as 1Gi."""
+    """Return whether two values are equal, or two spellings of one quantity: the server writes 1024Mi as 1Gi."""
     if a == b or path.lstrip(".").partition(".")[0] in ("metadata", "data", "stringData"):
         return a == b
     one, other = _quantity(a), _quantity(b)
@@ -159,7 +162,7 @@ def _quantity(value: Any) -> Decimal | None:
 
 
 def changes(old: Any, new: Any, path: str = "", bare: str = "") -> Iterator[tuple[str, str, str]]:
-    """(path as Pulumi writes it, "ADD" | "UPDATE" | "DELETE", path without indices) of each difference."""
+    """Yield (path as Pulumi writes it, "ADD" | "UPDATE" | "DELETE", path without indices) for each difference."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             at = f'{path}["{key}"]' if re.search(r'[."\[\]]', key) else f"{path}.{key}" if path else key
@@ -180,7 +183,7 @@ def _changed(old: Any, new: Any, key: Any, path: str, bare: str) -> Iterator[tup
 
 
 def difference(olds: State, news: State, settings: State) -> tuple[dict[str, str], set[str], bool]:
-    """(path: kind of change; the paths that force a replacement; whether the old one has to go first)."""
+    """Return (path: kind of change; the paths that force a replacement; whether the old object has to go first)."""
     old, new = _placed(olds), _placed(news)
     group = str(new.get("apiVersion", "")).rpartition("/")[0]
     kind = f"{group}/{new.get('kind')}"
@@ -195,7 +198,7 @@ def difference(olds: State, news: State, settings: State) -> tuple[dict[str, str
 
 
 def _placed(state: State) -> State:
-    """Without a namespace that is the default one: not to write it is the same."""
+    """Return the state with a namespace: leaving it out means the default one."""
     metadata = state.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("namespace") != "default":
         return state

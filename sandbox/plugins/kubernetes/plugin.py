@@ -43,11 +43,11 @@ _MARGIN_S = 10
 
 
 class Unreachable(Exception):
-    """The kubeconfig leads to no cluster that answers; one line why."""
+    """Reason, in one line, why the kubeconfig leads to no cluster that answers."""
 
 
 class Access:
-    """The cluster of one provider instance."""
+    """Cluster of one provider instance."""
 
     def __init__(self, home: Path, settings: dict[str, Any]) -> None:
         self._home = home
@@ -59,13 +59,13 @@ class Access:
         self._token, self._until = "", 0.0
 
     def cluster(self) -> Cluster:
-        """The cluster with a token that is still good. Raises Unreachable."""
+        """Return the cluster with a valid token. Raises Unreachable."""
         if not self._token or datetime.now().timestamp() > self._until - _MARGIN_S:
             self._token, self._until = self._credential()
         return _cluster(self._server(), self._token, self._authority())
 
     def answers(self) -> None:
-        """Raises Unreachable where the server does not answer to its version and its resources."""
+        """Raise Unreachable where the server does not list its core resources."""
         try:
             self.cluster().get("/api/v1")
         except Refusal as error:
@@ -144,12 +144,12 @@ class Access:
 
 @functools.lru_cache(maxsize=32)
 def _cluster(url: str, token: str, authority: Path) -> Cluster:
-    """One pool of connections for each, however many commands of the engine ask."""
+    """Return a cluster, with one pool of connections for all commands of the engine."""
     return Cluster(url, token, authority)
 
 
 def active(settings: dict[str, Any]) -> Any:
-    """What identifies the cluster that the settings lead to; None where that cannot be told."""
+    """Return what identifies the cluster of the settings, or None where that is not known."""
     try:
         config = _loaded(settings.get("kubeconfig"))
         context = _named(config, "contexts", "context", settings.get("context") or config.get("current-context"))
@@ -181,7 +181,7 @@ def _named(config: dict[str, Any], group: str, kind: str, name: Any) -> dict[str
 
 
 def _found(command: str, path: str) -> str:
-    # subprocess looks on this process's PATH, not on the one it passes on.
+    # subprocess searches this process's PATH, not the one that it passes on.
     if os.sep in command:
         return command
     for folder in path.split(os.pathsep):
@@ -212,7 +212,7 @@ _CONFLICT = "to take the fields over, set enable_patch_force of the provider or 
 
 
 def moved_settings(olds: State, news: State) -> set[str]:
-    """The settings whose change replaces all objects: those that lead to another cluster, or may do so."""
+    """Return the settings whose change replaces all objects: those that lead to another cluster, or may do so."""
     if "clusterIdentifier" in olds or "clusterIdentifier" in news:
         same = olds.get("clusterIdentifier") == news.get("clusterIdentifier")
         return set() if same else {"clusterIdentifier"}
@@ -259,7 +259,7 @@ class KubernetesPlugin:
             )
         inputs = with_generated_name({"apiVersion": api, "kind": kind, **news}, olds, name, seed)
         metadata, inside = about(inputs), self._namespaced(inputs)
-        # Where nobody can tell whether it has a namespace, it keeps what it had.
+        # An object whose kind is not known to be namespaced keeps what it had.
         place = about(olds).get("namespace") if inside is None else inside and self._access and self._access.namespace
         if metadata and not metadata.get("namespace") and place:
             inputs["metadata"] = {**metadata, "namespace": place}
@@ -316,7 +316,7 @@ class KubernetesPlugin:
 
     @contextmanager
     def _asked(self, doing: str, what: str, manager: str = "") -> Generator[Cluster]:
-        """The cluster; what it refuses becomes one line that names the object."""
+        """Yield the cluster. Turns its refusals into one line that names the object."""
         try:
             if self._unreachable or self._access is None:
                 raise Unreachable(self._unreachable)
@@ -336,7 +336,9 @@ class KubernetesPlugin:
         return not has_unknown(inputs) and self._namespaced(inputs) is not None
 
     def _namespaced(self, inputs: State) -> bool | None:
-        """None: there is no such kind, or not yet, or the cluster does not answer."""
+        """Return whether a kind is namespaced; None for a kind that does not exist, or not yet, or a cluster that does
+        not answer.
+        """
         if self._unreachable or self._access is None:
             return None
         try:
