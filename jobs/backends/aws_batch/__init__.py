@@ -63,7 +63,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)
         for _ in (clients.batch, clients.batch_once, clients.dynamodb):
-            pass  # made here: two threads at once would make two
+            pass  # created here: two threads at once would create two
         return CONNECTIONS
 
     def stop(self) -> None:

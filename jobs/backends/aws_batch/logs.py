@@ -168,7 +168,7 @@ class _Reader:
             if tail.id in jobs:
                 tail.update(jobs[tail.id], self._group)
             elif over:
-                tail.ended = True  # a task that was never made
+                tail.ended = True  # a task that was never created
 
     def _read(self, tail: _Tail) -> bool:
         """Read a page of the tail's present attempt. Return whether more may follow at once."""

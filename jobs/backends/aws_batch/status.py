@@ -76,7 +76,7 @@ def list_jobs(
     clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
     """Yield the jobs of a queue, newest first, at most `limit`."""
-    batch = clients.batch  # made here: making a client is not thread-safe
+    batch = clients.batch  # created here: the creation of a client is not thread-safe
     jobs: list[dict[str, Any]] = []
     if ended and limit <= FEW:
         # With this filter Batch itself sorts by creation, newest first, so the first pages are enough.

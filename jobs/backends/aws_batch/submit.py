@@ -252,7 +252,7 @@ def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
         for each in structures(structure(job, "nodeProperties"), "nodeRangeProperties")
     ]
     for each in ranges:
-        each["containerOverrides"].pop("resourceRequirements", None)  # the definition's: no submit changes them
+        each["containerOverrides"].pop("resourceRequirements", None)  # from the definition, which no submit can change
     return {"nodeOverrides": {"nodePropertyOverrides": ranges}}
 
 

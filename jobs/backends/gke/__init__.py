@@ -72,7 +72,7 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
 
     def threads(self, submits_per_s: int | None = None) -> int:
         """Set up what the threads of one process share: connections and a rate."""
-        _ = self._clusters.api  # made here: two threads at once would make two
+        _ = self._clusters.api  # created here: two threads at once would create two
         return super().threads(submits_per_s)
 
     def status(self, ref: JobRef) -> Status:

@@ -78,7 +78,7 @@ def _image(draft: Draft, diagnostics: Diagnostics) -> None:
     image = draft.job.image
     if not image:
         diagnostics.error("image: is missing; a GKE target has no definition that would name one")
-    elif not image.startswith(containers.LOCAL):  # which is a folder, and is not pushed
+    elif not image.startswith(containers.LOCAL):  # which is a folder that no push changes
         gpus = {pool.accelerator: None for pool in (draft.choice.pools if draft.choice else ()) if pool.accelerator}
         diagnostics.add(containers.image(image) + placeholders.value("image", image) + image_cuda.image(image, gpus))
 

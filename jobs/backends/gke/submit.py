@@ -148,7 +148,7 @@ def resubmit_request(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Seque
     if not isinstance(kept, str):
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
     name = labels.object_name(platform_name(str(job.annotations.get(labels.NAME, ref.id)), key))
-    # The old name is in host names, selectors and variables too. Its last twelve digits make it unique.
+    # The old name is in host names, selectors and variables too. Its last twelve digits make it unmistakable.
     objects: list[dict[str, Any]] = json.loads(kept.replace(ref.id, name))
     annotations: dict[str, Any] = objects[-1]["metadata"]["annotations"]
     annotations[labels.KEY] = key

@@ -308,7 +308,7 @@ _TASK_PHASES = {
     "FAILED": Phase.FAILED,
     "UNEXECUTED": Phase.FAILED,
 }
-"""The last one: the job ended before the task began. Source:
+"""Phases by state. UNEXECUTED: the job ended before the task began. Source:
 https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs.taskGroups.tasks"""
 
 

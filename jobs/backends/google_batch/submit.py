@@ -125,7 +125,7 @@ def resubmit_request(
     new = marks.job_id(platform_name(name, key))
     job = {field: value for field, value in found.body.items() if field not in OUTPUT}
     if marks.MAKER in found.labels:
-        # The old id is in variables and folders too. Its last twelve digits make it unique.
+        # The old id is in variables and folders too. Its last twelve digits make it unmistakable.
         job = json.loads(json.dumps(job).replace(ref.id, new))
     job["labels"] = _own(job.get("labels"))
     if "labels" in (allocation := mapping(job.get("allocationPolicy")) or {}):

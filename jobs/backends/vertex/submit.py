@@ -107,7 +107,7 @@ def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Req
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")
     target, given = str(job.labels.get(labels.TARGET, "")), str(job.labels.get(labels.NAME, ""))
     name = platform_name(job.name.rpartition("-")[0], key)
-    # The old name is in folders too. Its last twelve digits make it unique.
+    # The old name is in folders too. Its last twelve digits make it unmistakable.
     sent: dict[str, Any] = {each: job.body[each] for each in SENT if each in job.body}
     sent = json.loads(json.dumps(sent).replace(job.name, name))
     own = {label: text for label, text in job.labels.items() if not label.startswith("accel-")}

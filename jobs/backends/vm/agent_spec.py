@@ -103,7 +103,7 @@ def label_findings(job: Job, target: VmGround) -> list[Finding]:
 
 
 def image(job: Job) -> list[Finding]:
-    """Check the image, unless it is a local one, which is a folder and is not pushed."""
+    """Check the image, unless it is a local one, which is a folder that no push changes."""
     if not job.image or job.image.startswith(containers.LOCAL):
         return []
     return containers.image(job.image) + placeholders.value("image", job.image)

@@ -218,7 +218,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
 
     def places(self, ref: JobRef) -> Places:
         """Return every machine of the present attempt."""
-        _ = self._shells  # made here: two threads at once would make two
+        _ = self._shells  # created here: two threads at once would create two
         return places(self._alive(ref))
 
     def run(

@@ -1,9 +1,9 @@
 """Commands on the machines of a job: in its container if it has one, else on the machine itself.
 
-Each machine is reached over one SSH connection; paramiko is imported with the first one. Users sign in by
-their own OS Login profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) if there is one,
-else our own, created on first use. A profile that already has the key stays unchanged; else it gets the key with an
-expiry. Source: https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
+Each machine is reached over one SSH connection; paramiko is imported with the first one. Users sign in by their own OS
+Login profile and a key pair that it knows: gcloud's (~/.ssh/google_compute_engine) if there is one, else our own,
+created on first use. A profile that already has the key stays unchanged; else it gets the key with an expiry. Source:
+https://docs.cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey
 
 A machine's guest agent writes its host keys to guest attributes when it boots, from which gcloud takes them too:
 googlecloudsdk/command_lib/compute/ssh_utils.py (GetHostKeysFromGuestAttributes). The name of a TPU host is also there,
@@ -141,7 +141,8 @@ class Connection:
             )
 
     def run(self, command: Sequence[str], streams: Streams) -> int:
-        """Run the command and return its exit code. Raise CloudSilent if the code is unknown, for example after a broken connection."""
+        """Run the command and return its exit code. Raise CloudSilent if the code is unknown, for example after a
+        broken connection."""
         paramiko = _ssh_library()
         try:
             channel = self._transport.open_session()
