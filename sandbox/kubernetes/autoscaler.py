@@ -55,7 +55,7 @@ _TEXTS = {
 
 
 class Autoscaler:
-    """Decision how many nodes pools have. One thread calls `tick` repeatedly."""
+    """Autoscaler of the node pools. One thread calls `tick` repeatedly."""
 
     def __init__(self, machines: Machines, pods: Store) -> None:
         self._machines, self._pods = machines, pods

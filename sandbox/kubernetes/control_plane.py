@@ -148,8 +148,7 @@ HOOKS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "kueue": (
         "config.kueue.x-k8s.io/v1beta1",
         {
-            # Without its own certificates it needs keys in a fixed folder under /etc; with them, it finds ours in its
-            # Secret.
+            # Disabled, it needs keys in a fixed folder under /etc; enabled, it finds ours in its Secret.
             "internalCertManagement": {"enable": True},
             "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
             # A server of its own, which would need the rights and the files of a pod.

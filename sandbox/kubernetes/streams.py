@@ -3,8 +3,7 @@
 Logs are read here, from what container.py stores. Commands are run here for a client whose WebSocket the API server
 passes through, by a wrapper that gives them the container's folder and environment; its streams are channels of one
 connection. The API server passes it through unchanged where the client speaks v4.channel.k8s.io, and v5 as well with
-the feature gate TranslateStreamCloseWebsocketRequests off; with the gate on, it would
-ask for SPDY.
+the feature gate TranslateStreamCloseWebsocketRequests off; with the gate on, it would ask for SPDY.
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go
 """
 
