@@ -40,7 +40,7 @@ class QuietReporter:
         log.info("%s", message)
 
     def warn(self, message: str) -> None:
-        """Warn as a Reporter does. A warnings filter that makes JobWarning an error raises it here."""
+        """Warn as a Reporter does. Raises BadInput with `strict`, and JobWarning where a filter makes it an error."""
         if self.strict:
             raise BadInput(message, "it is a warning without strict=True")
         self.note(message)

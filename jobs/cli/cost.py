@@ -52,10 +52,8 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
 
 
 def _costs(job: Any, found: Any, to: str | None) -> "list[JobCost]":
-    """Return the cost on the named target; else on every target that can run the job.
-
-    Raises BadInputs with the reasons where none can.
-    """
+    """Return the cost on the named target; else on every target that can run the job. Raises BadInputs with the reasons
+    where none can."""
     if to is not None:
         name, target = found.choose(to)
         of_target(name, target).render(job, platform_name(job.name, KEY), KEY)

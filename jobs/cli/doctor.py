@@ -185,9 +185,7 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
     """Check sign-in, what every job reads (its service, or the bucket of records) and the permission to make a job.
-
-    Makes two calls.
-    """
+    Makes two calls."""
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
     try:

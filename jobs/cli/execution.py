@@ -148,7 +148,6 @@ def check_machines(backend: Exec, ref: JobRef, places: Places, numbers: Sequence
 
 
 def _row(number: int, seen: "MachineReport", faults: list[str]) -> dict[str, Any]:
-    """Return the facts of a machine, with the columns derived from them."""
     facts = seen.facts
     names: Counter[str] = Counter(facts.get("gpu_names") or [])
     chips = facts.get("chips")

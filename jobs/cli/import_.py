@@ -147,10 +147,7 @@ def import_(
 
 
 def _words(kind: str, file: str | None, flags: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
-    """Return kind, file and flags; the kind is empty where the first word is the file.
-
-    Raises BadInput or NotFound.
-    """
+    """Return kind, file and flags; the kind is empty where the first word is the file. Raises BadInput or NotFound."""
     if kind in KINDS:
         if file is None:
             raise BadInput(f"FILE: is missing: accel-jobs import {kind} FILE")
@@ -174,7 +171,6 @@ def _exists(file: str) -> bool:
 
 
 def _aws_batch_targets(settings: Settings, found: "ImportResult") -> list[str]:
-    """Return the targets with the requested queue."""
     from ..importers.aws_batch import fit_targets
 
     if found.report.stops:
@@ -223,7 +219,6 @@ def _refuse(name: str, found: "ImportResult", entries: list[Any], *, by_strict: 
 
 
 def _print(found: "ImportResult", name: str, output: str) -> None:
-    """Print the body in the service's form, or a checked job file."""
     import yaml
 
     if output in FORMS:

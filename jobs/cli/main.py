@@ -55,10 +55,8 @@ def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Yield ids, newest first; whole references only where the user has begun one.
-
-    A reference has a colon, at which bash begins another word.
-    """
+    """Yield ids, newest first; whole references only where the user has begun one. A reference has a colon, at which
+    bash begins another word."""
     from ..client import history
 
     for entry in history.recent()[:COMPLETED_JOBS]:

@@ -88,7 +88,6 @@ def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]
 
 
 def _jobs(book: "Ledger", name: str) -> list[dict[str, Any]]:
-    """Return the rows of jobs, newest first."""
     holds = sorted(book.holds(name), key=lambda hold: -hold.made)
     period = _period(book)
     return [_row(hold) for hold in holds if hold.open or hold.period == period]

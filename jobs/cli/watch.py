@@ -81,10 +81,8 @@ def watch(
 
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
-    """Return a function that lists the matching jobs that have not ended.
-
-    It warns once of a target that cannot be listed.
-    """
+    """Return a function that lists the matching jobs that have not ended. It warns once of a target that cannot be
+    listed."""
     known = known_targets(settings)
     names = names_of(known, choice.to)
     most = SCANNED if choice.owner else LISTED_MAX

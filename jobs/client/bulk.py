@@ -143,7 +143,6 @@ class _Work:
             return self._under_way
 
     def run(self) -> None:
-        """Submit one request after the other; the body of each thread."""
         while (number := self._begin()) is not None:
             backend, request = self._items[number]
             try:

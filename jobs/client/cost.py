@@ -86,11 +86,8 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
 
 
 def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
-    """Return the cost on GKE, with each pool as an environment of one machine type.
-
-    GKE chooses the pool, so the order is that of the target. The charge for the cluster itself is the stack's, not the
-    job's.
-    """
+    """Return the cost on GKE, with each pool as an environment of one machine type. GKE chooses the pool, so the order
+    is that of the target. The charge for the cluster itself is the stack's, not the job's."""
     diagnostics = Diagnostics()
     choice = platform_module(target.kind, "machines").choose(job, target, diagnostics)
     if choice is None:
@@ -147,10 +144,8 @@ def _rate(cloud: str, region: str, machine: str) -> Rate:
 
 
 def _vms(job: Job, name: str, target: TpuVmTarget | GceTarget) -> JobCost:
-    """Return the cost on VMs, with each zone as an environment of one machine type.
-
-    The boot disk and the bucket are not counted. Raises BadInputs for a job that the target cannot run.
-    """
+    """Return the cost on VMs, with each zone as an environment of one machine type. The boot disk and the bucket are
+    not counted. Raises BadInputs for a job that the target cannot run."""
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     capacity = "spot" if body["spot"] else "on-demand"
@@ -187,10 +182,8 @@ KEPT = "runs on machines of a persistent resource, which are paid whether the jo
 
 
 def _google(job: Job, name: str, target: GoogleBatchTarget | VertexTarget) -> JobCost:
-    """Return the cost of all machines of a job for as long as it runs; disks and the bucket are not counted.
-
-    Raises BadInputs for a job that the target cannot run.
-    """
+    """Return the cost of all machines of a job for as long as it runs; disks and the bucket are not counted. Raises
+    BadInputs for a job that the target cannot run."""
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     if isinstance(target, GoogleBatchTarget):
@@ -257,10 +250,8 @@ def _cost(
 
 
 def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, Price]:
-    """Return a machine in words, and its price.
-
-    Only on N1 machines do GPUs have a price of their own; other machine prices include them.
-    """
+    """Return a machine in words, and its price. Only on N1 machines do GPUs have a price of their own; other machine
+    prices include them."""
     if gpus and machine.startswith("n1-"):
         kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
         return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)

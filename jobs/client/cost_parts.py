@@ -48,7 +48,6 @@ class Environment:
 
     @property
     def most(self) -> float | None:
-        """Return the highest USD per hour of its types."""
         return max((usd for rate in self.rates if (usd := rate.most) is not None), default=None)
 
     @property

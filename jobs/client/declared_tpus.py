@@ -28,10 +28,8 @@ def queues_of(bucket: str) -> Queues:
 
 
 def look(google: Google, bucket: str, path: str) -> DeclaredTpus | None:
-    """Return the TPUs of the declaration at a path; None where nobody has requested them.
-
-    Raises CloudRefused and NotFound.
-    """
+    """Return the TPUs of the declaration at a path; None where nobody has requested them. Raises CloudRefused and
+    NotFound."""
     key = path.removeprefix(f"{buckets.QUEUES}/").removesuffix(".json")
     record = next((each for each in Queues(google, bucket).records.newest() if each.job_name == key), None)
     if record is None:

@@ -60,9 +60,7 @@ def prepare_submission(
     quota: bool,
 ) -> Generator[tuple[Submitter, list[str]]]:
     """Check the jobs, send code and reserve allowances. Yield the submitter, and the unknowns about quotas.
-
-    `prefers_spot`: a job is to move to on demand.
-    """
+    `prefers_spot`: a job is to move to on demand."""
     check_images(pairs, reporter)
     check_feasible(pairs)
     unknown = check_quotas(pairs, reporter) if quota else []
@@ -261,7 +259,6 @@ def check_quotas(jobs: "list[tuple[Job, Item]]", reporter: "Reporter") -> list[s
 
 
 def _image_findings(image: entry_points.Image, job: "Job", kind: str) -> list[Finding]:
-    """Return the findings of the rules on what the container of a job runs."""
     replaced, swept = kind not in THROUGH_ENTRYPOINT, bool(job.sweep and job.sweep.shell)
     found = entry_points.command(image, job.command, replaced=replaced, swept=swept)
     if found or job.command:

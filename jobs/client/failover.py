@@ -51,10 +51,8 @@ def run(
     settings: Settings,
     receipts: "Receipts",
 ) -> None:
-    """Wait for the job, and for its successor if it is preempted.
-
-    Raises JobFailed; Interrupted and WaitedTooLong say how to go on.
-    """
+    """Wait for the job, and for its successor if it is preempted. Raises JobFailed; Interrupted and WaitedTooLong say
+    how to go on."""
     try:
         if follow_log:
             follow_log(backend, ref)

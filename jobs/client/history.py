@@ -34,10 +34,7 @@ def append(
     size: "dict[str, Any] | None" = None,
 ) -> None:
     """Append a job. `spend` is the place of its reservation, if any. `size` is the basis of its price
-    (accrued_cost.size_of).
-
-    Raises OSError where the file cannot be written; the job exists all the same.
-    """
+    (accrued_cost.size_of). Raises OSError where the file cannot be written; the job exists all the same."""
     path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     line = {"at": datetime.now(UTC).isoformat(), "ref": ref, "name": name, "target": target, "key": key}
     line |= {"spend": spend} if spend else {}

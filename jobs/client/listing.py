@@ -52,10 +52,8 @@ def names_of(known: "Targets", to: str | None) -> Sequence[str]:
 def gather(
     known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens
 ) -> JobListing:
-    """Return at most `limit` jobs of the chosen targets. Warn of a target that cannot be listed.
-
-    Raises the error of a target that was named.
-    """
+    """Return at most `limit` jobs of the chosen targets. Warn of a target that cannot be listed. Raises the error of a
+    target that was named."""
     names = names_of(known, choice.to)
     found = JobListing(asked=len(names))
     seen: dict[str, Status] = {}

@@ -87,10 +87,8 @@ def _kind(gpu: Accelerator, clouds: Sequence[str]) -> Kind:
 
 
 def parse_gpu(text: str) -> tuple[str, float | None]:
-    """Return the kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count.
-
-    Raises BadInput.
-    """
+    """Return the kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises
+    BadInput."""
     kind, colon, count = text.rpartition(":")
     if not colon:
         kind, count = text, ""
@@ -106,10 +104,8 @@ def parse_gpu(text: str) -> tuple[str, float | None]:
 
 
 def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[MarketMachine]:
-    """Return a whole TPU slice in every region that offers it, with the vCPUs and memory of all its hosts.
-
-    The list is empty for a name of no slice.
-    """
+    """Return a whole TPU slice in every region that offers it, with the vCPUs and memory of all its hosts. The list is
+    empty where the name is no slice's."""
     try:
         found = tpu(name)
     except (UnknownName, NoSuchSlice):

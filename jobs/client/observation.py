@@ -111,7 +111,6 @@ class WatchedJob:
 
     @property
     def phase(self) -> Phase | None:
-        """Return the phase; None until the job was seen."""
         return self.status.phase if self.status else None
 
     @property
@@ -145,7 +144,6 @@ class WatchedJob:
             self.begun = (now, self.fraction or 0.0)
 
     def heard(self, source: str, told: ProgressLine, places: "Places") -> None:
-        """Take in a line of the job's log."""
         number, attempt = places.of(source)
         task = self.tasks.get(number)
         if task is None:
@@ -246,16 +244,13 @@ class Board:
         return self.jobs[ref]
 
     def counts(self) -> dict[Phase, int]:
-        """Count the jobs by phase."""
         phases = [job.phase for job in self.jobs.values()]
         return {phase: phases.count(phase) for phase in Phase if phase in phases}
 
 
 def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -> float | None:
-    """Return the seconds to the end at the pace between two times and fractions.
-
-    Once that time has passed, assume a slower pace.
-    """
+    """Return the seconds to the end at the pace between two times and fractions. Once that time has passed, assume a
+    slower pace."""
     if last[0] <= begun[0]:
         return None
     a_second = (last[1] - begun[1]) / (last[0] - begun[0])

@@ -79,7 +79,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Decision:
-    """Offers, the cheapest first, then those without a known price and this machine; and the rejections."""
+    """Offers, the cheapest first, then those without a known price, this machine last; and the rejections."""
 
     offers: tuple[Offer, ...]
     rejections: tuple[Rejection, ...]
@@ -103,10 +103,8 @@ def decide(job: Job, entries: Mapping[str, Entry]) -> Decision:
 
 
 def cheapest(job: Job, entries: Mapping[str, Entry]) -> tuple[Offer, Decision]:
-    """Return the first offer; this machine counts only where there is no other target.
-
-    Raises BadInputs with every target's reasons where none can run the job.
-    """
+    """Return the first offer; this machine counts only where there is no other target. Raises BadInputs with every
+    target's reasons where none can run the job."""
     decision = decide(job, entries)
     first = next((offer for offer in decision.offers if offer.kind != LOCAL_KIND or len(entries) == 1), None)
     if first is None:
@@ -218,10 +216,8 @@ def _offer(job: Job, kind: str, found: JobCost, warnings: tuple[str, ...]) -> Of
 
 
 def _on_demand(environments: tuple[Environment, ...], first: Environment, hours: float, tasks: int) -> float | None:
-    """Return the USD of a run that lands on demand.
-
-    This is the cheapest type of the first on-demand environment, else the on-demand price of the first environment.
-    """
+    """Return the USD of a run that lands on demand: the price of the cheapest type in the first on-demand
+    environment, else the on-demand price of the first environment."""
     steady = next((each for each in environments if each.capacity == "on-demand" and each.range("on-demand")), first)
     paid = steady.range("on-demand")
     return cost.attempts_usd(paid[0], hours * 3600, 1, tasks) if paid else None

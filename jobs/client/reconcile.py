@@ -22,14 +22,12 @@ LIMIT = MOVED_MAX
 """Most jobs of a target in one round."""
 MOVED_KINDS = tuple(kind for kind, features in FEATURES.items() if features.spot_prefer)
 RECENT = timedelta(hours=1)
-"""Longest time since the end of a job for a round over a target to move it to on demand; after that, name the job."""
+"""Time after a job\'s end in which a round over a target still moves it to on demand; later, the job must be named."""
 
 
 def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers: Followers) -> list[Status]:
     """Advance each of the named jobs, or of the target's, once; leave one that cannot be seen for the next round.
-
-    Raises BadInput for a job of a kind that its own service looks after.
-    """
+    Raises BadInput for a job of a kind that its own service looks after."""
     statuses: list[Status] = []
     for ref, backend in _of_target(settings, to) if to else [resolve.job(text, settings) for text in jobs]:
         try:

@@ -37,7 +37,6 @@ def reference(text: str, reporter: Reporter) -> JobRef:
 
 
 def _best(text: str, names: Mapping[JobRef, str]) -> list[JobRef]:
-    """Return the jobs with the best match, in their order."""
     how = {ref: rank for ref, name in names.items() if (rank := match_rank(text, ref, name)) is not None}
     return [ref for ref, rank in how.items() if rank == min(how.values())]
 
@@ -66,7 +65,6 @@ def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
 
 
 def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
-    """Return the job of that name or id from the targets' lists."""
     from .listing import gather
 
     jobs = gather(known_targets(reporter), Choice(), True, SCANNED, reporter, untold)

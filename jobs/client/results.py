@@ -58,10 +58,8 @@ class Job:
 
 
 def find_jobs(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
-    """Return the jobs, each after the jobs whose tasks it reruns; skip those that their platform has forgotten.
-
-    Raises NotFound for one of `refs`.
-    """
+    """Return the jobs, each after the jobs whose tasks it reruns; skip those that their platform has forgotten. Raises
+    NotFound for one of `refs`."""
     found: dict[JobRef, Job] = {}
     for ref in refs:
         chain: list[Job] = []
@@ -230,10 +228,8 @@ def ranking(
     reporter: Reporter,
     progress: Opens,
 ) -> tuple[list[Row], str | None]:
-    """Return the tasks of the jobs, the best first, and the metric of that order.
-
-    Raises BadInput for a metric that no task told.
-    """
+    """Return the tasks of the jobs, the best first, and the metric of that order. Raises BadInput for a metric that no
+    task reported."""
     seen = find_jobs(refs, of_ref, reporter.say)
     metric, best = _objective(seen, by, best)
     found = rows(seen)

@@ -22,10 +22,8 @@ from .results import failed_tasks
 def prepare_retry(
     ref: JobRef, to: str | None, caller: str, every: bool, reporter: Reporter
 ) -> Generator[tuple[Backend, Request, Submitter]]:
-    """Yield the backend, request and submitter that run a job once more.
-
-    Raises BadInput for a job that cannot be run again, and OverLimit.
-    """
+    """Yield the backend, request and submitter that run a job once more. Raises BadInput for a job that cannot be run
+    again, and OverLimit."""
     backend = with_target(ref, to, reporter)
     if not isinstance(backend, Resubmit):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
@@ -33,7 +31,7 @@ def prepare_retry(
     count = None
     if not every:
         request, count = _in_part(backend, ref, request, reporter)
-    if to is None:  # the job itself may name its stack, which this machine's history may lack: for the budget gate
+    if to is None:  # the job itself may name its target, which this machine's history may lack, for the budget gate
         backend = with_target(ref, request.target, reporter)
     for warning in request.warnings:
         reporter.warn(warning)
@@ -45,9 +43,7 @@ def prepare_retry(
 
 def _in_part(backend: Backend, ref: JobRef, whole: Request, reporter: Reporter) -> tuple[Request, int | None]:
     """Return the request for the tasks of a sweep that did not succeed, and their number; for any other job, `whole`.
-
-    Raises BadInput where there are none.
-    """
+    Raises BadInput where there are none."""
     sweep = sweep_tasks.find_sweep(whole.body)
     if sweep is None or not isinstance(backend, ResubmitTasks):
         return whole, None

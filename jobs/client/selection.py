@@ -39,14 +39,11 @@ class Choice:
         return any(state in ("succeeded", "failed") for state in self.states)
 
     def keeps(self, status: "Status") -> bool:
-        """Tell whether the job matches."""
         named = self.name is None or any(fnmatchcase(name, self.name) for name in (status.name, job_name(status.name)))
         return named and (not self.states or status.phase.lower() in self.states) and self.owner in (None, status.owner)
 
 
 class _State(OneOf):
-    """A phase, in upper or lower case."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return super().convert(str(value).lower(), param, ctx)
 

@@ -63,7 +63,7 @@ class SubmissionPlan:
     targets: "Targets"
     shipping: "Shipping | None"
     prefers_spot: bool
-    """Whether a job is to move to on demand."""
+    """True if a job is to move to on demand."""
     reporter: "Reporter"
 
     @property
@@ -138,10 +138,8 @@ def plan_submission(
 
 
 def _requirements(documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions) -> Path | None:
-    """Return the requirements file of the jobs, whose path is relative to the job file.
-
-    Raises BadInput where the jobs name several.
-    """
+    """Return the requirements file of the jobs, whose path is relative to the job file. Raises BadInput where the jobs
+    name several."""
     if options.requirements:
         return Path(options.requirements)
     named = {
@@ -192,10 +190,8 @@ def _rendered(
     shipping: "Shipping | None",
     reporter: "Reporter",
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
-    """Return each job with its backend and request.
-
-    A second job of one name has a key of its own, the same every time, and so has one with other code, and a smoke run.
-    """
+    """Return each job with its backend and request. A second job of one name has a key of its own, the same every time,
+    and so has one with other code, and a smoke run."""
     then_to = options.then_to
     caller = keys.of_smoke(caller) if options.smoke else caller
     backends: dict[str, Backend] = {}

@@ -18,8 +18,6 @@ JOBS_MAX = 3
 
 @dataclass
 class _Waits:
-    """State of one waiting job."""
-
     asked_at: float
     """Time of the last question; before the first, the time that makes it due."""
     said: tuple[str, str] = ("", "")

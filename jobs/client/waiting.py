@@ -36,9 +36,7 @@ def wait_for(
     quiet_s: float = QUIET_S,
 ) -> list[Status]:
     """Wait until every job has ended. Print changes of state, and the progress after `quiet_s` seconds without any.
-
-    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or CloudRefused.
-    """
+    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or CloudRefused."""
     beat = Beat(quiet_s)
     waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
     try:
@@ -97,10 +95,8 @@ class Waiting:
             sleep(pause_s)
 
     def look(self) -> float | None:
-        """Look at each job once. Return the seconds until the next look; None when all have ended.
-
-        Raises WaitedTooLong, NotFound, NoCredentials or CloudRefused.
-        """
+        """Look at each job once. Return the seconds until the next look; None when all have ended. Raises
+        WaitedTooLong, NotFound, NoCredentials or CloudRefused."""
         for ref, backend, status in look_at(self.left, self._unseen, self._tell):
             before = self._last.get(ref)
             moved = before is None or (before.phase, before.native) != (status.phase, status.native)
@@ -183,7 +179,6 @@ def current_statuses(jobs: list[tuple[JobRef, Backend]]) -> list[Status]:
 
 
 def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Backend]]:
-    """Group the jobs by their backend."""
     groups: dict[tuple[str, str], tuple[list[JobRef], Backend]] = {}
     for ref, backend in jobs:
         groups.setdefault((ref.kind, ref.scope), ([], backend))[0].append(ref)
@@ -193,10 +188,8 @@ def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Back
 def look_at(
     waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef], tell: Callable[[str], None] = say
 ) -> Iterator[tuple[JobRef, Backend, Status]]:
-    """Yield each job with its current status. Skip a job that cannot be seen, and say so once.
-
-    Raises NotFound, NoCredentials or CloudRefused.
-    """
+    """Yield each job with its current status. Skip a job that cannot be seen, and say so once. Raises NotFound,
+    NoCredentials or CloudRefused."""
     known: dict[JobRef, Status] = {}
     silent: set[JobRef] = set()
     for group, backend in _groups(waiting):
@@ -240,10 +233,8 @@ def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
 
 
 def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None, timeout: int | None) -> None:
-    """Wait for jobs, with `follow_log` after the log of a single one.
-
-    Raises JobFailed, and Interrupted, which says that the jobs go on.
-    """
+    """Wait for jobs, with `follow_log` after the log of a single one. Raises JobFailed, and Interrupted, which says
+    that the jobs go on."""
     try:
         if follow_log:
             follow_log(jobs[0][1], jobs[0][0])

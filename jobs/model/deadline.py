@@ -44,10 +44,8 @@ def look_s(changeover_s: float) -> float:
 
 
 def shortest_deadline_s(work_s: float, changeover_s: float) -> float:
-    """Return the shortest deadline with which a job can begin on Spot, in seconds.
-
-    A job with less would move at its first look.
-    """
+    """Return the shortest deadline with which a job can begin on Spot, in seconds. A job with less would move at its
+    first look."""
     return work_s + changeover_s + look_s(changeover_s)
 
 

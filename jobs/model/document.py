@@ -84,7 +84,6 @@ class Document(Generic[ModelT]):
         self._put(("env", name), value, place)
 
     def set_name(self, name: str) -> None:
-        """Apply `--name`."""
         self._put(("name",), name, "--name")
 
     def job(self) -> ModelT:
@@ -165,10 +164,8 @@ def document_of(job: Part | Values, model: type[ModelT]) -> Document[ModelT]:
 
 
 def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Document[ModelT]:
-    """Parse one document. Raises BadInputs where the text is no YAML at all.
-
-    `above` is the number of lines before the text in its file.
-    """
+    """Parse one document. Raises BadInputs where the text is no YAML at all. `above` is the number of lines before the
+    text in its file."""
     try:
         return Document(name, yaml_positions.read(data, SPELT), model, above)
     except yaml_positions.Fault as fault:
@@ -176,10 +173,8 @@ def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Docume
 
 
 def read(path: str, model: type[ModelT]) -> Document[ModelT]:
-    """Read the only document of a file, or of standard input for `-`.
-
-    Raises NotFound, and BadInput where it cannot be read.
-    """
+    """Read the only document of a file, or of standard input for `-`. Raises NotFound, and BadInput where it cannot be
+    read."""
     name, data = _bytes(path)
     return parse(data, name, model)
 
@@ -273,10 +268,8 @@ def _unknown(of: type[Part], path: tuple[str, ...]) -> str | None:
 
 
 def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
-    """Return an override as messages may show it.
-
-    A value given to an unknown field may be a secret, so only numbers are shown.
-    """
+    """Return an override as messages may show it. A value given to an unknown field may be a secret, so only numbers
+    are shown."""
     shown = words.printable_name(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.display(raw) == "text"
     hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)

@@ -100,7 +100,7 @@ def sweep_spec(sweep: Sweep) -> dict[str, Any]:
 
 
 def text(spec: Mapping[str, Any]) -> str:
-    """Return the value of ACCEL_SWEEP: ASCII without $, in whose place platforms would substitute variables."""
+    """Return the value of ACCEL_SWEEP: ASCII without $, which platforms would expand."""
     return json.dumps(spec, separators=(",", ":")).replace("$", "\\u0024")
 
 

@@ -117,7 +117,6 @@ class SweepPart:
     """Reference of the job whose tasks this one reruns; None for a whole sweep."""
 
     def params(self, index: int) -> dict[str, str]:
-        """Return the parameters of one of the sweep's tasks."""
         return parameters.params(self.spec, index)
 
     @property
@@ -141,10 +140,8 @@ def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
 
 
 def narrow_environment(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
-    """Return the environment of a job that reruns some tasks of the job `ref`, by their numbers there.
-
-    Raises BadInput where that job is no sweep, or has no such task.
-    """
+    """Return the environment of a job that reruns some tasks of the job `ref`, by their numbers there. Raises BadInput
+    where that job is no sweep, or has no such task."""
     job = find_sweep({"env": dict(env)})
     if job is None:
         raise BadInput(f"{ref}: is no sweep, whose tasks could run apart from the others")

@@ -63,7 +63,6 @@ class TableLedger:
         return found
 
     def holds(self, team: str) -> list[Hold]:
-        """Read the team's reservations with a Query, page by page."""
         found: list[Hold] = []
         more: Item = {}
         while True:

@@ -55,7 +55,6 @@ class FirestoreLedger:
         return {hold.key: hold for each in found if each for hold in [_hold(each)]}
 
     def holds(self, team: str) -> list[Hold]:
-        """List the team's documents, page by page."""
         path = f"v1/{self._team(team)}/{columns.HOLDS}"
         return [_hold(each) for each in self._google.pages("firestore", path, "documents", pageSize=_PAGE)]
 

@@ -67,7 +67,6 @@ class FileLedger:
         self._path = folders.state() / "spend" / f"{sha256(scope.encode()).hexdigest()[:16]}.sqlite"
 
     def now(self) -> float:
-        """Return this machine's time."""
         return time.time()
 
     def balance(self, team: str, period: str) -> Balance:
@@ -97,7 +96,6 @@ class FileLedger:
                 _put(book, hold)
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Change reservations in one transaction, begun with the write lock."""
         with self._opened(write=True) as book:
             if any(_read(book, seen.team, seen.key) != seen for seen, _ in changes):
                 return

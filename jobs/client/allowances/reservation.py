@@ -48,13 +48,12 @@ class Hold:
     ref: str | None = None
     settled: int | None = None
     why: str = ""
-    """How it was settled, where that is not by the job's own times."""
+    """Explanation of the settlement, where that is not by the job's own times."""
     version: str = ""
     """Version in the ledger, as it was read."""
 
     @property
     def used(self) -> int:
-        """Return what it takes of the allowance."""
         return self.usd if self.settled is None else self.settled
 
     @property
@@ -70,7 +69,6 @@ class Balance(NamedTuple):
 
     @property
     def reserved(self) -> int:
-        """Return the amount for jobs that have not been settled."""
         return self.used - self.settled
 
 
@@ -102,16 +100,11 @@ class Ledger(Protocol):
         """Return the current reservations of these keys."""
         ...
 
-    def holds(self, team: str) -> list[Hold]:
-        """Return every reservation of a team."""
-        ...
+    def holds(self, team: str) -> list[Hold]: ...
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
         """Write the reservations if all keys are new and the balance stays within the limit; None: whatever the
-        balance.
-
-        All are of one team and period, at most AT_ONCE.
-        """
+        balance. All are of one team and period, at most AT_ONCE."""
         ...
 
     def change(self, changes: Sequence[Change]) -> None:

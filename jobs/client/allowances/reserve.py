@@ -65,7 +65,7 @@ class ReservationRequest:
     team: str
     price: Price
     known_s: int | None = None
-    """As Hold.known_s."""
+    """Value for Hold.known_s."""
 
 
 class Holding:
@@ -302,11 +302,8 @@ class Holding:
 
 
 def _must_be_known(backend: Backend, hold: Hold) -> None:
-    """Raise BadInput where the platform no longer knows an ended job.
-
-    A submit under the key of an ended job finds the job if its platform still knows it; otherwise it would make one
-    without a reservation.
-    """
+    """Raise BadInput where the platform no longer knows an ended job. A submit under the key of an ended job finds the
+    job if its platform still knows it; otherwise it would make one without a reservation."""
     if hold.ref is not None:
         with suppress(NotFound):
             backend.status(JobRef.parse(hold.ref))
@@ -356,10 +353,8 @@ def need_of_retry(
 def hold_needs(
     groups: "Mapping[str, tuple[Allowances, list[ReservationRequest]]]", known: "Targets", reporter: "Reporter"
 ) -> "Generator[list[tuple[Holding, str, list[ReservationRequest]]]]":
-    """Reserve in each ledger, and release what was not sent. Raises OverLimit where there is no room.
-
-    Yields each holding with its ledger's address and its requests.
-    """
+    """Reserve in each ledger, and release what was not sent. Raises OverLimit where there is no room. Yields each
+    holding with its ledger's address and its requests."""
     holdings: list[tuple[Holding, str, list[ReservationRequest]]] = []
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():

@@ -32,7 +32,6 @@ class SettlementReport:
     """`<job>: why` of those that could not be read."""
 
     def note(self, hold: Hold | None) -> None:
-        """Record a reservation after an attempt to settle it."""
         if hold is not None and hold.open:
             self.unseen.append(f"{hold.name}: others write its hold just now")
         elif hold is not None:
@@ -47,10 +46,8 @@ def settle_team(
     backend_of: Callable[[JobRef], Backend] = of_ref,
     find: Finding = find_job,
 ) -> SettlementReport:
-    """Settle or release every open reservation of a team where possible. Raises the ledger's errors.
-
-    The reservations of a cloud that cannot be read stay as they are.
-    """
+    """Settle or release every open reservation of a team where possible. Raises the ledger's errors. The reservations
+    of a cloud that cannot be read stay as they are."""
     found = SettlementReport()
     holds = [hold for hold in ledger.holds(team) if hold.open]
     now = ledger.now()

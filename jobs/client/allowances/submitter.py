@@ -38,7 +38,6 @@ class Submitter:
         """Fields that determine a job's price, by submission key, for the history of this machine."""
 
     def submit(self, backend: "Backend", request: "Request") -> "JobRef":
-        """Submit as Backend.submit does."""
         holding = self._holdings.get(request.key)
         return holding.send(backend, request) if holding else backend.submit(request)
 
@@ -64,10 +63,8 @@ def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Rep
 def reserve_retry(
     ref: "JobRef", request: "Request", reporter: "Reporter", tasks: int | None = None
 ) -> Generator[Submitter]:
-    """Reserve for a rerun: as much as the first job's reservation, or the share of its `tasks` that run again.
-
-    Raises OverLimit where the ledger does not know the first job.
-    """
+    """Reserve for a rerun: as much as the first job's reservation, or the share of its `tasks` that run again. Raises
+    OverLimit where the ledger does not know the first job."""
     try:
         known = known_targets(reporter)
     except JobsError as error:
@@ -88,10 +85,8 @@ def reserve_retry(
 
 
 def settle_ended_jobs(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
-    """Settle the reservations of ended jobs that were submitted from this machine.
-
-    Reports errors and raises none: somebody else settles them, or `spend settle` does.
-    """
+    """Settle the reservations of ended jobs that were submitted from this machine. Reports errors and raises none:
+    somebody else settles them, or `spend settle` does."""
     ended = {str(status.ref): status for status in statuses if status.phase.ended}
     if not ended:
         return

@@ -54,7 +54,6 @@ class Archive:
         return f"{CODE}/{self.digest}.tar.gz"
 
     def summary(self) -> str:
-        """Describe the contents in a line."""
         if not self.files:
             return f"code: accel_runtime {_size(self.packed)} compressed, SHA-256 {self.digest}"
         largest = ", ".join(f"{printable(each.name)} {_size(each.size)}" for each in self.largest)
@@ -66,10 +65,8 @@ class Archive:
 
 
 def pack(tree: Tree, more: Mapping[str, bytes] = MappingProxyType({})) -> Archive:
-    """Pack a tree. `more` adds files of our own, by name.
-
-    Raises BadInputs for refused files, and BadInput for too much, or nothing, to send.
-    """
+    """Pack a tree. `more` adds files of our own, by name. Raises BadInputs for refused files, and BadInput for too
+    much, or nothing, to send."""
     found = [(entry, *_judged(tree, entry)) for entry in tree.entries]
     notes = [f"--code: {line}" for line in tree.left_out] + [note for _, _, note in found if note]
     going = [entry for entry, goes, _ in found if goes]

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 def pack(
     folder: str | None, everything: bool, reporter: "Reporter", requirements: "Path | None" = None
 ) -> "Shipping | None":
-    """Pack the folder's files, or a requirements file, or both, and report them; None where neither is given.
-
-    Raises BadInput.
-    """
+    """Pack the folder's files, or a requirements file, or both, and report them; None where neither is given. Raises
+    BadInput."""
     if folder is None and everything:
         raise BadInput("--code-all: is for --code FOLDER, which is not given")
     if folder is None and requirements is None:

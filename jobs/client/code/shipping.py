@@ -51,10 +51,8 @@ class Store(Protocol):
         ...
 
     def put(self, archive: Archive) -> bool:
-        """Upload the archive. Return False where it was there already.
-
-        Several clients may do so at once, and again. Raises NoCredentials, CloudRefused, CloudSilent.
-        """
+        """Upload the archive. Return False where it was there already. Several clients may do so at once, and again.
+        Raises NoCredentials, CloudRefused, CloudSilent."""
         ...
 
 

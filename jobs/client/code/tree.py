@@ -43,10 +43,8 @@ class Tree:
 
 
 def read(folder: Path, *, everything: bool = False) -> Tree:
-    """Return the files that Git tracks or would add, or with `everything` all but Git's own.
-
-    Raises BadInput for a path that is no folder, or that lies in no repository.
-    """
+    """Return the files that Git tracks or would add, or with `everything` all but Git's own. Raises BadInput for a path
+    that is no folder, or that lies in no repository."""
     if not folder.is_dir():
         raise BadInput(f"--code: {folder} is not a folder")
     left_out: list[str] = []

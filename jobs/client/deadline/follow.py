@@ -148,10 +148,8 @@ class Follower:
     _told: bool = field(default=False, init=False)
 
     def look(self) -> tuple[Status, tuple[JobRef, Backend] | None]:
-        """Look at the job once, and act. Return its status, and the job on demand once there is one.
-
-        Raises as the backend's calls do, and for the job on demand as a submit does.
-        """
+        """Look at the job once, and act. Return its status, and the job on demand once there is one. Raises as the
+        backend's calls do, and for the job on demand as a submit does."""
         now = self.clock()
         self._looked, self._apart_s = now, min(max(now - self._looked, 0.0), self.plan.changeover_s)
         status = self.backend.status(self.ref)
@@ -169,11 +167,8 @@ class Follower:
         return status, None
 
     def decision(self, status: Status) -> Decision:
-        """Decide for a live job.
-
-        Its log is read every few looks, since the job may be slower than its file says, or go back further than
-        reported; and before a move that an older reading suggests.
-        """
+        """Decide for a live job. Its log is read every few looks, since the job may be slower than its file says, or go
+        back further than reported; and before a move that an older reading suggests."""
         fresh = self.clock() >= self._again and self._read()
         found = self._decided(status)
         return self._decided(status) if found.move and not fresh and self._read() else found

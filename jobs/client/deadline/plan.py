@@ -48,7 +48,6 @@ class Plan:
 
     @property
     def on_demand(self) -> "Job":
-        """Return the job that runs on demand."""
         return self.job.model_copy(update={**_PLAIN, "spot": False})
 
     @property
@@ -69,19 +68,15 @@ class Plan:
         return found
 
     def lost_left(self, lost: int, kind: str) -> int | None:
-        """Return how many attempts may still be preempted before preemption uses up one of `retries`.
-
-        None where that cannot happen: there are no `retries`, or the platform does not count preempted attempts.
-        """
+        """Return how many attempts may still be preempted before preemption uses up one of `retries`. None where that
+        cannot happen: there are no `retries`, or the platform does not count preempted attempts."""
         on_spot = _on_spot(self.job, kind)
         return on_spot.lost_retries - lost if on_spot.retries and on_spot.lost_retries is not None else None
 
 
 def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
-    """Return the job that runs on Spot on the target `name`, with the plan in a variable.
-
-    `then_to` is the target for on demand; None: the same. Raises BadInput where it could not run on demand there.
-    """
+    """Return the job that runs on Spot on the target `name`, with the plan in a variable. `then_to` is the target for
+    on demand; None: the same. Raises BadInput where it could not run on demand there."""
     if then_to is None and target.kind == "aws-batch":
         raise BadInput(
             "spot: prefer: on AWS Batch a queue leaves the choice of capacity to Batch, so a second one is needed",
@@ -94,10 +89,8 @@ def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, kn
 
 
 def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
-    """Return the backend and the request of the job on demand.
-
-    Raises BadInput where there is no such target, or the target cannot run the job.
-    """
+    """Return the backend and the request of the job on demand. Raises BadInput where there is no such target, or the
+    target cannot run the job."""
     backend = of_target(*known.choose(plan.then_to))
     job = plan.on_demand
     try:

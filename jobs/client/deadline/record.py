@@ -49,7 +49,6 @@ class Record:
 
     @property
     def moved(self) -> bool:
-        """Tell whether any client has moved the job."""
         return self._objects.read(f"{self._folder}/{MOVED}") is not None
 
     def _write(self, name: str, why: str) -> None:

@@ -89,10 +89,8 @@ AT_ONCE = 8
 
 
 def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterator[Live]:
-    """Yield the live jobs of the target's bucket.
-
-    Where nobody has seen the machines start, their time counts from the request for them.
-    """
+    """Yield the live jobs of the target's bucket. Where nobody has seen the machines start, their time counts from the
+    request for them."""
     records = Records(Google(), target.bucket)
     for status, (record, _) in _looked(name, target, records.read):
         chips = int(record.body.get("chips") or 0)
@@ -168,10 +166,8 @@ def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _gpus(policy: Mapping[str, Any]) -> int | None:
-    """Return the GPUs of one VM, attached or built in.
-
-    None for a machine that only an instance template names, or only Google knows.
-    """
+    """Return the GPUs of one VM, attached or built in. None for a machine that only an instance template names, or only
+    Google knows."""
     attached = [int((mapping(each) or {}).get("count") or 0) for each in entries(policy.get("accelerators"))]
     if attached:
         return sum(attached)

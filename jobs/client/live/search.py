@@ -27,9 +27,7 @@ def search(
     places: Iterable[Where], documents: Mapping[str, Any], now: datetime | None = None
 ) -> tuple[list[Live], list[str]]:
     """Return the jobs that may depend on these places, the most hours first, and a line for each place not searched.
-
-    `documents` has targets by name. Lists no other jobs, and raises nothing for a cloud that cannot be read.
-    """
+    `documents` has targets by name. Lists no other jobs, and raises nothing for a cloud that cannot be read."""
     wanted, at = tuple(places), now or datetime.now(UTC)
     targets, unread = _targets(documents)
     questions = {**_aws(wanted, targets, at), **_others(wanted, targets, at)}

@@ -72,10 +72,8 @@ class _Talk:
 
 
 def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -> MachineReport:
-    """Return the report of the machine on which `run` runs command().
-
-    Raises CloudSilent for a machine without an answer, and the errors of `run`.
-    """
+    """Return the report of the machine on which `run` runs command(). Raises CloudSilent for a machine without an
+    answer, and the errors of `run`."""
     talk = _Talk(clock)
     try:
         code = run(Streams(talk.write, talk.read))

@@ -23,7 +23,6 @@ class Series:
 
     @property
     def points(self) -> list[Point]:
-        """Return the points of all parts."""
         return [point for part in self.parts for point in part]
 
 
@@ -39,10 +38,8 @@ class Times:
 def chart(
     title: str, series: Sequence[Series], times: Times | None = None, *, y: tuple[float, float] | None = None
 ) -> str:
-    """Return a figure with axes and a legend, by step, or by time with `times`; empty without points.
-
-    `y` sets the ends of the vertical axis.
-    """
+    """Return a figure with axes and a legend, by step, or by time with `times`; empty without points. `y` sets the ends
+    of the vertical axis."""
     shown = [each for each in series if each.points][:DRAWN_MAX]
     if not shown:
         return ""
@@ -68,9 +65,7 @@ def chart(
 
 def frame(title: str, side: str, field: str, across: Axis, unit: str, height: int | None = None) -> str:
     """Return the parts that every chart has: labels at its left, the field, and the labels of the x axis below.
-
-    `height` is in pixels.
-    """
+    `height` is in pixels."""
     tall: dict[str, object] = {} if height is None else {"height": height}
     below = "".join(tag("text", text(words), {"x": percent(at), "y": 17, **_held(at)}) for at, words in across.ticks())
     return tag(

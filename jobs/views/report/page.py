@@ -87,7 +87,6 @@ def page(found: Facts) -> str:
 
 
 def _tiles(found: Facts) -> str:
-    """Return the tiles at the top, with the facts that readers look for first."""
     status = found.status
     tries, taken = status.attempts or _count(found), lost_attempts(found)
     use = found.gathered.mean_use if found.gathered else None
@@ -188,7 +187,6 @@ def _code(code: int | None) -> str:
 
 
 def _usd(found: Facts) -> str:
-    """Return the accrued cost in words, lowest and highest."""
     if found.price.free:
         return "nothing: nobody bills this machine"
     seconds, rate = machine_s(found), found.price.rate

@@ -47,7 +47,6 @@ class Sweep:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the parameters."""
         return list(dict.fromkeys(name for row in self.rows for name in row.params))
 
 

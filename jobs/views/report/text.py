@@ -26,10 +26,8 @@ def prose(value: object) -> str:
 
 
 def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = None) -> str:
-    """Return an element; `inside` is HTML already, attributes are not.
-
-    A trailing underscore of an attribute's name is dropped; others become hyphens.
-    """
+    """Return an element; `inside` is HTML already, attributes are not. A trailing underscore of an attribute's name is
+    dropped; others become hyphens."""
     return f"<{name}{attrs(attributes or {})}>{inside}</{name}>"
 
 

@@ -69,10 +69,8 @@ def timeline(
     word: str,
     saved: Mapping[int | None, Sequence[float]] = MappingProxyType({}),
 ) -> str:
-    """Return the content of the section.
-
-    `word` names the parts of the job, task or node; `saved` has the checkpoint times of each.
-    """
+    """Return the content of the section. `word` names the parts of the job, task or node; `saved` has the checkpoint
+    times of each."""
     note = "Attempts before the last are not known: this platform does not tell of them here."
     shown = known_attempts(status, attempts)
     bars = _bars(shown, between, until, word, saved) if between else ""
@@ -200,11 +198,8 @@ def _gaps(attempts: Sequence[Attempt]) -> str:
 
 
 def metrics(gathered: ReportData | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
-    """Return a chart for each metric.
-
-    `word` names the parts of the job, task or node; `between` has the times of the timeline; the curves of the tasks in
-    `first` come before the others.
-    """
+    """Return a chart for each metric. `word` names the parts of the job, task or node; `between` has the times of the
+    timeline; the curves of the tasks in `first` come before the others."""
     if gathered is None:
         return tag("p", f"{NOT_KNOWN.capitalize()}: the log could not be read.")
     if not gathered.metrics:

@@ -117,7 +117,6 @@ def _rows(jobs: Sequence[WatchedJob], frame: Frame) -> tuple[int, list[str]]:
 
 
 def _below(job: WatchedJob, frame: Frame) -> list[str]:
-    """Return the lines below a job's row."""
     lines: list[tuple[str, str]] = []
     if reason := reason_of(job):
         lines.append((reason, "red" if job.phase is Phase.FAILED else "yellow"))

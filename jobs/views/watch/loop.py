@@ -52,10 +52,8 @@ class Watching:
     frame_s: float = FRAME_S
 
     def run(self) -> list[Status]:
-        """Watch until every job has ended, and return the last statuses.
-
-        Raises Interrupted and WaitedTooLong, which say that the jobs go on, NotFound, NoCredentials or CloudRefused.
-        """
+        """Watch until every job has ended, and return the last statuses. Raises Interrupted and WaitedTooLong, which
+        say that the jobs go on, NotFound, NoCredentials or CloudRefused."""
         self._events: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
         self._board, self._changes = Board(), Changes()
         self._said: list[str] = []
