@@ -1,1 +1,1 @@
-"""GPU and TPU infrastructure as code, and the jobs that run on it: what everything shares."""
+"""Shared foundation of GPU and TPU infrastructure as code and of the jobs that run on it."""

@@ -1,24 +1,25 @@
-"""The arithmetic of costs: plain values in, USD out. A price that is not known is None, and never counts as zero."""
+"""Cost arithmetic: plain values in, USD out. An unknown price is None, and never counts as zero."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 HOURS_A_MONTH = 730
-"""As AWS's own calculator counts: 8,760 hours a year over twelve. https://docs.aws.amazon.com/pricing-calculator/"""
+"""Hours in a month as AWS's own calculator counts: 8,760 hours per year over twelve.
+https://docs.aws.amazon.com/pricing-calculator/"""
 
 CONFIDENCE = ("high", "medium", "low")
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """USD. `at_least`: something that belongs to it has no known price; `usd` is then None where nothing has."""
+    """An amount in USD. `at_least`: a part has no known price; `usd` is None if no part has one."""
 
     usd: float | None
     at_least: bool = False
 
     def times(self, factor: float) -> "Amount":
-        """The same for another span of time or number of things."""
+        """Return the amount for another time span or number of things."""
         return Amount(None if self.usd is None else self.usd * factor, self.at_least)
 
 
@@ -27,7 +28,7 @@ UNKNOWN = Amount(None, at_least=True)
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An instance type that a pool may start: vCPUs, and USD an hour on demand and on Spot (median and low)."""
+    """An instance type that a pool may start: vCPUs, and USD per hour on demand and on Spot (median and low)."""
 
     name: str
     vcpus: int
@@ -36,7 +37,8 @@ class Option:
     spot_low: float | None = None
 
     def running(self, on_spot: bool) -> float | None:
-        """USD an hour of one. Batch bids at most the on-demand price, so a Spot price is never above it."""
+        """Return USD per hour of one instance. Batch bids at most the on-demand price, so a Spot price is never above
+        it."""
         if not on_spot:
             return self.on_demand
         known = [price for price in (self.spot, self.on_demand) if price is not None]
@@ -45,10 +47,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What a pool costs, USD an hour: at its minimum, as expected, and at its maximum on demand.
+    """The cost of a pool in USD per hour: at its minimum, as expected, and at its maximum on demand.
 
-    `spot` is the range (low, median) of the maximum on Spot, where a Spot price is known. `dearest` is the type that
-    makes the worst case, `overshoot` what one more instance of the dearest type would add.
+    `spot` is the range (low, median) of the maximum on Spot, if a Spot price is known. `dearest` is the type of the
+    worst case, `overshoot` the cost of one more instance of the most expensive type.
     """
 
     floor: Amount
@@ -60,20 +62,21 @@ class Envelope:
 
 
 def instances(vcpus: int, each: int) -> int:
-    """Whole instances that have at least so many vCPUs together."""
+    """Return the number of instances that together have at least `vcpus`."""
     return math.ceil(vcpus / each)
 
 
 def pool(options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilisation: float, on_spot: bool) -> Envelope:
-    """What a pool that scales between two numbers of vCPUs costs.
+    """Return the cost of a pool that scales between two numbers of vCPUs.
 
     For n(v) whole instances with v vCPUs together:
-    worst = the dearest over the types of n(max_vcpus) x on-demand price;
-    expected = utilisation x the dearest over the types of n(max_vcpus) x price (Spot median of a Spot pool), but not
-    below the floor;
-    floor = the cheapest over the types of n(min_vcpus) x price, 0 without a minimum.
-    Types of a Spot pool without a Spot price are left out of expected and floor; where none has one, the on-demand
-    price stands in for it. A type without any price makes all three "at least".
+    - worst = the maximum over the types of n(max_vcpus) x on-demand price;
+    - expected = utilisation x the maximum over the types of n(max_vcpus) x price (Spot median of a Spot pool), but not
+      below the floor;
+    - floor = the minimum over the types of n(min_vcpus) x price, 0 without a minimum.
+
+    Types of a Spot pool without a Spot price are excluded from expected and floor; if none has one, the on-demand price
+    is used instead. A type without any price makes all three "at least".
     """
     max_vcpus = max(min_vcpus, max_vcpus)
     priced = [option for option in options if option.on_demand is not None or option.running(on_spot) is not None]
@@ -107,7 +110,7 @@ def pool(options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilisati
 
 
 def _spot_range(running: Sequence[Option], vcpus: int) -> tuple[float, float]:
-    """(low, median) of the fleet that is the dearest at the median."""
+    """Return (low, median) of the fleet that is most expensive at the median."""
     most = max(running, key=lambda option: instances(vcpus, option.vcpus) * (option.running(True) or 0.0))
     count, median = instances(vcpus, most.vcpus), most.running(True) or 0.0
     low = median if most.spot_low is None else min(most.spot_low, median)
@@ -117,8 +120,8 @@ def _spot_range(running: Sequence[Option], vcpus: int) -> tuple[float, float]:
 def cost_per_instance(
     options: Sequence[Option], *, min_vcpus: int, max_vcpus: int, utilisation: float, each: float
 ) -> Envelope:
-    """What something costs that every instance of a pool has one of, at `each` USD an hour: the number of instances is
-    the largest that the types allow, at the minimum the smallest."""
+    """Return the cost of something that every instance of a pool has one of, at `each` USD per hour. Assumes the
+    largest number of instances that the types allow, and at the minimum the smallest."""
     max_vcpus = max(min_vcpus, max_vcpus)
     if not options:
         return Envelope(UNKNOWN, UNKNOWN, UNKNOWN)
@@ -128,12 +131,12 @@ def cost_per_instance(
 
 
 def fixed_cost(usd_hour: float) -> Envelope:
-    """What costs the same whether anything runs or not."""
+    """Return a cost that is the same whether anything runs or not."""
     return Envelope(Amount(usd_hour), Amount(usd_hour), Amount(usd_hour))
 
 
 def at_least(envelope: Envelope) -> Envelope:
-    """The same where a charge on top of it is not known; what costs nothing has none."""
+    """Return the envelope with an unknown charge added. An amount of zero has no charge."""
 
     def lower_bound(amount: Amount) -> Amount:
         return Amount(amount.usd, at_least=True) if amount.usd != 0 else amount
@@ -143,7 +146,7 @@ def at_least(envelope: Envelope) -> Envelope:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum of what is known; "at least" where a part is not, None where no part is known. Nothing costs 0."""
+    """Return the sum of the known parts: "at least" if a part is unknown, None if no part is known, 0 without parts."""
     parts = list(amounts)
     known = [part.usd for part in parts if part.usd is not None]
     return Amount(
@@ -153,28 +156,29 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def least_sure(confidences: Iterable[str]) -> str:
-    """The lowest of several confidences; "low" for none."""
+    """Return the lowest confidence; "low" for none."""
     return max(confidences, key=CONFIDENCE.index, default="low")
 
 
 def attempts_usd(usd_hour: float, seconds: float, attempts: int, tasks: int) -> float:
-    """USD of `attempts` attempts of `seconds` seconds each of `tasks` tasks, every task on an instance of its own."""
+    """Return USD for `attempts` attempts of `seconds` seconds for each of `tasks` tasks, each on its own instance."""
     return usd_hour * seconds / 3600 * attempts * tasks
 
 
 def repeats(monthly: float, hours: float) -> float:
-    """Interruptions to expect in a run of so many hours, of a share of instances interrupted in a month.
+    """Return the expected number of interruptions in a run of `hours`, given the share of instances interrupted per
+    month.
 
-    The share is scaled to the run: monthly x hours / 730. For short runs that is the rate of a Poisson process.
-    Source of the share: https://aws.amazon.com/ec2/spot/instance-advisor/
+    Scales the share to the run: monthly x hours / 730. For short runs that is the rate of a Poisson process. Source of
+    the share: https://aws.amazon.com/ec2/spot/instance-advisor/
     """
     return monthly * hours / HOURS_A_MONTH
 
 
 def spot_hours(hours: float, monthly: float, checkpoint_every_h: float | None) -> float:
-    """Hours to pay for until a run of `hours` hours on Spot is done: hours + repeats x lost.
+    """Return the billed hours of a run of `hours` on Spot: hours + repeats x lost.
 
-    Lost with each interruption: half a checkpoint interval, or without checkpoints the whole run.
+    Each interruption loses half a checkpoint interval, or the whole run if there are no checkpoints.
     """
     lost = hours if checkpoint_every_h is None else min(checkpoint_every_h / 2, hours)
     return hours + repeats(monthly, hours) * lost

@@ -1,4 +1,4 @@
-"""Where this program keeps what outlives a command, after the XDG base directory specification."""
+"""Folders for data that outlives a command, following the XDG base directory specification."""
 
 import json
 import os
@@ -7,23 +7,23 @@ from typing import Any
 
 
 def state() -> Path:
-    """$XDG_STATE_HOME/accel: local jobs and the history of submitted ones."""
+    """Return $XDG_STATE_HOME/accel, which holds local jobs and the history of submitted ones."""
     return _base("XDG_STATE_HOME", ".local/state") / "accel"
 
 
 def cache() -> Path:
-    """$XDG_CACHE_HOME/accel: may be deleted at any time."""
+    """Return $XDG_CACHE_HOME/accel, which may be deleted at any time."""
     return _base("XDG_CACHE_HOME", ".cache") / "accel"
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file as a whole: a reader sees the old text or the new one, never a part."""
+    """Replace a file atomically: a reader sees the old text or the new one, never a part."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(value, indent=1))
     draft.replace(path)
 
 
 def _base(variable: str, default: str) -> Path:
-    # The specification: a relative path in these variables is to be ignored.
+    # The specification says to ignore a relative path in these variables.
     value = os.environ.get(variable, "")
     return Path(value) if Path(value).is_absolute() else Path.home() / default

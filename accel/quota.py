@@ -1,12 +1,12 @@
-"""Whether an environment at its largest stays within the account's quotas. Pure arithmetic: nothing is asked here.
+"""Whether an environment at its maximum stays within the account's quotas. Pure arithmetic without calls.
 
 The sum for one quota is
 
     total = in use + max(0, need - own)
 
-where `need` is the most that the environment can start, `in use` what the cloud reports for the whole account, and
-`own` the part of that which the environment runs already. So what others run is left to them, and what the environment
-runs is counted once: as a part of its maximum.
+where `need` is the maximum that the environment can start, `in use` what the cloud reports for the whole account, and
+`own` the part of that which the environment already runs. Other users keep what they run, and what the environment runs
+counts once: as a part of its maximum.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,8 +40,8 @@ class Pool:
 
 @dataclass(frozen=True)
 class GooglePool:
-    """Google machines as plain values: at most `machines` of them at once, each with `count` accelerators (GPUs, or
-    chips of a TPU) and `ssd_gb` of SSD or balanced disks. `service`: compute, aiplatform or tpu."""
+    """Google machines as plain values: at most `machines` at once, each with `count` accelerators (GPUs, or chips of a
+    TPU) and `ssd_gb` of SSD or balanced disks. `service`: compute, aiplatform or tpu."""
 
     name: str
     region: str
@@ -55,9 +55,9 @@ class GooglePool:
 
 @dataclass(frozen=True)
 class Need:
-    """What an environment can use of one quota, in its unit. `quota` is None where none is known; `label` names it even
-    then. `extra` is the part of `amount` that is the one instance beyond max_vcpus; `unsized` names the types that are
-    not in the catalogue, whose size therefore is not in it."""
+    """The maximum use of one quota by an environment, in the quota's unit. `quota` is None if unknown; `label` names it
+    in any case. `extra` is the part of `amount` for the one instance beyond max_vcpus; `unsized` names the types that
+    the catalog lacks, which `amount` therefore excludes."""
 
     quota: Quota | None
     label: str
@@ -70,7 +70,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Use:
-    """What counts towards a quota now: of the account, and the environment's own part of that."""
+    """Current use of a quota: the account's total, and the environment's own part of it."""
 
     total: float
     own: float = 0
@@ -89,9 +89,9 @@ class Verdict:
 
 
 def needs(pools: Iterable[Pool]) -> list[Need]:
-    """What the environments can use at most, one entry for each quota and region.
+    """Return the maximum use by the environments, one entry per quota and region.
 
-    An environment whose types fall under two quotas counts whole towards each: it may fill itself from either.
+    An environment whose types fall under two quotas counts fully towards each, since it may fill itself from either.
     """
     rows: dict[tuple[str, str], _Sum] = {}
     for pool in pools:
@@ -146,11 +146,11 @@ def _machines(types: Iterable[str]) -> tuple[list[Machine], list[str]]:
 
 
 _CORES = {generation.accelerator: generation.cores_per_chip for generation in GENERATIONS}
-"""The cores of a TPU chip: the Cloud TPU API counts cores, Compute Engine chips."""
+"""Cores per TPU chip: the Cloud TPU API counts cores, Compute Engine chips."""
 
 
 def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
-    """What Google machines can use at most: the accelerators of their kind, all GPUs of the project, SSD."""
+    """Return the maximum use by Google machines: the accelerators of their kind, all GPUs of the project, SSD."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     quotas: dict[str, Quota | None] = {}
 
@@ -166,7 +166,7 @@ def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
         label = quota.key if quota else f"{pool.accelerator} {bought}"
         each = _CORES[pool.accelerator] if quota and quota.unit == "core" else 1
         count(quota, label, pool.region, pool.name, amount * each)
-        # Vertex AI and the TPU API have quotas of their own, and TPUs are no GPUs.
+        # Vertex AI and the TPU API have quotas of their own, and TPUs are not GPUs.
         if pool.service != "compute":
             continue
         if not pool.accelerator.startswith("tpu"):
@@ -179,9 +179,8 @@ def google_needs(pools: Iterable[GooglePool]) -> list[Need]:
 
 
 def verdict(need: Need, use: Use | None, limit: float | None, why: str = "") -> Verdict:
-    """`over` where the limit is surely too small, `ok` where it surely suffices, else `unknown`: a quota that could not
-    be read is never ok. `why` says what could not be read. Google writes "no limit" as -1.
-    """
+    """Return `over` if the limit is certain to be too small, `ok` if it is certain to suffice, otherwise `unknown`. A
+    quota that could not be read is never ok; `why` gives the reason. Google writes "no limit" as -1."""
 
     def verdict(word: Word, reason: str, total: float | None = None) -> Verdict:
         return Verdict(word, need, use, limit, total, reason)
@@ -193,7 +192,7 @@ def verdict(need: Need, use: Use | None, limit: float | None, why: str = "") -> 
     if limit < 0:
         return verdict("ok", "there is no limit")
     if use is None:
-        # What others use can only be added: a need above the limit is over it in any case.
+        # Other users can only add to it: a need above the limit exceeds it in any case.
         if need.amount > limit:
             return verdict("over", f"{need.amount:g} is above the limit of {limit:g}, whatever else is in use")
         return verdict("unknown", why or "what is in use could not be read")
@@ -207,7 +206,7 @@ def verdict(need: Need, use: Use | None, limit: float | None, why: str = "") -> 
 
 @dataclass(frozen=True)
 class Reading:
-    """The limit and the use that a cloud reports of one quota, and a remark where it is another one's."""
+    """The limit and the use that a cloud reports for one quota, with a remark if it belongs to another quota."""
 
     limit: float
     use: float
@@ -215,8 +214,8 @@ class Reading:
 
 
 def google_readings(answer: Mapping[str, Any]) -> dict[str, Reading]:
-    """The metrics of an answer of compute.regions.get or compute.projects.get (GPUS_ALL_REGIONS is in the second
-    only), by name. Entries that are not whole or make no sense are left out.
+    """Return the metrics of a response of compute.regions.get or compute.projects.get (only the second has
+    GPUS_ALL_REGIONS), by name. Skips incomplete and invalid entries.
 
     Source: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
     """
@@ -235,9 +234,9 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def google_reading(quota: Quota, readings: Mapping[str, Reading]) -> Reading | None:
-    """What is reported of a quota; None where the answer does not have it, which says nothing about the quota.
+    """Return the reading of a quota, or None if the response lacks it, which says nothing about the quota.
 
-    Spot machines of a project that has no preemptible metric count towards the standard one.
+    In a project without a preemptible metric, Spot machines count against the standard one.
     """
     if quota.dimension or quota.service != "compute":
         return None

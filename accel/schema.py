@@ -1,7 +1,7 @@
-"""JSON Schemas of what people write, for editors: how a model becomes one.
+"""JSON Schemas of the documents that people write, for editors, and their generation from a model.
 
-Those of this distribution lie in `schemas`, as `accel-jobs schema` and `stacks schema` print them. They are of draft 7,
-the newest that yaml-language-server takes. Source: https://www.npmjs.com/package/yaml-language-server
+The schemas of this distribution are in `schemas`, as printed by `accel-jobs schema` and `stacks schema`. They use draft
+7, the newest that yaml-language-server supports. Source: https://www.npmjs.com/package/yaml-language-server
 """
 
 import json
@@ -15,7 +15,7 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
 class _Written(GenerateJsonSchema):
-    """Without titles that repeat a key, and with keys that match no pattern refused, as the models do."""
+    """A generator that omits titles that repeat a key, and rejects keys that match no pattern, as the models do."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -29,15 +29,15 @@ class _Written(GenerateJsonSchema):
 
 
 def schema_of(model: Any) -> dict[str, Any]:
-    """The schema of a model or another type, with its `$defs`."""
+    """Return the schema of a model or another type, with its `$defs`."""
     return TypeAdapter[Any](model).json_schema(schema_generator=_Written)
 
 
 def document(title: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema as a file has it."""
+    """Return a schema as the content of a file."""
     return {"$schema": DRAFT, **schema, "title": title}
 
 
 def text(of: Mapping[str, Any]) -> str:
-    """As it is printed and kept."""
+    """Return the schema as printed and stored."""
     return json.dumps(of, indent=1, sort_keys=True, ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""What a deployed stack promises to jobs and to other stacks."""
+"""Contract of a deployed stack with its jobs and with other stacks."""

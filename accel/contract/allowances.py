@@ -1,9 +1,9 @@
-"""What teams may spend on the jobs of a stack: the `allowances` output, which every target has too, and the ledger in
-which every client holds what a job may cost at worst before it sends the job.
+"""Spending allowances of teams: the `allowances` output, which every target has too, and the ledger in which every
+client reserves the maximum cost of a job before sending it.
 
-A ledger has balances, one a team and month, and holds, one a job. They change together, in one transaction, under
-conditions; so the balance is always the sum of its holds, and two clients at once cannot hold more than is there. A
-budget of a cloud knows what was spent a day ago; a ledger knows what has been asked for just now.
+A ledger has balances, one per team and month, and holds, one per job. They change together, in one transaction, under
+conditions. The balance is therefore always the sum of its holds, and two concurrent clients cannot reserve more than is
+available. A cloud's budget knows the spending of a day ago; a ledger knows the requests up to this moment.
 """
 
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from pydantic import Field
 from .model import SCHEMA, Contract
 
 LABEL = "team"
-"""The label of a job that names who pays for it."""
+"""Job label that names the paying team."""
 
 TEAM = "team"
 """Partition key of the table, a string."""
@@ -21,23 +21,23 @@ ENTRY = "entry"
 """Sort key of the table, a string: `balance#<month>`, or `hold#<submission key>`."""
 BALANCE, HOLD = "balance#", "hold#"
 TEAMS, BALANCES, HOLDS = "accel-teams", "accel-balances", "accel-holds"
-"""Collections of Firestore: below the document of a team its balances by month, and its holds by submission key."""
+"""Firestore collections. A team's document contains its balances by month and its holds by submission key."""
 USED = "used"
-"""Of a balance, a number: micro-USD that are held or settled."""
+"""Number in a balance: micro-USD held or settled."""
 SETTLED = "settled"
-"""Of a balance, a number: micro-USD of jobs that have ended; part of USED."""
+"""Number in a balance: micro-USD of jobs that have ended; part of USED."""
 TERMS = "terms"
-"""Of a hold, a string: the hold as JSON."""
+"""String in a hold: the hold as JSON."""
 VERSION = "version"
-"""Of a hold in the table, a string: another one after every change."""
+"""String in a hold of the table. It changes with every update."""
 EXPIRES = "expires"
-"""Of a hold that is settled, Unix seconds in DynamoDB and a timestamp in Firestore: then the row may go. Its key is
-claimed for less long, so that a key that is used again finds either its hold or no job."""
+"""Expiry of a settled hold, Unix seconds in DynamoDB and a timestamp in Firestore; the row may be deleted after it.
+Claims on the key expire earlier, so that a reused key finds either its hold or no job."""
 REMEMBERED_DAYS = 60
 
 
 class Allowance(Contract):
-    """What one team may spend in a calendar month (UTC)."""
+    """The spending limit of one team in a calendar month (UTC)."""
 
     usd: float = Field(ge=0, description="a month")
     period: Literal["month"] = "month"
@@ -65,7 +65,7 @@ Ledger = Annotated[DynamoDbLedger | FirestoreLedger, Field(discriminator="kind")
 
 
 class Allowances(Contract):
-    """Who may spend how much, and where that is kept."""
+    """Allowances of all teams, and the ledger that records them."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     stack: str = Field(default="", description="<project>/<stack>: whose they are")

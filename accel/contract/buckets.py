@@ -1,26 +1,26 @@
-"""What is where in the bucket of a ground of jobs, and who may write it.
+"""Layout and write access of the bucket that a stack provides for jobs.
 
-Whatever begins with `accel-` is the stack's and its clients'. The jobs' own account may write there only what lies in
-JOBS, and of that neither code nor RECORDS: nothing that a job can write decides where credentials go or what is made.
+Names that begin with `accel-` belong to the stack and its clients. The jobs' own account may write only below JOBS,
+except for code and RECORDS: nothing that a job can write determines where credentials go or what is created.
 """
 
 RESERVED = "accel-"
-"""What names begin with that jobs leave alone."""
+"""Prefix of names that jobs may not write."""
 JOBS = "accel-jobs"
-"""Folder of what jobs keep: records, results, outputs. A ground's bucket forgets it after a time."""
+"""Folder of the jobs' records, results and outputs. The bucket deletes them after a time."""
 TARGETS = "accel-targets"
 """Folder with a file for each target."""
 QUEUES = "accel-queues"
-"""Folder of the TPUs that a stack declares and that are asked for until they are there: <key>.json each, and the record
-of what came of it, <name>/record.json. No lifecycle rule forgets them."""
+"""Folder of declared TPUs, which are requested until they exist: a <key>.json for each, and the record of the result,
+<name>/record.json. No lifecycle rule deletes them."""
 CODE = f"{JOBS}/code"
-"""Folder of the code that jobs were sent with; likewise forgotten."""
+"""Folder of uploaded code, which the bucket deletes after a time as well."""
 RECORD, DEADLINE, ON_DEMAND = RECORDS = ("record.json", "deadline.json", "on-demand.json")
-"""Files of a job's folder that clients go by: the job on machines of its own, and that it was sent with a deadline and
-was moved."""
+"""Files in a job's folder that clients rely on: the job on machines of its own, its deadline, and its move to on
+demand."""
 VARIABLE = "BUCKET"
-"""Of the scheduled function that moves jobs on: the bucket of their records."""
+"""Environment variable of the scheduled function that moves jobs on: the bucket of their records."""
 UPLOAD_DAYS = 7
-"""Days after which a bucket drops the parts of an upload that was never completed: no listing shows them, and they are
-paid for. Sources: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html,
+"""Days after which a bucket deletes the parts of incomplete uploads, which no listing shows but which are billed.
+Sources: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html,
 https://docs.cloud.google.com/storage/docs/lifecycle#abort-mpu"""

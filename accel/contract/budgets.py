@@ -1,4 +1,4 @@
-"""The budgets of a stack: output `budgets` of AWS, `gcp_budgets` of Google Cloud, by the author's names."""
+"""Budgets of a stack by their config keys: output `budgets` of AWS, `gcp_budgets` of Google Cloud."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from .model import SCHEMA, Contract
 
 
 class Budget(Contract):
-    """How much may be spent, and what stops the stack when it is."""
+    """A spending limit, and what stops the stack when it is reached."""
 
     kind: Literal["aws", "google"]
     schema_version: int = Field(default=SCHEMA, alias="schema")

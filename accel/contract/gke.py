@@ -1,4 +1,4 @@
-"""What a stack promises of a GKE cluster: to jobs, a target; to other stacks, the cluster itself."""
+"""Contract for a GKE cluster: a target for jobs, and the cluster itself for other stacks."""
 
 from typing import Literal
 
@@ -8,21 +8,22 @@ from .allowances import Allowances
 from .model import SCHEMA, Contract
 
 POOL_LABEL = "accel.dev/pool"
-"""Node label with the author's key for the pool: jobs that wait for one do not wait in vain once it was replaced."""
+"""Node label with the pool's config key. Jobs that wait for a pool by this label still find it after it was
+replaced."""
 
 ASKED_AGAIN = "accel.dev/provisioning-asked-again"
-"""Annotation of a Workload: how often nodes were asked for anew, a semicolon, and why they were the last time."""
+"""Annotation of a Workload: how often nodes were requested again, a semicolon, and the last reason."""
 ASKING_AGAIN = "accel.dev/provisioning-again"
-"""Label of a Workload that is put back into its queue; without it, a Workload that is not active stays so."""
+"""Label of a Workload that is put back into its queue. An inactive Workload without it stays inactive."""
 GIVEN_UP = "accel.dev/provisioning-given-up"
-"""Annotation of a Workload that was made inactive since its nodes did not come: why."""
+"""Annotation of a Workload that was deactivated because its nodes did not arrive: the reason."""
 
 PodSecurity = Literal["restricted", "baseline", "privileged"]
-"""Levels of Kubernetes' own standard: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+"""Levels of the Kubernetes standard: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
 
 
 class Taint(Contract):
-    """Keeps pods off a node that do not tolerate it."""
+    """A taint, which keeps pods that do not tolerate it off a node."""
 
     key: str
     value: str = ""
@@ -30,7 +31,7 @@ class Taint(Contract):
 
 
 class GkePool(Contract):
-    """A node pool, as a pod that wants to run there must know it. GPUs and chips are those of one node."""
+    """A node pool, as pods that run there need to know it. GPUs and chips are per node."""
 
     name: str = Field(description="physical name: the node label cloud.google.com/gke-nodepool")
     key: str = Field(description="the author's key for it")
@@ -58,7 +59,7 @@ class GkePool(Contract):
 
 
 class GkeCluster(Contract):
-    """The `clusters` output of a stack, one entry a cluster: where it is, and what runs pods in it."""
+    """A cluster in the `clusters` output of a stack: its location, and what runs pods in it."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str
@@ -81,7 +82,7 @@ class GkeVolume(Contract):
 
 
 class GkeTarget(Contract):
-    """A namespace of a GKE cluster, and the queue there, that jobs go to."""
+    """A namespace of a GKE cluster and its queue, which jobs are submitted to."""
 
     kind: Literal["gke"] = "gke"
     schema_version: int = Field(default=SCHEMA, alias="schema")

@@ -1,4 +1,4 @@
-"""What a stack promises to jobs on Google Batch and to custom jobs of Vertex AI."""
+"""Contract for jobs on Google Batch and custom jobs of Vertex AI."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from .model import SCHEMA, Contract
 
 
 class GoogleJobsGround(Contract):
-    """What both services' jobs stand on."""
+    """Fields common to the targets of both services."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str

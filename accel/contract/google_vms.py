@@ -1,4 +1,4 @@
-"""What a stack promises to jobs on TPU VMs and on GPU VMs of Compute Engine."""
+"""Contract for jobs on TPU VMs and on GPU VMs of Compute Engine."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from .model import SCHEMA, Contract
 
 
 class VmGround(Contract):
-    """Where jobs may make machines of their own, and what these have in common."""
+    """Fields common to targets where jobs create machines of their own."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str
@@ -32,7 +32,7 @@ class VmGround(Contract):
 
 
 class TpuVmTarget(VmGround):
-    """TPU slices that jobs ask for by queued resources."""
+    """TPU slices that jobs request by queued resources."""
 
     kind: Literal["tpu-vm"] = "tpu-vm"
     types: list[str] = Field(
@@ -41,7 +41,7 @@ class TpuVmTarget(VmGround):
 
 
 class GceTarget(VmGround):
-    """GPU VMs of Compute Engine that jobs make."""
+    """GPU VMs of Compute Engine that jobs create."""
 
     kind: Literal["gce"] = "gce"
     machine_types: list[str] = Field(

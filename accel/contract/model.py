@@ -1,4 +1,4 @@
-"""What every part of the contract is made of."""
+"""Base class of the contract's models."""
 
 from pydantic import BaseModel, ConfigDict
 

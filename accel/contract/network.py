@@ -1,4 +1,4 @@
-"""The networks that stacks hand over: output `network` of AWS, `gcp_network` of Google Cloud."""
+"""Networks exported for other stacks: output `network` of AWS, `gcp_network` of Google Cloud."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from .model import SCHEMA, Contract
 
 
 class AwsNetwork(Contract):
-    """Where instances of a stack run, for another stack to run some there too."""
+    """The network of a stack's instances, which another stack can use too."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     vpc_id: str
@@ -24,7 +24,7 @@ class GcpSubnet(Contract):
 
 
 class GcpNetwork(Contract):
-    """Where clusters of a stack run, for another stack to run some there too."""
+    """The network of a stack's clusters, which another stack can use too."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str = Field(description="that the network is in")

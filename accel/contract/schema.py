@@ -1,4 +1,4 @@
-"""The contract as JSON Schema: what other languages and older versions can hold an output against.
+"""The contract as JSON Schema, against which other languages and older versions can check an output.
 
 docs/contract.schema.json is `document()`: `python -m accel.contract.schema > docs/contract.schema.json`.
 """
@@ -20,8 +20,8 @@ from .network import AwsNetwork, GcpNetwork
 from .targets import Targets
 
 MINOR = 4
-"""Goes up with every field that is added; the major number is the outputs' own `schema`, and goes up when one is taken
-away."""
+"""Minor version, increased with every added field. The major version is the outputs' own `schema`, increased when a
+field is removed."""
 
 OUTPUTS: Mapping[str, Any] = {
     "targets": Targets,
@@ -34,11 +34,11 @@ OUTPUTS: Mapping[str, Any] = {
     "budgets": dict[str, Budget],
     "gcp_budgets": dict[str, Budget],
 }
-"""The type of each output that others may build on."""
+"""Type of each output that others may use."""
 
 
 def document() -> dict[str, Any]:
-    """The schema of a stack's outputs. Unknown fields are allowed: a newer stack may say more."""
+    """Return the schema of a stack's outputs. It allows unknown fields, since a newer stack may have more."""
     adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (name, "validation", TypeAdapter(of)) for name, of in OUTPUTS.items()
     ]
@@ -54,13 +54,13 @@ def document() -> dict[str, Any]:
 
 
 def version(of: Mapping[str, Any]) -> tuple[int, int]:
-    """Major and minor number of a document."""
+    """Return the major and minor version of a document."""
     major, _, minor = str(of["$id"]).rpartition(":")[2].partition(".")
     return int(major), int(minor)
 
 
 def fields(of: Any, here: str = "") -> dict[str, Any]:
-    """Every field of a document by its path, with its type; the words around it may change."""
+    """Return every field of a document by path, with its type and without descriptions, which may change."""
     found: dict[str, Any] = {}
     if isinstance(of, dict):
         given = cast("dict[str, Any]", of)
@@ -75,7 +75,7 @@ def fields(of: Any, here: str = "") -> dict[str, Any]:
 
 
 def required_fields(of: Any, here: str = "") -> set[str]:
-    """The paths of the fields that a document demands."""
+    """Return the paths of the required fields of a document."""
     found: set[str] = set()
     if isinstance(of, dict):
         given = cast("dict[str, Any]", of)
@@ -87,7 +87,7 @@ def required_fields(of: Any, here: str = "") -> set[str]:
 
 
 def breaking_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What somebody relies on and no longer finds, a line each; none where the contract only grew."""
+    """Return one line for each change that breaks readers; empty if the contract only grew."""
     old, new = fields(before), fields(now)
     lines = [f"{path}: is gone" for path in old if path not in new]
     lines += [f"{path}: is of another type" for path in old if path in new and _narrower(old[path], new[path])]
@@ -102,7 +102,7 @@ def breaking_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 
 def _narrower(old: Any, new: Any) -> bool:
-    """Whether a type is another one, but for members that were added to a union and names to the list of allowed."""
+    """Return whether a type has changed other than by added union members or enum values."""
     if old == new:
         return False
     if not (isinstance(old, dict) and isinstance(new, dict)):
@@ -114,7 +114,7 @@ def _narrower(old: Any, new: Any) -> bool:
 
 
 def loosen(schema: Any) -> Any:
-    """Without the strictness of whoever writes it."""
+    """Return the schema without its ban on unknown fields."""
     if isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
         return {key: loosen(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}

@@ -1,7 +1,7 @@
-"""Reads another stack's outputs as the types of the contract.
+"""Reader of another stack's outputs as the types of the contract.
 
-What a newer stack says more is left out; what this version needs and an older stack has not fails the deployment, in
-one line that says so.
+Ignores fields of a newer stack. If an older stack lacks a field that this version needs, the deployment fails with a
+one-line explanation.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(model: type[Model], reference: "pulumi.StackReference", output: str) -> "pulumi.Output[Model]":
-    """One output of another stack, checked; fields that a newer stack added are left out.
+    """Return one validated output of another stack. Ignores fields that a newer stack added.
 
-    The deployment fails where the stack has no such output, or one of another shape.
+    The deployment fails if the stack has no such output, or one of another shape.
     """
 
     def checked(value: Any) -> Model:
@@ -34,9 +34,9 @@ def read(model: type[Model], reference: "pulumi.StackReference", output: str) ->
 
 
 def read_targets(reference: "pulumi.StackReference") -> "pulumi.Output[dict[str, Any]]":
-    """The targets of another stack by name, AwsBatchTarget and its like.
+    """Return the targets of another stack by name, such as AwsBatchTarget.
 
-    One of a kind that this version does not know is left out, with a warning: a newer stack may have it.
+    Skips targets of an unknown kind, which a newer stack may have, with a warning.
     """
 
     def checked(targets: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def read_targets(reference: "pulumi.StackReference") -> "pulumi.Output[dict[str,
 
 
 def read_target(model: type[Model], reference: "pulumi.StackReference", name: str) -> "pulumi.Output[Model]":
-    """One target of another stack, of the class that goes with its kind, such as GkeTarget."""
+    """Return one target of another stack, of the class for its kind, such as GkeTarget."""
 
     def picked(targets: Mapping[str, Any]) -> Model:
         import pulumi
@@ -88,7 +88,7 @@ def _mapping(value: Any, output: str) -> Mapping[str, Any]:
 
 
 def _output(reference: "pulumi.StackReference", output: str) -> "pulumi.Output[Any]":
-    """Not `require_output`, whose refusal is a trace."""
+    """Return an output. Avoids `require_output`, which fails with a traceback."""
 
     def there(value: Any) -> Any:
         import pulumi
@@ -103,7 +103,7 @@ def _output(reference: "pulumi.StackReference", output: str) -> "pulumi.Output[A
 
 
 def _refusal(error: ValidationError, output: str, value: Any) -> Exception:
-    """What is missing or of another type, without the values."""
+    """Return an error that lists missing fields and wrong types, without the values."""
     import pulumi
 
     lines: list[str] = []

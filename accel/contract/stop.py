@@ -1,18 +1,18 @@
-"""The stop of a stack whose budget is crossed: one document beside its claims, which clients read before they submit.
+"""The stop of a stack whose budget is crossed: one document next to its claims, which clients read before they submit.
 
-In DynamoDB it is a row of the claim table, in Firestore a document of the same collection; its key is no submission
-key, since those are hashes. Absent, or without STOPPED: the stack takes jobs.
+In DynamoDB it is a row of the claim table, in Firestore a document of the same collection. Its key cannot be a
+submission key, since those are hashes. If it is absent or has no STOPPED, the stack accepts jobs.
 """
 
 TABLE_KEY = "submission_key"
-"""The partition key of the claim table (claims.KEY): here too, so that this file can stand alone in an archive."""
+"""Partition key of the claim table (claims.KEY), repeated here so that this file can stand alone in an archive."""
 KEY = "accel-budget-stop"
-"""The row's partition key, the document's id."""
+"""Partition key of the row, or id of the document."""
 KEYS = "accel-*"
-"""A pattern of the keys that are no submission keys, which policies keep from whoever submits."""
+"""Pattern of the keys that are not submission keys, which policies protect from submitters."""
 STOPPED = "stopped"
-"""A string: why, in one line. Absent: nobody has stopped the stack."""
+"""A string: the reason, in one line. If absent, the stack is not stopped."""
 STATE = "state"
-"""A string: accel.budget.state as JSON. Of the function and of `stacks budget` alone."""
+"""A string: accel.budget.state as JSON, for the function and `stacks budget` only."""
 VERSION = "version"
-"""A number, one more with every save: a save is on the condition that nobody else has saved."""
+"""A number, increased with every save. A save requires that nobody else has saved."""

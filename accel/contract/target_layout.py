@@ -1,8 +1,8 @@
-"""How the targets of a stack lie in SSM parameters, and how a reader puts them together again.
+"""Layout of a stack's targets in SSM parameters, and its reader.
 
 <path>/<target>                     a target as JSON
-<path>/definitions/<definition>     where a target would be too large: its definitions, each as JSON, and the target
-                                    itself has no `definitions`
+<path>/definitions/<definition>     for a target that would be too large: each of its definitions as JSON; the target
+                                    itself then has no `definitions`
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from typing import Any
 from . import buckets
 
 SOURCE = "published"
-"""Field of an exported target: where the stack publishes it. What lies there has no such field."""
+"""Field of an exported target: where the stack publishes it. The published copy has no such field."""
 FOLDER = "definitions"
-"""Below the path of the targets. No target is called so with a slash behind it."""
+"""Folder below the path of the targets. A target's own path never has a slash after this name."""
 
 
 def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
-    """A target with its source, as `--targets` takes it; that of AWS lies below the path."""
+    """Return a target with its source, in the form of `--targets`. An AWS target's source is below the path."""
     match target["kind"]:
         case "aws-batch":
             source = f"ssm:{target['region']}{ssm_path}"
@@ -29,12 +29,12 @@ def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
 
 
 def without_definitions(target: Mapping[str, Any]) -> dict[str, Any]:
-    """A target whose definitions lie in parameters of their own."""
+    """Return a target without its definitions, which have parameters of their own."""
     return {name: value for name, value in target.items() if name != FOLDER}
 
 
 def whole(documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Targets by name, of everything that lies below their path."""
+    """Return the targets by name, assembled from all documents below their path."""
     below = f"{FOLDER}/"
     definitions = {name.removeprefix(below): each for name, each in documents.items() if name.startswith(below)}
     targets = {name: each for name, each in documents.items() if not name.startswith(below)}

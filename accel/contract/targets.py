@@ -1,7 +1,7 @@
-"""The `targets` output of a stack: where jobs can run, one entry a target.
+"""The `targets` output of a stack: where jobs can run, one entry per target.
 
-Written strictly (an unknown field is a fault of ours), read leniently (a newer stack may say more than this reader
-knows). A field is only ever added; a removal is an entry in UPGRADING.md.
+Written strictly (an unknown field is our own fault), read leniently (a newer stack may have more fields than this
+reader knows). Fields are only added; a removal is an entry in UPGRADING.md.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from .model import SCHEMA, Contract
 
 
 class AwsBatchEnvironment(Contract):
-    """A compute environment behind a queue, in the order in which Batch tries them."""
+    """A compute environment of a queue. The list is in the order in which Batch tries them."""
 
     name: str = Field(description="the author's key for it")
     arn: str
@@ -83,7 +83,7 @@ class AwsBatchTarget(Contract):
 
 
 class LocalTarget(Contract):
-    """This machine. An image `local/<folder>` runs in <root>/<folder>."""
+    """The local machine. An image `local/<folder>` runs in <root>/<folder>."""
 
     kind: Literal["local"] = "local"
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -97,7 +97,7 @@ Targets = dict[str, Target]
 
 @cache
 def _adapter(of: Any) -> TypeAdapter[Any]:
-    # Built when it is used: a command that reads no target starts a few hundredths of a second sooner.
+    # Built on first use: a command that reads no target starts a few hundredths of a second sooner.
     return TypeAdapter(of)
 
 
@@ -105,13 +105,13 @@ KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "google-batch", "
 
 
 def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:
-    """The targets as plain JSON values, as a stack exports and publishes them; what is null is left out."""
+    """Return the targets as plain JSON values, as a stack exports and publishes them, without nulls."""
     return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True, exclude_none=True)
 
 
 def read_one(document: Mapping[str, Any]) -> AnyTarget:
-    """One target as another version of accel may have written it; fields that this one does not know are left out.
+    """Return a target that another version of accel may have written. Ignores unknown fields.
 
-    Raises pydantic.ValidationError where a field that this version needs is missing or of another type.
+    Raises pydantic.ValidationError if a field that this version needs is missing or has another type.
     """
     return _adapter(Target).validate_python(dict(document), extra="ignore")

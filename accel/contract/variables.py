@@ -1,10 +1,10 @@
-"""The environment that every backend gives a job, besides what the job file sets."""
+"""Environment variables that every backend gives a job, in addition to those of the job file."""
 
 JOB_NAME = "ACCEL_JOB_NAME"
 TASK_COUNT = "ACCEL_TASK_COUNT"
-"""How many tasks the job has; 1 for a single one."""
+"""Number of the job's tasks; 1 for a single one."""
 TASK_INDEX = "ACCEL_TASK_INDEX"
-"""0 to count - 1. On platforms that number tasks themselves, read the variable that INDEX_FROM names."""
+"""0 to count - 1. On platforms that number tasks themselves, read the variable named by INDEX_FROM."""
 INDEX_FROM = "ACCEL_TASK_INDEX_FROM"
 """Name of the variable that holds this task's index on this platform."""
 ATTEMPT = "ACCEL_ATTEMPT"
@@ -12,21 +12,22 @@ ATTEMPT = "ACCEL_ATTEMPT"
 SMOKE = "ACCEL_SMOKE"
 """1 in a smoke run (`submit --smoke`), absent otherwise."""
 PLAN = "ACCEL_ON_DEMAND_PLAN"
-"""Of a job on Spot with a deadline: how it goes on when that nears. JSON in base64, for `accel-jobs tend` alone."""
+"""How a Spot job with a deadline continues when the deadline approaches. JSON in base64, for `accel-jobs tend` only."""
 
 SWEEP = "ACCEL_SWEEP"
-"""The sweep as JSON: docs/sweeps.md. Absent in a job that is none."""
+"""The sweep as JSON: docs/sweeps.md. Absent in other jobs."""
 SWEEP_ONLY = "ACCEL_SWEEP_ONLY"
-"""Which of the sweep's tasks the job has, such as 3,7,12-14, in the order of its own; absent where it has all."""
+"""The sweep tasks of this job, such as 3,7,12-14, in the order of its own tasks; absent if it has all."""
 SWEEP_OF = "ACCEL_SWEEP_OF"
-"""Reference of the job of which it runs some tasks again."""
+"""Reference of the job whose tasks this job partly repeats."""
 
 NODE_COUNT = "ACCEL_NODE_COUNT"
-"""How many nodes the job has; absent in a job of one."""
+"""Number of the job's nodes; absent in a single-node job."""
 NODE_INDEX = "ACCEL_NODE_INDEX"
 """This node's index, on platforms that do not number nodes themselves."""
 NODE_INDEX_FROM = "ACCEL_NODE_INDEX_FROM"
-"""Name of the variable that holds this node's index, 0 to count - 1; 0 is the main node. Absent in a job of one."""
+"""Name of the variable that holds this node's index, 0 to count - 1; 0 is the main node. Absent in a single-node
+job."""
 MAIN_ADDRESS_FROM = "ACCEL_MAIN_ADDRESS_FROM"
 """Name of the variable that holds the main node's address. On the main node itself it may be unset: 127.0.0.1 there."""
 
@@ -43,9 +44,8 @@ NODE_VARIABLES = {
     "google-batch": {NODE_INDEX_FROM: NODE_INDEX, MAIN_ADDRESS_FROM: "MASTER_ADDR"},
     "vertex": {NODE_INDEX_FROM: "RANK", MAIN_ADDRESS_FROM: "MASTER_ADDR"},
 }
-"""Platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every node that is
-Google's.
-Sources: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html,
+"""The platform's own variables of a node by target kind; MASTER_ADDR, of torch.distributed, is set on every Google
+node. Sources: https://docs.aws.amazon.com/batch/latest/userguide/mnp-env-vars.html,
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""
 
 INDEX_VARIABLE = {
@@ -57,6 +57,6 @@ INDEX_VARIABLE = {
     "vertex": TASK_INDEX,
     "local": TASK_INDEX,
 }
-"""Platform's own index variable by target kind.
-Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html,
+"""The platform's own index variable by target kind. Sources:
+https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html,
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode"""

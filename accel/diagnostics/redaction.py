@@ -27,8 +27,8 @@ MAY_BE_SECRET = re.compile(
 )
 """Pattern of invalid values that are better not shown."""
 
-# Characters of one word, so that what is escaped in JSON stays escaped. What is counted is limited: a text of any
-# length is read in one go.
+# Characters of one word, so that JSON escapes stay intact. Repetitions are bounded, since a text of any length is read
+# in one pass.
 _WORD = r'(?:\\.|[^\s"\\<>])'
 _BEFORE_PATH = r'(?:\\.|[^\s"\\<>/?#])'
 _HOST = r'[^\s/@:"\\<>\[]'
@@ -68,8 +68,8 @@ _RULES = (
         r"(?:(?:(?!-----BEGIN)[^\"])*?-----END[ A-Z0-9_-]{0,100}-----|(?:[A-Za-z0-9+/=\s]|\\[nr])+)",
         rf"\1{HIDDEN}",
     ),
-    # User information in a URL, https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1: first with any password, including
-    # one with a slash or an @. A name with a dot before a number is a host with its port.
+    # User information in a URL, https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1: first with any password, even one
+    # with a slash or an @. A name with a dot before a number is a host with its port.
     _Rule(
         (":/",),
         rf"(:/{{1,3}})(?:{_HOST}{{0,256}}:{_NO_PORT}|(?!localhost:)(?![\w-]*\.){_HOST}{{1,64}}:){_WORD}{{0,256}}"
@@ -79,7 +79,7 @@ _RULES = (
     _Rule((":/",), rf"(:/{{1,3}}){_BEFORE_PATH}*@", rf"\1{HIDDEN}@"),
     # Truncated.
     _Rule(("://",), rf"(?<!docker)(?<!oci)(://{_HOST}{{0,256}}):{_NO_PORT}{_WORD}+", rf"\1:{HIDDEN}"),
-    # In the name of an image, which has no scheme; its digest is none.
+    # In an image name, which has no scheme; its digest is not a secret.
     _Rule(
         ("@",),
         r'(?<![\w.@+-])[\w.+~%-]{1,64}:[^\s/@"\\<>]{1,256}@(?!sha256:)(?=[\w.-]{1,256}(?::\d+)?/)',

@@ -1,7 +1,7 @@
-"""What the clouds allow: each rule once, as a pure function of plain values.
+"""Rules of the clouds: each one once, as a pure function of plain values.
 
-A function takes names, numbers and lists and gives the Findings; apply() sorts them. Callers put their own
-path in front of a finding's field. table.py lists every rule.
+A function takes names, numbers and lists and returns Findings; apply() sorts them. Callers prepend their own path to a
+finding's field. __main__.py lists every rule.
 """
 
 from accel.diagnostics.findings import AppliedFindings, Finding, Rule, Severity, apply, under

@@ -1,6 +1,6 @@
-"""Every rule, and docs/rules.md, which `python -m accel.rules` prints.
+"""All rules, and docs/rules.md, which `python -m accel.rules` prints.
 
-Apart from the package itself, so that who needs one topic does not load them all.
+Separate from the package itself, so that a caller that needs one topic does not load them all.
 """
 
 import sys
@@ -37,7 +37,7 @@ RULES: dict[str, Rule] = {
     for topic in topics
     for rule in import_module(f"{package}.{topic}").RULES
 }
-"""Every rule by its id. docs/rules.md is this table."""
+"""All rules by id, as listed in docs/rules.md."""
 
 _HEAD = """\
 # Rules
@@ -53,7 +53,7 @@ This page is written by `python -m accel.rules > docs/rules.md`.
 
 
 def page() -> str:
-    """The page, as Markdown."""
+    """Return the page as Markdown."""
     rows = [f"| `{rule.id}` | {rule.severity} | {rule.summary} | <{rule.source}> |" for rule in RULES.values()]
     return _HEAD + "\n".join(rows) + "\n"
 

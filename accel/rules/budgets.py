@@ -1,4 +1,4 @@
-"""Budgets of both clouds: thresholds, who is told, and what only AWS refuses."""
+"""Budgets of both clouds: thresholds, recipients, and restrictions of AWS."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ TOPIC = Rule("aws.budgets.topic", "reject", "A topic is named by its ARN, and is
 RULES = (THRESHOLD, TWICE, NOBODY, CURRENCY, MANY, MAILS, TOPIC)
 
 MOST_SHARE = 3.0
-"""Of the amount. More is taken for percents: the clouds would take 90 for 9,000 %, and never tell anybody."""
+"""Maximum share of the amount. A larger one is probably a percentage: the clouds would read 90 as 9,000 %, and never
+notify anybody."""
 MOST_NOTIFICATIONS = 10
 MOST_EMAILS = 10
 
@@ -39,7 +40,7 @@ _TOPIC = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}")
 
 
 def thresholds(field: str, shares: Sequence[float]) -> list[Finding]:
-    """Shares of the amount at which somebody is told, of one basis."""
+    """Check the notification thresholds of one basis, as shares of the amount."""
     found: list[Finding] = []
     for index, value in enumerate(shares):
         found += threshold(f"{field}[{index}]", value)
@@ -49,7 +50,7 @@ def thresholds(field: str, shares: Sequence[float]) -> list[Finding]:
 
 
 def threshold(field: str, value: float) -> list[Finding]:
-    """One share of the amount."""
+    """Check one share of the amount."""
     if 0 < value <= MOST_SHARE:
         return []
     fix = f"write {value / 100:g} for {value:g} %" if value > MOST_SHARE else f"write a share from 0 to {MOST_SHARE:g}"
@@ -57,14 +58,14 @@ def threshold(field: str, value: float) -> list[Finding]:
 
 
 def recipients(field: str, **ways: Sequence[str] | str | None) -> list[Finding]:
-    """Who is told, by the fields in which they may stand."""
+    """Check that there is a recipient, given the fields that may name one."""
     if any(ways.values()):
         return []
     return [NOBODY.finding(field, "is empty, so nobody is told", f"give one of {', '.join(ways)}")]
 
 
 def aws_currency(currency: str) -> list[Finding]:
-    """The unit of an amount."""
+    """Check the currency of an amount."""
     if currency == "USD":
         return []
     fix = "write USD, and the amount in dollars"
@@ -72,7 +73,7 @@ def aws_currency(currency: str) -> list[Finding]:
 
 
 def aws_notifications(count: int, emails: Sequence[str], topic: str | None) -> list[Finding]:
-    """How many thresholds there are, and who is told of each."""
+    """Check the number of thresholds, and the recipients of each."""
     found: list[Finding] = []
     if count > MOST_NOTIFICATIONS:
         message = f"are {count}, with the one that stops the stack"

@@ -1,10 +1,10 @@
-"""Whether a machine type that the catalogue does not know may be newer than the catalogue, or is misspelt.
+"""Whether a machine type that the catalog does not know may be newer than the catalog, or is misspelt.
 
 Clouds add families at the newest generation of a series or above it: g6f came after g6e, g7 after g7e, p6-b300 after
-p6-b200, a3-ultragpu while a4 was announced. So the name of a family that is not known, of the cloud's form and not of
-an older generation, may be newer; a size that a known family does not have is taken for misspelt, and so is a family
-that is a known one with a letter too many or too few. `stacks refresh` is the way around what is refused here.
-Forms: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html and
+p6-b200, a3-ultragpu while a4 was announced. An unknown family name of the cloud's form, and not of an older generation,
+may therefore be newer. A size that a known family does not have counts as misspelt, and so does a family that is a
+known one with a letter too many or too few. `stacks refresh` is the way around a rejection. Forms:
+https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html and
 https://docs.cloud.google.com/compute/docs/machine-resource#naming_convention
 """
 
@@ -16,30 +16,30 @@ from accel.catalog.machines import as_of
 from accel.catalog.nearest import edits
 
 _AHEAD = 2
-"""Generations above the newest known one: a catalogue is not older than that."""
+"""Maximum number of generations above the newest known one; no catalog is older than that."""
 
 _MISSPELT = 2
-"""Edits between two kinds of one series (highgpu, higgpu) that are one kind misspelt; ultragpu and megagpu are further
-apart."""
+"""Edit distance up to which two kinds of one series are the same kind misspelt (highgpu, higgpu); ultragpu and megagpu
+are further apart."""
 
 _AWS = re.compile(r"([a-z]+)(\d{1,2})[a-z]*(-[a-z]+\d+)?(?:\.(?:(?:(?!0|1x)\d+)?xlarge|metal(?:-\d+xl)?))?", re.ASCII)
 _GCP = re.compile(r"([a-z])(\d{1,2})([a-z]*)-([a-z]+)-(?!0)\d+(g?)(?:-[a-z]+)?", re.ASCII)
 _SUFFIX = {"a": "g", "g": ""}
-"""What follows the number of a size, by the series of Google's that have GPUs built in."""
+"""Suffix after the number of a size, by Google's series with built-in GPUs."""
 
 
 def aws(name: str) -> bool:
-    """Whether EC2 may have a type or family of that name with NVIDIA GPUs, which the catalogue does not."""
+    """Return whether EC2 may have an NVIDIA GPU type or family of that name that the catalog lacks."""
     form, of = _AWS.fullmatch(name), name.partition(".")[0]
     newest = _newest_of_aws().get(form[1]) if form else None
     if form is None or newest is None or of in families("aws") or not newest <= int(form[2]) <= newest + _AHEAD:
         return False
-    # A processor's name differs by a digit from its successor's (b200, b300), and by a length from what is misspelt.
+    # A processor's name differs from its successor's by a digit (b200, b300), and from a misspelt one by its length.
     return not (form[3] and any(len(of) != len(each) and edits(of, each, 1) == 1 for each in families("aws")))
 
 
 def gcp(name: str) -> bool:
-    """Whether Compute Engine may have a machine type of that name with GPUs built in, which the catalogue does not."""
+    """Return whether Compute Engine may have a machine type of that name with built-in GPUs that the catalog lacks."""
     form = _GCP.fullmatch(name)
     if form is None or _SUFFIX.get(form[1]) != form[5]:
         return False
@@ -52,24 +52,24 @@ def gcp(name: str) -> bool:
 
 
 def doubt(cloud: str) -> str:
-    """What a message says of such a name."""
+    """Return the part of a message about such a name."""
     return f"which the catalogue of {as_of(cloud)} does not know"
 
 
 def fix(cloud: str, nearest: tuple[str, ...]) -> str:
-    """What to do about it."""
+    """Return the fix for such a name."""
     like = f"use {' or '.join(nearest)}, or " if nearest else ""
     known = f"`stacks refresh --cloud {cloud}` reads new types, and ACCEL_CATALOG=refreshed uses them"
     return f"{like}make sure that it exists: {known}"
 
 
 REFRESHED = "`stacks refresh` reads sizes that are newer than the catalogue"
-"""The way around for a size that a known family got since."""
+"""Fix for a size that a known family has gained since."""
 
 
 @cache
 def _newest_of_aws() -> dict[str, int]:
-    """The newest generation of each series that has NVIDIA GPUs."""
+    """Return the newest generation of each series that has NVIDIA GPUs."""
     forms = {_AWS.fullmatch(each.family) for each in machines("aws") if each.accelerator.startswith("nvidia-")}
     found: dict[str, int] = {}
     for form in forms:
@@ -80,6 +80,6 @@ def _newest_of_aws() -> dict[str, int]:
 
 @cache
 def _types_of_google() -> frozenset[tuple[str, int, str, str]]:
-    """Letter, generation, variant and kind (`a`, 4, `x`, `highgpu`) of the machine types with GPUs built in."""
+    """Return letter, generation, variant and kind (`a`, 4, `x`, `highgpu`) of the machine types with built-in GPUs."""
     forms = [_GCP.fullmatch(each.name) for each in machines("gcp") if each.accelerator]
     return frozenset((form[1], int(form[2]), form[3], form[4]) for form in forms if form and form[1] in _SUFFIX)

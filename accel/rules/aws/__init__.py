@@ -1,1 +1,1 @@
-"""What AWS allows: AWS Batch and what stands around it."""
+"""Rules of AWS: AWS Batch and related services."""

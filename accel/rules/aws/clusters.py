@@ -34,12 +34,11 @@ EFA_PLACEMENT = Rule("aws.efa.placement", "reject", "Instances that use EFA are 
 RULES = (SPOT, ZONES, EFA_UNSUPPORTED, EFA_MIXED, EFA_PLACEMENT)
 
 PLAIN_FIRST_CARD = ("p6-b300",)
-"""Families whose network card 0 has no EFA.
-Source: https://github.com/aws/aws-parallelcluster/issues/7143"""
+"""Families whose network card 0 has no EFA. Source: https://github.com/aws/aws-parallelcluster/issues/7143"""
 
 
 def efa_cards(instance_types: Sequence[str]) -> tuple[int, ...]:
-    """The network cards with EFA of the types and families, where all have the same; else none."""
+    """Return the network cards with EFA of the types and families if all have the same; otherwise an empty tuple."""
     layouts = {_cards(machine) for _, machine in types.find_machines(instance_types)}
     return next(iter(layouts)) if len(layouts) == 1 else ()
 
@@ -52,7 +51,8 @@ def _cards(machine: Machine) -> tuple[int, ...]:
 def cluster(
     *, kind: str, placement: str | None, efa: bool, instance_types: Sequence[str], in_block: bool = False
 ) -> list[Finding]:
-    """Placement and EFA of an environment. `in_block`: its instances lie in a Capacity Block, which is a cluster."""
+    """Check placement and EFA of an environment. `in_block`: its instances are in a Capacity Block, which is a
+    cluster."""
     field = "placement" if placement else "efa"
     if not placement and not efa:
         return []
@@ -87,7 +87,8 @@ def _with_efa(machine: Machine) -> str:
 
 
 def zones(*, wanted: str | None, count: int) -> list[Finding]:
-    """`wanted`: the field that asks for one zone, None where nothing does; `count`: zones that instances may be in."""
+    """Check that a single-zone environment has one zone. `wanted` is the field that asks for one zone, or None; `count`
+    is the number of zones that instances may be in."""
     if wanted is None or count < 2:
         return []
     message = f"lies in one availability zone, and the network has {count}: most launches would fail"

@@ -42,14 +42,14 @@ RULES = (GPUS, FARGATE, VCPUS, MEMORY, SHM_SMALL, SHM_OVER_MEMORY, MULTI_NODE_SP
 
 MIN_MEMORY_MIB = 4
 MIN_SHM_MIB = 2048
-"""Shared memory below which a GPU job is warned of, and the default of one."""
+"""Shared memory below which a GPU job gets a warning; also the default."""
 _DOCKER_SHM_MIB = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionValues:
-    """What is known of a definition before any call. `kinds` and `instance_types` are those of the environments that
-    its queue tries, where a queue is known; `arns` are those of roles and secrets, by field."""
+    """The values of a definition known before any call. `kinds` and `instance_types` are those of the environments of
+    its queue, if a queue is known; `arns` are those of roles and secrets, by field."""
 
     vcpus: int
     memory_mib: int
@@ -70,7 +70,7 @@ class DefinitionValues:
 
 
 def definition(given: DefinitionValues) -> list[Finding]:
-    """Everything that is known about a definition before any call."""
+    """Check all values of a definition that are known before any call."""
     found = names.definition(given.name) if given.name is not None else []
     sizes = size(
         vcpus=given.vcpus,
@@ -96,7 +96,7 @@ def definition(given: DefinitionValues) -> list[Finding]:
 def size(
     *, vcpus: float, memory_mib: int, gpus: float = 0, shm_mib: int | None = None, platform: str = "EC2"
 ) -> list[Finding]:
-    """What a job reserves of an instance. `shm_mib` None: Docker's 64 MiB."""
+    """Check what a job reserves of an instance. `shm_mib` None: Docker's 64 MiB."""
     found: list[Finding] = []
     if not _whole(gpus) or gpus < 0:
         message = f"must be a whole number of at least 0, is {gpus}"
@@ -124,7 +124,7 @@ def _shared_memory(memory_mib: int, gpus: float, shm_mib: int | None) -> list[Fi
 
 
 def multi_node(nodes: int, kinds: Sequence[str]) -> list[Finding]:
-    """A job of several nodes against the kinds of the environments that its queue tries."""
+    """Check a multi-node job against the kinds of the environments of its queue."""
     if nodes < 2 or "SPOT" not in kinds:
         return []
     message = f"is {nodes}, and the queue tries a SPOT environment, on which no multi-node job runs"

@@ -94,15 +94,15 @@ SPOT_STRATEGIES = (
 ORDERED_STRATEGIES = ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
 PROVIDER_WAIT_MIN = 20
 LAUNCH_MIN = 5
-"""Of an update, beside what its jobs take: our own allowance, of which no page says anything."""
+"""Our own allowance for an update, in minutes, in addition to the time of its jobs. No page documents it."""
 UPDATE_MIN = PROVIDER_WAIT_MIN - LAUNCH_MIN
 RECOMMENDED = {"EC2": "BEST_FIT_PROGRESSIVE", "SPOT": "SPOT_PRICE_CAPACITY_OPTIMIZED"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentValues:
-    """What is known of an environment before any call: an id or ARN that another resource will give is left out.
-    `imported`: the environment exists already."""
+    """The values of an environment known before any call, without ids or ARNs that another resource will provide.
+    `imported`: the environment already exists."""
 
     kind: str
     instance_types: Sequence[str]
@@ -125,7 +125,7 @@ class EnvironmentValues:
 
 
 def environment(given: EnvironmentValues) -> list[Finding]:
-    """Everything that is known about an environment before any call."""
+    """Check all values of an environment that are known before any call."""
     kind, instance_types, name = given.kind, given.instance_types, given.name
     recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
     strategy_now = recommended if given.allocation_strategy is None else given.allocation_strategy
@@ -155,7 +155,7 @@ def environment(given: EnvironmentValues) -> list[Finding]:
 
 
 def environment_kind(kind: str) -> list[Finding]:
-    """EC2 or SPOT."""
+    """Check that the kind is EC2 or SPOT."""
     if kind in KINDS:
         return []
     message = f'is "{kind}"' + (", which has no GPUs" if kind.startswith("FARGATE") else "")
@@ -163,7 +163,7 @@ def environment_kind(kind: str) -> list[Finding]:
 
 
 def initial_state(state: str, *, imported: bool = False) -> list[Finding]:
-    """ENABLED or DISABLED, which is right for an environment that exists."""
+    """Check the state, which has to be ENABLED unless the environment already exists."""
     if state != "DISABLED" or imported:
         return []
     message = "is DISABLED, which AWS refuses for an environment that does not exist yet"
@@ -171,7 +171,7 @@ def initial_state(state: str, *, imported: bool = False) -> list[Finding]:
 
 
 def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
-    """The allocation strategy against the kind."""
+    """Check the allocation strategy against the kind."""
     field, has = "allocation_strategy", f"is {allocation_strategy}"
     recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
     if allocation_strategy not in EC2_STRATEGIES + SPOT_STRATEGIES:
@@ -196,7 +196,7 @@ def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
 
 
 def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) -> list[Finding]:
-    """A strategy that goes by the order of the types, which does not reach AWS."""
+    """Check for a strategy that depends on the order of the types, which does not reach AWS."""
     if allocation_strategy not in ORDERED_STRATEGIES or len(set(instance_types)) < 2:
         return []
     message = f"is {allocation_strategy}, and the order of instance_types does not reach AWS: they are sent as a set"
@@ -206,7 +206,8 @@ def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) ->
 
 
 def update_wait(update_timeout_min: int | None) -> list[Finding]:
-    """How long jobs may hold an update up, against how long the provider waits for it. None: it waits for none."""
+    """Check how long jobs may delay an update, against the provider's timeout. None: the update does not wait for
+    jobs."""
     if update_timeout_min is None or update_timeout_min <= UPDATE_MIN:
         return []
     message = (
@@ -220,7 +221,7 @@ def update_wait(update_timeout_min: int | None) -> list[Finding]:
 def capacity(
     min_vcpus: int, max_vcpus: int, instance_types: Sequence[str], *, usable_old: bool = False
 ) -> list[Finding]:
-    """The vCPU bounds against each other and against the instances. `usable_old`: p3 and g3 have an image."""
+    """Check the vCPU limits against each other and against the instances. `usable_old`: p3 and g3 have an image."""
     found: list[Finding] = []
     if max_vcpus < 1:
         found.append(BOUNDS.finding("max_vcpus", f"must be at least 1, is {max_vcpus}", "write at least 1"))
@@ -244,8 +245,8 @@ def capacity(
 
 
 def instances_within(max_vcpus: int, instance_types: Sequence[str]) -> dict[str, int]:
-    """How many instances of each usable type fit in `max_vcpus`: {"p4d.24xlarge": 2, "p5.48xlarge": 1} of
-    256. AWS may go above the maximum by one instance."""
+    """Return how many instances of each usable type fit in `max_vcpus`: {"p4d.24xlarge": 2, "p5.48xlarge": 1} for 256.
+    AWS may exceed the maximum by one instance."""
     return {machine.name: max_vcpus // machine.vcpus for machine in _usable(instance_types, usable_old=True)}
 
 
@@ -255,7 +256,7 @@ def _usable(instance_types: Sequence[str], usable_old: bool) -> list[Machine]:
 
 
 def bid(kind: str, bid_percentage: int | None) -> list[Finding]:
-    """The most to pay for Spot, in per cent of the on-demand price."""
+    """Check the Spot bid, in percent of the on-demand price."""
     field = "bid_percentage"
     if bid_percentage is None:
         return []

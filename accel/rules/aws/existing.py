@@ -1,4 +1,4 @@
-"""What an environment names and does not make on AWS: subnets, security groups and roles, as the account has them."""
+"""Existing AWS resources that an environment refers to: subnets, security groups and roles, as the account has them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,8 +63,8 @@ HTTPS, NFS = 443, 2049
 
 @dataclass(frozen=True, slots=True)
 class SubnetFacts:
-    """A subnet as EC2 describes it. `default_route` is the target of its default route, "" for none; `endpoints` are
-    the services that a VPC endpoint leads to from there, by the end of their names."""
+    """A subnet as described by EC2. `default_route` is the target of its default route, "" for none; `endpoints` are
+    the services with a VPC endpoint reachable from there, by the end of their names."""
 
     vpc: str
     zone: str
@@ -76,7 +76,7 @@ class SubnetFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A security group: its VPC, and the TCP ports that a rule for outgoing traffic lets through, as ranges."""
+    """A security group: its VPC, and the TCP ports that its egress rules allow, as ranges."""
 
     vpc: str
     egress: tuple[range, ...]
@@ -84,8 +84,8 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoleFacts:
-    """An IAM role. `trusted` tells whether the service may assume it, `lacking` which of the needed actions no policy
-    of the role allows; empty also where the policies may not be read."""
+    """An IAM role. `trusted` says whether the service may assume it, `lacking` lists the required actions that no
+    policy of the role allows; it is also empty if the policies may not be read."""
 
     exists: bool
     trusted: bool = True
@@ -93,7 +93,7 @@ class RoleFacts:
 
 
 def vpc(field: str, wanted: str, known: Collection[str]) -> list[Finding]:
-    """The VPC of a network that exists."""
+    """Check that the VPC of an existing network exists."""
     if wanted in known:
         return []
     return [MISSING.finding(field, f'is "{wanted}", which is not there', _WHERE)]
@@ -105,8 +105,8 @@ _WHERE = "check the id, the region, and whose credentials these are"
 def subnets(
     fields: Mapping[str, str], known: Mapping[str, SubnetFacts], vpc_id: str | None, services: Sequence[str]
 ) -> list[Finding]:
-    """Subnets: the field that names each, by id. `services` are those that instances have to reach (`ecr.api`); None
-    for `vpc_id`: that of the first subnet."""
+    """Check subnets, given as a field by subnet id. `services` are those that instances have to reach (`ecr.api`).
+    `vpc_id` None: that of the first subnet."""
     found: list[Finding] = []
     for subnet, field in fields.items():
         facts = known.get(subnet)
@@ -142,8 +142,8 @@ def _way_out(field: str, subnet: str, facts: SubnetFacts, services: Sequence[str
 def groups(
     fields: Mapping[str, str], known: Mapping[str, GroupFacts], vpc_id: str | None, ports: Mapping[int, str]
 ) -> list[Finding]:
-    """Security groups: the field that names each, by id. `ports`: the TCP ports that one of them has to let out, each
-    with what for."""
+    """Check security groups, given as a field by group id. `ports` are the TCP ports that one of them has to allow
+    outbound, each with its purpose."""
     found: list[Finding] = []
     for group, field in fields.items():
         facts = known.get(group)
@@ -161,7 +161,7 @@ def groups(
 
 
 def offers(zones: Collection[str], offered: Collection[str]) -> list[Finding]:
-    """The zones of an environment's subnets, and those that offer any of its instance types."""
+    """Check that the zones of an environment's subnets offer any of its instance types."""
     if set(zones) & set(offered):
         return []
     fix = f"use subnets in {', '.join(sorted(offered))}" if offered else "use other instance types, or another region"
@@ -170,7 +170,7 @@ def offers(zones: Collection[str], offered: Collection[str]) -> list[Finding]:
 
 
 def role(field: str, name: str, facts: RoleFacts, service: str) -> list[Finding]:
-    """A role, or the role of an instance profile, that `service` assumes."""
+    """Check a role, or the role of an instance profile, that `service` assumes."""
     if not facts.exists:
         return [MISSING.finding(field, f'is "{name}", which is not there', "check the name and the account")]
     found: list[Finding] = []

@@ -69,7 +69,7 @@ _IDLE = 4
 
 
 class Size(NamedTuple):
-    """What one container asks for, after the definition's defaults."""
+    """The resources requested by one container, after the definition's defaults."""
 
     vcpus: int
     memory_mib: int
@@ -81,19 +81,22 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueEnvironment:
-    """An environment that a queue tries."""
+    """An environment of a queue."""
 
     name: str
     instance_types: Sequence[str]
     max_vcpus: int
     region: str | None = None
-    """Whose prices order the types that are named; None: they are named by size."""
+    """Region whose prices order the suggested types; None: they are ordered by size."""
 
 
 def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
-    """The size of a job against the environments of one queue: some instance type holds it, and max_vcpus of its
-    environment holds one such instance. Batch may go above the maximum by one instance, which is not relied on.
-    Where the catalogue does not know every type, and none that it knows holds the job, nothing is said of types."""
+    """Check that the environments of a queue can run a job: some instance type holds it, and max_vcpus of its
+    environment has room for one such instance.
+
+    Batch may exceed the maximum by one instance, which this check does not rely on. If the catalog lacks some of the
+    types, and none of the known ones holds the job, there is no finding about types.
+    """
     if not places:
         return []
     if all(place.max_vcpus < size.vcpus for place in places):
@@ -113,18 +116,18 @@ def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
 
 
 def startable(places: Sequence[QueueEnvironment]) -> list[Machine]:
-    """The types that the catalogue knows and that max_vcpus of their environment has room for."""
+    """Return the types that the catalog knows and that max_vcpus of their environment has room for."""
     return [machine for place in places for machine in _machines(place) if machine.vcpus <= place.max_vcpus]
 
 
 def in_queues(size: Size, queues: Mapping[str, Sequence[QueueEnvironment]]) -> list[Finding]:
-    """What is said of a definition on the queue that suits it best: one that no queue holds waits for ever."""
+    """Check a definition on the queue that suits it best. A definition that no queue holds waits forever."""
     tried = [placement(size, places) for places in queues.values() if places]
     return min(tried, key=lambda found: (_rejects(found), len(found))) if tried else []
 
 
 def unserved_queue(sizes: Mapping[str, Size], places: Sequence[QueueEnvironment]) -> list[Finding]:
-    """A queue against the definitions of its stack, by name: none of them could run there."""
+    """Check that a queue can run at least one definition of its stack. `sizes` is by definition name."""
     refused = {
         name: [one for one in placement(size, places) if one.severity == "reject"] for name, size in sizes.items()
     }
@@ -138,8 +141,8 @@ def unserved_queue(sizes: Mapping[str, Size], places: Sequence[QueueEnvironment]
 def fit(
     vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str], region: str | None = None
 ) -> list[Finding]:
-    """The size of a job against the types and families of the environments that its queue tries. Types that
-    the catalogue does not know are left out; where none is known, nothing is said."""
+    """Check the size of a job against the types and families of its queue's environments. Ignores types that the
+    catalog does not know; if none is known, there is no finding."""
     return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types), region))
 
 
@@ -162,7 +165,7 @@ def _fit(
 
 @lru_cache(maxsize=1024)
 def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
-    """What the known ones among types and families make of a job."""
+    """Return whether the known types and families hold a job."""
     return holding(types.resolve_machines(instance_types)[0], *size)
 
 
@@ -175,7 +178,7 @@ def _rejects(found: Sequence[Finding]) -> bool:
 
 
 def _over_max(size: Size, places: Sequence[QueueEnvironment], inside: Sequence[Machine]) -> Finding:
-    """Some type holds the job, and none that max_vcpus has room for."""
+    """Return the finding for a job that some type holds, but none that max_vcpus has room for."""
     needs: list[tuple[QueueEnvironment, Machine]] = []
     for place in places:
         held = holding_of(tuple(place.instance_types), size)
@@ -249,8 +252,8 @@ def _names(fits: Sequence[Fit]) -> str:
 
 
 def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine], str]:
-    """The cheapest on demand in a region first, and how they are ordered. Without a region, and where none of them has
-    a known price there, the smallest first; those without a price come after those with one."""
+    """Return the machines by on-demand price in a region, cheapest first, and a note on the order. Machines without a
+    price come last. Without a region, or if no price is known there, the smallest comes first."""
     by_size = sorted(fits, key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
     if region is None:
         return by_size, ""
@@ -261,7 +264,8 @@ def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine]
 
 
 def _larger(vcpus: int, memory_mib: int, gpus: int, region: str | None) -> str:
-    """Types of the catalogue that hold the job and that Batch has an image for, the cheapest or smallest first."""
+    """Return a fix that names types of the catalog that hold the job and that Batch has an image for, cheapest or
+    smallest first."""
     usable = [
         machine
         for machine in machines("aws")

@@ -44,7 +44,7 @@ UNLOCKED = Rule(
 RULES = (AL2_NVIDIA, AL2, AL1, UNKNOWN, OLD_GPU, GRAVITON, NO_DRIVER, UNLOCKED)
 
 IMAGE_TYPES = ("ECS_AL2023_NVIDIA", "ECS_AL2023")
-"""What a new environment can have; the default of a GPU environment first."""
+"""Image types of a new environment; the default of a GPU environment comes first."""
 
 _SUCCESSOR = {"ECS_AL2_NVIDIA": (AL2_NVIDIA, "ECS_AL2023_NVIDIA"), "ECS_AL2": (AL2, "ECS_AL2023")}
 
@@ -58,8 +58,8 @@ def image(
     field: str = "image_type",
     types_field: str = "instance_types",
 ) -> list[Finding]:
-    """The image type against the instance types. With an image of one's own (`image_id_override`) nothing is
-    said. `imported`: the environment exists already, so that an old type may stay."""
+    """Check the image type against the instance types. There is no finding with a custom image (`image_id_override`).
+    `imported`: the environment already exists, so an old type may stay."""
     if image_id_override:
         return []
     if image_type == "ECS_AL1":
@@ -89,8 +89,8 @@ def image_lock(
     image_id_override: str | None = None,
     field: str = "image_type",
 ) -> list[Finding]:
-    """Whether the lock file pins what an environment uses. `pinned`: its image types and regions, None without a
-    file, when nothing is said."""
+    """Check that the lock file pins an environment's image. `pinned` holds its image types and regions; None means that
+    there is no file, and gives no finding."""
     if pinned is None or image_id_override or (image_type, region) in pinned:
         return []
     message = f"is {image_type}, which images.lock.yaml does not pin in {region}: Batch picks the image"

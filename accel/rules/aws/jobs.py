@@ -1,4 +1,4 @@
-"""A job that is about to be submitted to AWS Batch."""
+"""A job before its submission to AWS Batch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ MAX_DEPENDENCIES = 20
 MAX_PAYLOAD_BYTES = 30 * 1024
 MAX_OVERRIDES = 8192
 _OVERRIDES_MARGIN = 1024
-"""Characters left to the variables of Batch, whose length AWS does not state."""
+"""Characters reserved for the variables of Batch, whose length AWS does not document."""
 MAX_TAGS = 50
 
 
@@ -51,8 +51,8 @@ def job(
     tags: Mapping[str, str] | None = None,
     request: Mapping[str, object] | None = None,
 ) -> list[Finding]:
-    """A job's name, array, dependencies and, where the rendered SubmitJob request is given, its size. A
-    dependency is `{jobId, type}` as in the request; `array_size` None: no array job."""
+    """Check a job's name, array, dependencies and, given the rendered SubmitJob request, its size. A dependency is
+    `{jobId, type}` as in the request; `array_size` None: not an array job."""
     found = names.job(name)
     if array_size is not None and array_size not in ARRAY_RANGE:
         low, high = ARRAY_RANGE[0], ARRAY_RANGE[-1]
@@ -66,7 +66,7 @@ def job(
 
 
 def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> list[Finding]:
-    """The jobs to wait for."""
+    """Check the jobs to wait for."""
     found: list[Finding] = []
     if len(depends_on) > MAX_DEPENDENCIES:
         message = f"has {len(depends_on)} jobs, of which AWS takes {MAX_DEPENDENCIES}"
@@ -84,8 +84,8 @@ def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> 
 
 
 def request_size(request: Mapping[str, object], *, exports: bool = False) -> list[Finding]:
-    """A rendered SubmitJob request against the limits of Batch and ECS. `exports`: its command holds the parameters of
-    a sweep."""
+    """Check a rendered SubmitJob request against the limits of Batch and ECS. `exports`: its command holds the
+    parameters of a sweep."""
     found: list[Finding] = []
     payload = len(json.dumps(request))  # as botocore writes it: with spaces, and escapes for what is not ASCII
     if payload > MAX_PAYLOAD_BYTES:
@@ -106,6 +106,6 @@ def request_size(request: Mapping[str, object], *, exports: bool = False) -> lis
 
 
 def _overrides(request: Mapping[str, Any]) -> object:
-    """Of the container; of a multi-node job, those of its first range of nodes."""
+    """Return the overrides of the container, or of a multi-node job's first node range."""
     ranges = request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])
     return (ranges[0] if ranges else request).get("containerOverrides", {})

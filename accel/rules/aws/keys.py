@@ -1,4 +1,4 @@
-"""Customer keys of AWS KMS: who needs them beside the stack's own roles."""
+"""Customer keys of AWS KMS: who needs them besides the stack's own roles."""
 
 import re
 from collections.abc import Iterable
@@ -32,14 +32,14 @@ _KEY = re.compile(r"arn:[a-z-]+:kms:([a-z0-9-]+):\d{12}:key/\S+")
 
 
 class Scope(NamedTuple):
-    """Keys of one region, and the name under which a service of that region uses them."""
+    """The keys of one region, and the names under which that region's services use them."""
 
     keys: tuple[str, ...]
     services: tuple[str, ...]
 
 
 def keys(field: str, arns: Iterable[str]) -> list[Finding]:
-    """Keys that roles are allowed."""
+    """Check the keys that roles may use."""
     fix = "write arn:aws:kms:<region>:<account>:key/<id>"
     return [
         KEY.finding(f"{field}[{i}]", f'is "{arn}", not the ARN of a key', fix)
@@ -49,7 +49,7 @@ def keys(field: str, arns: Iterable[str]) -> list[Finding]:
 
 
 def via(arns: Iterable[str], *services: str) -> list[Scope]:
-    """Return the keys by region, with the values of kms:ViaService: a key serves what lies in its own region.
+    """Return the keys by region, with the values of kms:ViaService: a key serves resources of its own region.
 
     Source: https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html
     """
@@ -63,13 +63,13 @@ def via(arns: Iterable[str], *services: str) -> list[Scope]:
 
 
 def volumes(field: str, key: str | None) -> list[Finding]:
-    """The key of the volumes of instances that Batch starts by Auto Scaling groups."""
+    """Check the key of the volumes of instances that Batch starts by Auto Scaling groups."""
     fix = f"let its policy admit {AUTO_SCALING} as docs/keys.md shows"
     return [] if key is None else [VOLUMES.finding(field, "is a key of your own, which instances start with", fix)]
 
 
 def logs(field: str, key: str | None) -> list[Finding]:
-    """The key of a log group, by its ARN."""
+    """Check the key of a log group, given by ARN."""
     region = (key or "").split(":")[3:4] or ["<region>"]
     fix = f"let its policy admit logs.{region[0]}.{partition_of(region[0]).suffix} as docs/keys.md shows"
     return [] if key is None else [LOGS.finding(field, "is a key of your own, which CloudWatch Logs uses", fix)]

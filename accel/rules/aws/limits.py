@@ -1,4 +1,4 @@
-"""Sizes and spellings that AWS refuses in the middle of an update, when half of it is made."""
+"""Sizes and spellings that AWS rejects only in the middle of an update, when it is half done."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ TAGS_MOST, KEY_MOST, VALUE_MOST = 50, 128, 256
 
 
 def user_data(size: int, field: str = "instance.user_data") -> list[Finding]:
-    """What instances get, in bytes. Batch adds a part of its own, of whose size no page speaks."""
+    """Check the size of the user data, in bytes. Batch adds a part of undocumented size."""
     if size <= USER_DATA_MOST:
         return []
     message = f"is {size:,} bytes with what the stack adds, of which EC2 takes {USER_DATA_MOST:,}"
@@ -47,7 +47,7 @@ def user_data(size: int, field: str = "instance.user_data") -> list[Finding]:
 
 
 def function_environment(size: int, field: str) -> list[Finding]:
-    """The variables of a function, in bytes of JSON, with the ARNs of every queue or environment."""
+    """Check the size of a function's variables, in bytes of JSON, with the ARNs of every queue or environment."""
     if size <= FUNCTION_MOST:
         return []
     message = f"tells its function {size:,} bytes of queues and environments, of which Lambda takes {FUNCTION_MOST:,}"
@@ -55,7 +55,8 @@ def function_environment(size: int, field: str) -> list[Finding]:
 
 
 def tags(labels: Mapping[str, str], *, owner: str, own: int, field: str = "labels") -> list[Finding]:
-    """Labels as tags of every resource of AWS, of which IAM takes the least; `own` more are added to each."""
+    """Check labels as tags of all AWS resources, of which IAM has the strictest limits; each resource gets `own`
+    more."""
     found = list(_spelling("owner", "", owner))
     first: dict[str, str] = {}
     for key, value in labels.items():

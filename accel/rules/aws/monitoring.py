@@ -1,4 +1,4 @@
-"""Who is told, what is counted, and what a CloudWatch alarm takes."""
+"""Notifications, metrics, and the limits of CloudWatch alarms."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,8 @@ _HOUR_S = 3600
 
 
 def subscriptions(emails: Sequence[str], https: Sequence[str]) -> list[Finding]:
-    """Who is told. The messages do not repeat an endpoint: its path is often a secret."""
+    """Check the recipients of notifications. The messages do not repeat an endpoint, since its path is often a
+    secret."""
     found: list[Finding] = []
     for index, address in enumerate(emails):
         if not _ADDRESS.fullmatch(address):
@@ -78,7 +79,7 @@ def subscriptions(emails: Sequence[str], https: Sequence[str]) -> list[Finding]:
 
 
 def key(arn: str | None) -> list[Finding]:
-    """The KMS key of topic and event log; None is "no key of your own"."""
+    """Check the KMS key of topic and event log. None: no key of your own."""
     if arn is None or _KEY.fullmatch(arn):
         return []
     fix = "write arn:aws:kms:<region>:<account>:key/<id>, or leave it out"
@@ -86,7 +87,8 @@ def key(arn: str | None) -> list[Finding]:
 
 
 def alarm(*, period_s: int, periods: int = 1) -> list[Finding]:
-    """How often an alarm looks (`period_s`), and how many times in a row (`periods`) it has to be true."""
+    """Check how often an alarm evaluates (`period_s`), and for how many consecutive periods it has to be true
+    (`periods`)."""
     if period_s < 60 or period_s % 60:
         message = f"must be a multiple of 60 seconds, is {period_s}"
         return [PERIOD.finding("period_s", message, f"write {max(round(period_s / 60), 1) * 60}")]
@@ -98,7 +100,7 @@ def alarm(*, period_s: int, periods: int = 1) -> list[Finding]:
 
 
 def retention(field: str, days: int) -> list[Finding]:
-    """For how many days a log group keeps what it gets."""
+    """Check the number of days for which a log group keeps its entries."""
     if days in RETENTION_DAYS:
         return []
     longer = next((known for known in RETENTION_DAYS if known > days), RETENTION_DAYS[-1])
@@ -106,8 +108,8 @@ def retention(field: str, days: int) -> list[Finding]:
 
 
 def gpu_metrics(*, closed: bool, endpoints: Sequence[str], profiles: Mapping[str, str | None]) -> list[Finding]:
-    """Whether the agent's metrics can reach CloudWatch. `closed`: a network without a way out, with these interface
-    `endpoints`; `profiles`: each environment's own instance profile, None for the stack's."""
+    """Check that the agent's metrics can reach CloudWatch. `closed`: a network without internet access, with these
+    interface `endpoints`; `profiles`: each environment's own instance profile, None for the stack's."""
     found: list[Finding] = []
     if closed and MONITORING_ENDPOINT not in endpoints:
         message = "is true, and instances in this network cannot reach CloudWatch"

@@ -42,8 +42,8 @@ _PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12",
 
 
 def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1) -> list[Finding]:
-    """The range of a VPC that is cut into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or
-    how many."""
+    """Check the range of a VPC that is split into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or
+    their number."""
     count = zones if isinstance(zones, int) else len(zones)
     found = _zones(zones, count)
     try:
@@ -64,7 +64,7 @@ def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1)
 
 
 def closed_image(image: str, region: str, field: str = "image") -> list[Finding]:
-    """An image of jobs whose instances reach endpoints of AWS alone."""
+    """Check the image of jobs whose instances reach AWS endpoints only."""
     own = rf"\d{{12}}\.dkr[.-]ecr(-fips)?\.{re.escape(region)}\.[a-z.]+/.+"
     if image.startswith(containers.LOCAL) or re.fullmatch(own, image):
         return []

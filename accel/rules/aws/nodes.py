@@ -1,4 +1,4 @@
-"""A job of several nodes, each a container on an instance of its own, against the environments of a queue."""
+"""A multi-node job, each node a container on its own instance, against the environments of a queue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ RULES = (TOO_MANY, APART, FIRST_ONLY)
 
 @dataclass(frozen=True, slots=True)
 class NodeEnvironment:
-    """An environment that a queue tries. `least_vcpus`: of the smallest instance there that holds a node, None where
-    not known. `close`: its instances are one cluster."""
+    """An environment of a queue. `least_vcpus` are those of its smallest instance that holds a node, or None if
+    unknown. `close`: its instances are one cluster."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class NodeEnvironment:
 
 
 def job(nodes: int, places: Sequence[NodeEnvironment]) -> list[Finding]:
-    """A job of `nodes` nodes on a queue."""
+    """Check a job of `nodes` nodes on a queue."""
     if nodes < 2:
         return []
     found = definitions.multi_node(nodes, [place.kind for place in places])

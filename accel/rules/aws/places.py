@@ -1,4 +1,4 @@
-"""Where an environment lies: its region, and whether its instance types are offered there."""
+"""Region of an environment, and whether it offers the instance types."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _FORM = re.compile(REGION, re.ASCII)
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """The region of an environment."""
+    """Check the region of an environment."""
     try:
         check_region("aws", name)
     except UnavailableName as refused:
@@ -47,8 +47,8 @@ def region(name: str, field: str = "region") -> list[Finding]:
 
 
 def instance_types(in_region: str, names: Sequence[str], field: str = "instance_types") -> list[Finding]:
-    """Types and families against the region. Nothing is said of a region or a type that the catalogue does not know,
-    nor of types that AWS lists no more, whose regions are not all known."""
+    """Check that a region offers types and families. There is no finding for a region or type that the catalog does not
+    know, or for types that AWS no longer lists, whose regions are not all known."""
     if in_region not in regions("aws"):
         return []
     found: list[Finding] = []

@@ -47,16 +47,16 @@ TIME_LIMIT_REASONS = (
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
     "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED",
 )
-"""What Batch can cancel on; the last is on the newest edition of the page only. It reports also
-MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS, ACTION_REQUIRED and UNDETERMINED, on which no action can be set.
-Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html
+"""Reasons that Batch can cancel on; the last is on the newest edition of the page only. Batch also reports
+MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS, ACTION_REQUIRED and UNDETERMINED, which accept no action. Sources:
+https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html
 https://docs.aws.eu/batch/latest/userguide/job_stuck_in_runnable_time_limit_actions.html"""
 
 
 def queue_membership(
     environment: str, queues: Mapping[str, Sequence[str]], field: str = "environments"
 ) -> list[Finding]:
-    """An environment that takes jobs, against the environments of each queue."""
+    """Check that an environment that accepts jobs is in a queue."""
     if any(environment in names for names in queues.values()):
         return []
     message = f"is in no queue ({', '.join(queues) or 'there is none'}), so no job runs in it"
@@ -72,9 +72,8 @@ def queue(
     name: str | None = None,
     types_by_environment: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """A queue over environments by name. `orders`: their order numbers, where they are written; else the
-    order of the list counts. `types_by_environment`: the instance types of those environments that are
-    known."""
+    """Check a queue over environments by name. `orders`: their order numbers, if given; otherwise the order of the list
+    counts. `types_by_environment`: the instance types of the known environments."""
     found = names.queue(name) if name is not None else []
     if not 1 <= len(environments) <= MAX_ENVIRONMENTS:
         message = f"has {len(environments)} environments; a queue has 1 to {MAX_ENVIRONMENTS}"
@@ -93,7 +92,7 @@ def queue(
 
 
 def architectures(types_by_environment: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """The instance types of a queue's environments, by environment: one CPU architecture for all."""
+    """Check that all environments of a queue have one CPU architecture."""
     first: dict[str, str] = {}
     for environment, instance_types in types_by_environment.items():
         for _, machine in types.find_machines(instance_types):
@@ -112,7 +111,7 @@ def time_limit(
     state: str = "RUNNABLE",
     field: str = "time_limit",
 ) -> list[Finding]:
-    """What to do with a job that heads the queue in RUNNABLE for too long."""
+    """Check the action on a job that heads the queue in RUNNABLE for too long."""
     found: list[Finding] = []
     if max_time_s not in TIME_LIMIT_RANGE:
         low, high = TIME_LIMIT_RANGE[0], TIME_LIMIT_RANGE[-1]

@@ -1,4 +1,4 @@
-"""Attempts, what is retried, and the timeout, of a job definition or of one job."""
+"""Attempts, retry rules and timeout of a job definition or of one job."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,14 +40,14 @@ MIN_TIMEOUT_S = 60
 INFRASTRUCTURE: tuple[Mapping[str, str], ...] = (
     # Reclaimed Spot instances and lost hosts say "Host EC2 (instance i-...) terminated.".
     {"action": "RETRY", "on_status_reason": "Host EC2*"},
-    # Also of an image that could not be pulled: https://github.com/nextflow-io/nextflow/issues/5099
+    # Also for an image that could not be pulled: https://github.com/nextflow-io/nextflow/issues/5099
     {"action": "RETRY", "on_status_reason": "Task failed to start"},
     {"action": "RETRY", "on_reason": "AGENT"},
-    # A command that was told of the reclaim has ended by itself before its host is gone.
+    # A command that was notified of the reclaim has ended by itself before its host is gone.
     {"action": "RETRY", "on_exit_code": str(exit_codes.STOPPED)},
     {"action": "EXIT", "on_reason": "*"},
 )
-"""What the cloud took away is tried again; whatever the command did is final. All five rules that a strategy may have.
+"""Rules that retry failures of the infrastructure, but never of the command: all five that a strategy may have.
 Sources: https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
 https://aws.amazon.com/blogs/compute/introducing-retry-strategies-for-aws-batch/"""
 
@@ -64,8 +64,8 @@ def retries(
     attempts_field: str = "attempts",
     field: str = "evaluate_on_exit",
 ) -> list[Finding]:
-    """The number of attempts (None: not given) and the retry rules, each a mapping of `action` (RETRY, EXIT)
-    and of on_status_reason, on_reason, on_exit_code."""
+    """Check the number of attempts (None: not given) and the retry rules, each a mapping of `action` (RETRY, EXIT) and
+    of on_status_reason, on_reason, on_exit_code."""
     found: list[Finding] = []
     if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
         fix = f"write {1 if attempts < 1 else MAX_ATTEMPTS}"
@@ -90,7 +90,7 @@ def retries(
 
 
 def counts(failures: int | None, lost: int | None) -> list[Finding]:
-    """Attempts after the first: those after a failure of the job's own, and those for what the cloud took away."""
+    """Check the numbers of further attempts: after failures of the job itself, and after losses to the cloud."""
     most = MAX_ATTEMPTS - 1
     own, taken = failures or 0, lost or 0
     if own + taken > most:
@@ -124,7 +124,7 @@ def _rule(field: str, rule: Mapping[str, str]) -> list[Finding]:
 
 
 def timeout(timeout_s: int | None, field: str = "timeout_s") -> list[Finding]:
-    """Seconds of one attempt; None: no timeout."""
+    """Check the timeout of one attempt, in seconds; None: no timeout."""
     if timeout_s is None or timeout_s >= MIN_TIMEOUT_S:
         return []
     message = f"must be at least {MIN_TIMEOUT_S} seconds, is {timeout_s}"

@@ -1,4 +1,4 @@
-"""The IAM roles that a compute environment is given."""
+"""The IAM roles of a compute environment."""
 
 from accel.diagnostics.findings import API, GUIDE, Finding, Rule
 
@@ -46,8 +46,8 @@ def roles(
     service_role: str | None = None,
     spot_fleet_role: str | None = None,
 ) -> list[Finding]:
-    """Names or ARNs; None is "not given" or "not known yet", except for the fleet role, where it is the
-    former."""
+    """Check roles, given as names or ARNs. None is "not given" or "not known yet", except for the fleet role, for which
+    it is always "not given"."""
     found: list[Finding] = []
     if instance_profile and ":role/" in instance_profile:
         profile = instance_profile.replace(":role/", ":instance-profile/")

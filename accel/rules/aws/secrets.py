@@ -1,4 +1,4 @@
-"""What the variables of a container on AWS are read from: secrets of Secrets Manager, parameters of Systems Manager."""
+"""Sources of container variables on AWS: secrets of Secrets Manager, parameters of Systems Manager."""
 
 import re
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ REFERENCE = Rule(
 RULES = (REFERENCE,)
 
 SECRETS, PARAMETERS = "secretsmanager:GetSecretValue", "ssm:GetParameters"
-"""The calls with which the ECS agent reads them.
-Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
+"""Calls with which the ECS agent reads them. Source:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
 
 _PARTS = {"secretsmanager": (7, 10), "ssm": (6, 7)}
-"""How many parts a reference has: to the whole, and to a part or version of it."""
+"""Number of parts in a reference: to a whole secret or parameter, and to a part or version of it."""
 _SUFFIX = re.compile(r"-[A-Za-z0-9]{6}")
 ANY_SUFFIX = "-??????"
-"""Stands for the characters that Secrets Manager adds to a name to make the ARN.
-Source: https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_iam-policies.html"""
+"""Wildcard for the characters that Secrets Manager appends to a name to make the ARN. Source:
+https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_iam-policies.html"""
 
 
 def references(by_field: Mapping[str, str]) -> list[Finding]:
-    """References by their fields. One that is no ARN is the name of a parameter."""
+    """Check references by field. A reference that is not an ARN is the name of a parameter."""
     found: list[Finding] = []
     for field, value in by_field.items():
         if not value.startswith("arn:"):
@@ -43,7 +43,8 @@ def references(by_field: Mapping[str, str]) -> list[Finding]:
 
 
 def readable(arn: str) -> tuple[str, str]:
-    """Return the action that reads a reference, and the ARN that IAM holds it against: never a part of a secret."""
+    """Return the action that reads a reference, and the ARN that IAM checks it against, which is never a part of a
+    secret."""
     parts = arn.split(":")
     if parts[2] != "secretsmanager":
         return PARAMETERS, ":".join(parts[:6])

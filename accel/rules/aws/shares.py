@@ -1,4 +1,4 @@
-"""Fair-share queues: who gets how much of a queue, and the jobs that say whose they are."""
+"""Fair-share queues: the shares of a queue, and the share identifiers of jobs."""
 
 import re
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.0001, 999.9999
 MAX_DECAY_S = 604_800
 MAX_RESERVATION = 99
 PRIORITY = 0
-"""Of a job that says none. Without one a fair-share queue refuses the job.
-Source: https://github.com/nextflow-io/nextflow/pull/3505"""
+"""Priority of a job that sets none. A fair-share queue rejects a job without one. Source:
+https://github.com/nextflow-io/nextflow/pull/3505"""
 
 
 def policy(*, shares: Mapping[str, float], decay_s: int, reservation_percent: int) -> list[Finding]:
-    """A queue's fair-share policy: weights by identifier, or by the prefix of identifiers with a * after it."""
+    """Check a queue's fair-share policy: weights by identifier, or by a prefix of identifiers followed by *."""
     found: list[Finding] = []
     for name, weight in shares.items():
         if not PATTERN.fullmatch(name):
@@ -58,7 +58,8 @@ def policy(*, shares: Mapping[str, float], decay_s: int, reservation_percent: in
 
 
 def job(*, shares: Mapping[str, float] | None, identifier: str | None, priority: int | None) -> list[Finding]:
-    """What a job says of its share, on a queue with these weights; None: the queue is first in, first out."""
+    """Check a job's share identifier and priority on a queue with these weights. `shares` None: the queue is first in,
+    first out."""
     field, found = "share_identifier", list[Finding]()
     if shares is None:
         for name, value in ((field, identifier), ("scheduling_priority", priority)):
@@ -81,5 +82,5 @@ def job(*, shares: Mapping[str, float] | None, identifier: str | None, priority:
 
 
 def covers(entry: str, identifier: str) -> bool:
-    """Whether an entry of a policy is the identifier's."""
+    """Return whether an entry of a policy applies to the identifier."""
     return identifier.startswith(entry[:-1]) if entry.endswith("*") else entry == identifier

@@ -1,4 +1,4 @@
-"""What containers see besides their image: EFS, folders of the instance, its local disks, buckets."""
+"""Storage of containers besides their image: EFS, folders of the instance, its local disks, buckets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -42,13 +42,13 @@ BUCKET = Rule(
 RULES = (NO_LOCAL_DISK, ACCESS_POINT_ROOT, BUCKET_NAME, BUCKET_IMAGE, BUCKET)
 
 BUCKET_ROOT = "/mnt/s3"
-"""Where an instance has its buckets, each in a folder of its name."""
+"""Folder of an instance that contains its buckets, each in a folder of its name."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "local_nvme") -> list[Finding]:
-    """A scratch folder on the instance's own NVMe disks: every type has some."""
+    """Check that every type has NVMe disks for a scratch folder on the instance."""
     if path is None:
         return []
     for i, machine in types.find_machines(instance_types):
@@ -59,7 +59,7 @@ def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "lo
 
 
 def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding]:
-    """An EFS volume."""
+    """Check an EFS volume."""
     found = placeholders.resource_id("file_system", file_system, "fs")
     if access_point is None:
         return found
@@ -71,7 +71,8 @@ def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding
 
 
 def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
-    """Buckets that a role is given, which names them in ARNs: a * there would be every bucket of everybody."""
+    """Check the buckets that a role may use. Policies name them in ARNs, where a * would match every bucket of
+    everybody."""
     fix = "write the name alone, without s3:// and folders, of each bucket that is meant"
     return [
         BUCKET_NAME.finding(f"{field}[{i}]", f'is "{name}", which is no bucket\'s name', fix)
@@ -81,7 +82,7 @@ def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
 
 
 def bucket_mounts(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
-    """Buckets that instances of an environment mount."""
+    """Check the buckets that instances of an environment mount."""
     found: list[Finding] = []
     for name in buckets:
         if not _NAME.fullmatch(name):
@@ -96,7 +97,7 @@ def bucket_mounts(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
 def bucket(
     field: str, source: str, read_only: bool, environments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 ) -> list[Finding]:
-    """A mount whose source is a bucket, or a folder in one, and the buckets that each environment's instances have."""
+    """Check a mount of a bucket, or of a folder in one, against the buckets that each environment's instances mount."""
     if source.startswith("gs://"):
         message = f'is "{source}", and AWS Batch mounts nothing of Google'
         return [BUCKET.finding(field, message, "copy it in the command (`gcloud storage cp`, an SDK)")]
@@ -119,5 +120,5 @@ def bucket(
 
 
 def folder(source: str) -> str:
-    """Where an instance has what s3://<bucket>[/folder] names."""
+    """Return the folder of an instance for s3://<bucket>[/folder]."""
     return f"{BUCKET_ROOT}/{source.removeprefix('s3://').rstrip('/')}"

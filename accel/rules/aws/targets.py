@@ -1,4 +1,4 @@
-"""What a stack publishes of its queues and definitions, each as an SSM parameter."""
+"""Published queues and definitions of a stack, each an SSM parameter."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ TOO_LARGE = Rule(
 RULES = (TOO_LARGE,)
 
 MOST = 8192
-"""Characters of a parameter of the advanced tier. Source: the page of the rule."""
+"""Maximum characters of a parameter of the advanced tier. Source: the page of the rule."""
 
 
 def sizes(queues: Mapping[str, int], definitions: Mapping[str, int]) -> list[Finding]:
-    """Characters of what is published of each queue without its definitions, and of each definition."""
+    """Check the published size, in characters, of each queue without its definitions, and of each definition."""
     found: list[Finding] = []
     for field, size in (
         *((f"queues.{name}", size) for name, size in queues.items()),

@@ -1,4 +1,4 @@
-"""The version of a launch template that a compute environment names."""
+"""The launch template version of a compute environment."""
 
 from accel.diagnostics.findings import API, Finding, Rule
 
@@ -13,7 +13,7 @@ RULES = (MOVING_VERSION,)
 
 
 def version(name: str, version: str | None, field: str = "launch_template") -> list[Finding]:
-    """The template's name or id, and its version; without one AWS takes $Default."""
+    """Check the version of a template, given by name or id; without one AWS uses $Default."""
     meant = version or "$Default"
     if meant not in ("$Latest", "$Default"):
         return []

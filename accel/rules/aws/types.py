@@ -57,19 +57,17 @@ RULES = (EMPTY, UNKNOWN, NEWER, NO_GPU, FRACTION, MIXED_ARCHITECTURE, MIXED_GPU_
 BUNDLES = ("optimal", "default_x86_64", "default_arm64")
 
 NEEDS_OWN_AMI = ("p3", "p3dn", "g3", "g3s")
-"""Families that ECS_AL2023_NVIDIA does not support. AWS's page names p3 and g3; p3dn has the same GPU
-generation as p3, and g3s is a size of g3.
-Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_Ec2Configuration.html"""
+"""Families that ECS_AL2023_NVIDIA does not support. AWS's page names p3 and g3; p3dn has the same GPU generation as p3,
+and g3s is a size of g3. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_Ec2Configuration.html"""
 
 
 def family(name: str) -> str:
-    """The family of an instance type's or family's name."""
+    """Return the family of an instance type or family name."""
     return name.partition(".")[0]
 
 
 def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
-    """The machines that the names mean, each with the index of its name; names that are not known are left
-    out."""
+    """Return the machines that the names refer to, each with the index of its name. Skips unknown names."""
     found: list[tuple[int, Machine]] = []
     for i, name in enumerate(names):
         try:
@@ -80,13 +78,13 @@ def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
 
 
 def gpus(names: Sequence[str]) -> list[str]:
-    """The kinds of GPU of the machines that the names mean, each once."""
+    """Return the distinct kinds of GPU of the machines that the names refer to."""
     return list({machine.accelerator: None for _, machine in find_machines(names) if machine.accelerator})
 
 
 @lru_cache(maxsize=1024)
 def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """The machines that types and families name, each once, and the names that the catalogue does not have."""
+    """Return the machines that types and families refer to, each once, and the names that the catalog does not have."""
     found: dict[str, Machine] = {}
     unknown: dict[str, None] = {}
     for name in names:
@@ -98,7 +96,7 @@ def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple
 
 
 def instance_types(names: Sequence[str], field: str = "instance_types") -> list[Finding]:
-    """The instance types and families of a GPU environment."""
+    """Check the instance types and families of a GPU environment."""
     if not names:
         return [EMPTY.finding(field, "names no instance type", "name GPU families or sizes, such as g5 or g6.xlarge")]
     found: list[Finding] = []

@@ -1,1 +1,1 @@
-"""What Google Batch allows."""
+"""Rules of Google Batch."""

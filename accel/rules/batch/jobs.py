@@ -1,4 +1,4 @@
-"""A job on Google Batch: how many tasks, how long, and which of their failures are tried again."""
+"""A job on Google Batch: its tasks, run time and retries."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -57,15 +57,17 @@ MOST_TASKS, MOST_PARALLEL, MOST_HOSTS, MOST_RETRIES, MOST_BYTES = 100_000, 5_000
 MOST_VMS = {"one": 2_000, "several": 4_000}
 LONGEST_S, FLEX_LONGEST_S = 14 * 86_400, 7 * 86_400
 LOST_VM = (50001, 50002, 50003, 50004, 50006)
-"""Exit codes of a task whose VM was preempted, fell silent, rebooted, could not be stopped, or was made anew."""
+"""Exit codes of a task whose VM was preempted, became unresponsive, rebooted, could not be stopped, or was
+recreated."""
 LOST = (*exits.LOST, *LOST_VM)
-"""With those of commands that say so themselves."""
+"""LOST_VM, and the codes with which commands report a lost machine themselves."""
 OUT_OF_TIME = 50005
 _OURS = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 
 
 def tasks(count: int, parallelism: int | None, *, in_order: bool = False, nodes: int = 1) -> list[Finding]:
-    """How many tasks, and how many of them at once (None: as many as Batch runs); `nodes` of one job, all at once."""
+    """Check the number of tasks, and of concurrent tasks (None: as many as Batch runs); `nodes` of one job all run at
+    once."""
     found: list[Finding] = []
     if count > MOST_TASKS:
         fix = f"write at most {MOST_TASKS}, or submit several jobs"
@@ -83,7 +85,7 @@ def tasks(count: int, parallelism: int | None, *, in_order: bool = False, nodes:
 
 
 def vms(at_once: int, per_vm: int, zones: int) -> list[Finding]:
-    """The VMs that `at_once` tasks need, in so many zones (0: those of a region)."""
+    """Check the number of VMs that `at_once` tasks need, in `zones` zones (0: those of a region)."""
     most = MOST_VMS["one" if zones == 1 else "several"]
     needed = -(-at_once // per_vm)
     if needed <= most:
@@ -95,7 +97,7 @@ def vms(at_once: int, per_vm: int, zones: int) -> list[Finding]:
 
 
 def hosts(count: int, field: str = "nodes") -> list[Finding]:
-    """The VMs of a job whose tasks get a list of them."""
+    """Check the number of VMs of a job whose tasks get a list of them."""
     if count <= MOST_HOSTS:
         return []
     message = f"is {count}, and Batch lists at most {MOST_HOSTS} hosts"
@@ -103,7 +105,7 @@ def hosts(count: int, field: str = "nodes") -> list[Finding]:
 
 
 def run_time(seconds: int | None, *, flex_start: bool = False, field: str = "timeout_s") -> list[Finding]:
-    """The longest that a task may run."""
+    """Check the maximum run time of a task."""
     most = FLEX_LONGEST_S if flex_start else LONGEST_S
     if seconds is None or seconds <= most:
         return []
@@ -113,7 +115,7 @@ def run_time(seconds: int | None, *, flex_start: bool = False, field: str = "tim
 
 
 def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Finding]:
-    """Attempts after the first: for the command's own failures, and for VMs that were lost."""
+    """Check the numbers of further attempts: after failures of the command itself, and after lost VMs."""
     total = (failures or 0) + (lost or 0)
     found: list[Finding] = []
     if total > MOST_RETRIES:
@@ -135,8 +137,8 @@ def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Find
 def exit_codes(
     retried: Collection[int], failed: Collection[int], attempts: int | None, field: str = "exit_codes"
 ) -> list[Finding]:
-    """Exit codes that are tried again, and those that are not, of which Batch takes one list. `attempts`: how often;
-    None where nobody says."""
+    """Check the exit codes that are retried and those that are not; Batch accepts one of the two lists. `attempts`: the
+    number of attempts, or None if unspecified."""
     found: list[Finding] = []
     if both := sorted(set(retried) & set(failed)):
         message = f"have {', '.join(map(str, both))} under retry and under fail"
@@ -151,7 +153,7 @@ def exit_codes(
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Names of variables that are Batch's, or of a node."""
+    """Check for variable names that are reserved for Batch or for a node."""
     return [
         ENV.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in variables
@@ -160,7 +162,7 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def size(length: int) -> list[Finding]:
-    """The bytes of a job's definition."""
+    """Check the size of a job's definition, in bytes."""
     if length <= MOST_BYTES:
         return []
     message = f"has {length} bytes, of which Batch takes {MOST_BYTES} (1 MB)"
@@ -168,28 +170,29 @@ def size(length: int) -> list[Finding]:
 
 
 def one(count: int, field: str = "taskGroups") -> list[Finding]:
-    """The entries of a list of which Batch takes one: `taskGroups`, `allocationPolicy.instances`."""
+    """Check the length of a list of which Batch accepts one entry: `taskGroups`, `allocationPolicy.instances`."""
     if count == 1:
         return []
     return [GROUPS.finding(field, f"has {count} entries, and Batch takes one", "split it into several jobs")]
 
 
 def priority(value: int) -> list[Finding]:
-    """A job's priority over others."""
+    """Check a job's priority over others."""
     if 0 <= value <= 99:
         return []
     return [PRIORITY.finding("priority", f"is {value}, and Batch knows 0 to 99", "write 0 to 99")]
 
 
 def provisioning(model: str) -> list[Finding]:
-    """A provisioning model, in Batch's spelling."""
+    """Check a provisioning model, in Batch's spelling."""
     if model != "PREEMPTIBLE":
         return []
     return [PREEMPTIBLE.finding("provisioningModel", "is PREEMPTIBLE, an older name", "write SPOT", "SPOT")]
 
 
 def lifecycle(retried: Sequence[int], failed: Sequence[int]) -> dict[str, object]:
-    """Batch's one policy for them: what is not named gets the opposite. RETRY_TASK wins where both are named, since
-    everything else then fails. Source: https://docs.cloud.google.com/batch/docs/automate-task-retries"""
+    """Return Batch's single lifecycle policy for exit codes. Codes that it does not name get the opposite action.
+    RETRY_TASK wins if both lists are given, since all other codes then fail. Source:
+    https://docs.cloud.google.com/batch/docs/automate-task-retries"""
     action, codes = ("RETRY_TASK", retried) if retried else ("FAIL_TASK", failed)
     return {"action": action, "actionCondition": {"exitCodes": sorted(set(codes))}}

@@ -1,4 +1,4 @@
-"""The VMs of a job on Google Batch: what fits on one, its GPUs and drivers, its disks, and where it may be."""
+"""The VMs of a job on Google Batch: tasks per VM, GPUs and drivers, disks, and locations."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -59,19 +59,20 @@ RULES = (
 )  # fmt: skip
 
 HEADROOM_PARTS = 16
-"""A choice of ours: one part in so many of a VM's memory is left to what is not the job."""
+"""Our own choice: a VM keeps one part in this many of its memory for anything but the job."""
 RESERVATION_NAME = re.compile(r"projects/([^/]+)/zones/([^/]+)/reservations/([^/]+)")
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-([a-z])")
 _LOCATION = re.compile(r"(regions|zones)/([a-z0-9-]+)")
 _ENOUGH_ZONES = 3
-"""A region has at least three, so that where three are known another one-letter name is none of them. Source:
+"""Minimum number of zones in a region. If this many are known, no other one-letter name is a zone. Source:
 https://docs.cloud.google.com/compute/docs/regions-zones"""
 
 
 def fit(
     machine: str, vcpus: float, memory_mib: int, cpu_milli: int, task_mib: int, per_vm: int, larger: Sequence[Machine]
 ) -> list[Finding]:
-    """What `per_vm` tasks ask for against the machine that they share; `larger` are machines that would hold them."""
+    """Check the request of `per_vm` tasks against the machine that they share; `larger` are machines that would hold
+    them."""
     others = [f"{each.name} ({each.vcpus} vCPUs, {each.memory_mib} MiB)" for each in larger[:3]]
     use = f", or use {' or '.join(others)}" if others else ""
     each = f" for each of {per_vm} tasks" if per_vm > 1 else ""
@@ -93,12 +94,12 @@ def fit(
 
 
 def share(memory_mib: int, per_vm: int) -> int:
-    """A task's part of a VM's memory, less what is left to all else."""
+    """Return a task's part of a VM's memory, after the headroom."""
     return memory_mib * (HEADROOM_PARTS - 1) // HEADROOM_PARTS // per_vm
 
 
 def gpus(machine: str, on_vm: int, of_task: int, per_vm: int) -> list[Finding]:
-    """GPUs of a VM against those that its tasks ask for."""
+    """Check the GPUs of a VM against the request of its tasks."""
     if of_task * per_vm > on_vm:
         message = f"is {per_vm} tasks of {of_task} GPUs, and {machine} has {on_vm}"
         return [FIT.finding("tasks_per_vm", message, f"write at most {max(on_vm // max(of_task, 1), 1)}")]
@@ -117,7 +118,7 @@ def gpus(machine: str, on_vm: int, of_task: int, per_vm: int) -> list[Finding]:
 
 
 def drivers(install: bool | None, gpu_count: int, own_image: bool, field: str = "install_drivers") -> list[Finding]:
-    """Whether Batch installs the GPUs' driver (None: where there are GPUs), beside an image of one's own."""
+    """Check whether Batch installs the GPU driver (None: if there are GPUs), given a custom image or not."""
     if install is False and gpu_count and not own_image:
         message = "is false, and no boot image that has a driver is named"
         return [DRIVERS.finding(field, message, "write true, or name a boot_image with the driver")]
@@ -129,7 +130,7 @@ def drivers(install: bool | None, gpu_count: int, own_image: bool, field: str = 
 
 
 def accelerator_drivers(value: bool | None, field: str = "accelerators[0].installGpuDrivers") -> list[Finding]:
-    """The deprecated flag of an accelerator; the replacement is for the entry of instances."""
+    """Check the deprecated flag of an accelerator. The replacement is for the entry of instances."""
     if value is None:
         return []
     message = f"is {str(value).lower()}, in a deprecated place"
@@ -137,7 +138,7 @@ def accelerator_drivers(value: bool | None, field: str = "accelerators[0].instal
 
 
 def zones(names: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
-    """Zones of a job, which are in its region and exist."""
+    """Check that the zones of a job exist and are in its region."""
     found: list[Finding] = []
     of = {zone: match[1] for zone in names if (match := _ZONE.fullmatch(zone))}
     if len(set(of.values())) > 1:
@@ -163,7 +164,7 @@ def _all_known(region: str) -> bool:
 
 
 def locations(names: Sequence[str], region: str, field: str = "allowedLocations") -> tuple[list[str], list[Finding]]:
-    """The zones that `allowedLocations` names, none for the whole region; and what is wrong with them."""
+    """Return the zones that `allowedLocations` names, empty for the whole region, and the findings."""
     found: list[Finding] = []
     inside: list[str] = []
     for i, name in enumerate(names):
@@ -184,7 +185,7 @@ def locations(names: Sequence[str], region: str, field: str = "allowedLocations"
 def reservation(
     name: str | None, zones: Sequence[str], capacity: str, *, compact: bool, field: str = "reservation"
 ) -> list[Finding]:
-    """A reservation by its whole name, the zones that the job names, and how its VMs are had."""
+    """Check a reservation by its full name against the job's zones and provisioning."""
     if name is None:
         return []
     parts = RESERVATION_NAME.fullmatch(name)
@@ -202,7 +203,7 @@ def reservation(
 
 
 def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
-    """What is asked of VMs (by field; None and false: not asked) beside an instance template that makes them."""
+    """Check VM settings (by field; None and false: not requested) that conflict with an instance template."""
     return [
         TEMPLATE.finding(
             field,
@@ -215,7 +216,7 @@ def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
 
 
 def disks(names: Sequence[str], types: Sequence[str], machine: str, reserved: Collection[str] = ()) -> list[Finding]:
-    """Disks of each VM of the job by name and type, on a machine."""
+    """Check the disks of each VM of the job, by name and type, on a machine."""
     support, boot = disk_support(machine), boot_disks(machine)
     none = bool(boot) and not any(kind.startswith("pd-") for kind in boot)
     found: list[Finding] = []

@@ -1,4 +1,4 @@
-"""What a task on Google Batch runs: its container's command, Docker options, what is mounted, and where it writes."""
+"""The runnables of a task on Google Batch: command, Docker options, mounts, and output paths."""
 
 import re
 import shlex
@@ -55,7 +55,7 @@ RULES = (
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "busybox")
 HOST_FOLDERS = ("/etc/cloudbatch-taskgroup-hosts", "/etc/ssh", "/root/.ssh", "/var/lib/nvidia", "/dev", "/tmp")  # noqa: S108
-"""Of a VM that Batch or its image fill by themselves, or where steps of one task leave files for each other."""
+"""Folders of a VM that Batch or its image fill, or in which the steps of one task leave files for each other."""
 _PROGRAM = re.compile(
     r"(/[\w./-]+/)?(python[\d.]*|(ba|da|z|k)?sh|torchrun|accelerate|deepspeed|mpirun|node|java|Rscript)"
 )
@@ -66,8 +66,8 @@ _OUTPUT = re.compile(r"(?i)(^|[-_])(output|out|save|checkpoints?|ckpt|results?|e
 
 
 def command(words: Sequence[str], field: str = "command") -> list[Finding]:
-    """The whole argv of a container, entry point first, with a variable of Batch's that nothing expands; the
-    replacement is the argv of a shell that does."""
+    """Check the whole argv of a container, entry point first, for a variable of Batch's that nothing expands. The
+    replacement is the argv of a shell that expands it."""
     shown = expand_variables(words)
     if shown == list(words):
         return []
@@ -79,8 +79,8 @@ def command(words: Sequence[str], field: str = "command") -> list[Finding]:
 
 
 def expand_variables(words: Sequence[str]) -> list[str]:
-    """The argv of a shell that puts Batch's variables into a command's arguments; the command's own where there are
-    none, or where it is a shell's already."""
+    """Return the argv of a shell that expands Batch's variables in a command's arguments, or the command itself if it
+    has none or is already a shell's."""
     words = split(words)
     if _shell(words) or not any(_BATCH_VARIABLE.search(word) for word in words):
         return list(words)
@@ -88,7 +88,8 @@ def expand_variables(words: Sequence[str]) -> list[str]:
 
 
 def split(words: Sequence[str]) -> list[str]:
-    """A command whose first word is a whole command line, word by word; as it is where that cannot be told."""
+    """Split a first word that is a whole command line into words; leave the command as it is if the quotes do not
+    match."""
     if not words or len(words[0].split()) < 2:
         return list(words)
     try:
@@ -103,7 +104,7 @@ def _shell(words: Sequence[str]) -> bool:
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell, as it is but for Batch's variables."""
+    """Quote a word for a shell, except for Batch's variables."""
     found, last = "", 0
     for name in _BATCH_VARIABLE.finditer(word):
         if literal := word[last : name.start()]:
@@ -114,7 +115,8 @@ def _quoted(word: str) -> str:
 
 
 def entry_point(entrypoint: str | None, commands: Sequence[str], field: str = "commands") -> list[Finding]:
-    """Commands of a container without an entry point that begin with a program; the replacement is the entry point."""
+    """Check commands of a container without an entry point that begin with a program. The replacement is the entry
+    point."""
     if entrypoint or not commands or not _PROGRAM.fullmatch(commands[0]):
         return []
     message = f'begin with "{commands[0]}", and are appended to an ENTRYPOINT that the image may have'
@@ -122,7 +124,7 @@ def entry_point(entrypoint: str | None, commands: Sequence[str], field: str = "c
 
 
 def docker_options(options: str | None, field: str = "docker_options") -> list[Finding]:
-    """Options of `docker run`; the replacement of `--gpus all` are the options without it."""
+    """Check the options of `docker run`. The replacement for `--gpus all` is the options without it."""
     if not options:
         return []
     try:
@@ -164,8 +166,7 @@ def _without_gpus(words: Sequence[str]) -> list[str]:
 
 
 def binds(volumes: Iterable[str], mounted: Collection[str], field: str = "volumes") -> list[Finding]:
-    """Bind mounts (`/host:/container[:ro]`) of a container against the folders that volumes of the task are mounted
-    at."""
+    """Check bind mounts (`/host:/container[:ro]`) of a container against the mount points of the task's volumes."""
     found: list[Finding] = []
     for i, volume in enumerate(volumes):
         host = volume.partition(":")[0]
@@ -182,7 +183,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def mount(source: str, field: str = "source") -> list[Finding]:
-    """What a mount shows: gs://bucket[/folder] or nfs://server/share."""
+    """Check the source of a mount: gs://bucket[/folder] or nfs://server/share."""
     shown = source[:80]
     if unfilled := placeholders.value(field, source):
         return unfilled
@@ -198,7 +199,7 @@ def mount(source: str, field: str = "source") -> list[Finding]:
 
 
 def mount_paths(paths: Mapping[str, str]) -> list[Finding]:
-    """Where mounts and disks are seen, by field."""
+    """Check the mount points of mounts and disks, by field."""
     found: list[Finding] = []
     first: dict[str, str] = {}
     for field, path in paths.items():
@@ -215,7 +216,7 @@ def mount_paths(paths: Mapping[str, str]) -> list[Finding]:
 
 
 def logs_path(path: str | None, kept: Collection[str], field: str = "logs_path") -> list[Finding]:
-    """Where logs are written, against the folders of writable mounts."""
+    """Check the path of the logs against the folders of writable mounts."""
     if path is None or any(_inside(path, folder) for folder in kept):
         return []
     message = f"is {path}, which is in none of the job's writable mounts and is deleted with the VM"
@@ -224,7 +225,7 @@ def logs_path(path: str | None, kept: Collection[str], field: str = "logs_path")
 
 
 def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]) -> list[Finding]:
-    """Arguments and variables by whose names a program writes what it made, to a folder that no mount is at."""
+    """Check for output arguments and variables, recognized by name, that point outside of all mounts."""
     return [
         LOCAL_OUTPUT.finding(
             field,
@@ -238,8 +239,8 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Colle
 def output_paths(
     words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]
 ) -> list[tuple[str, str, str]]:
-    """Arguments and variables that by their names say where a program writes: field, name and folder of those that are
-    outside of the folders that are kept."""
+    """Return output arguments and variables, recognized by name, that point outside of the persistent folders: field,
+    name and folder of each."""
     named = [("command", *pair) for pair in _named(words)]
     named += [(f"env.{name}", name, text) for name, text in variables.items()]
     return [
@@ -260,7 +261,7 @@ def _named(words: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def steps(kinds: Sequence[str], background: Sequence[bool], field: str = "runnables") -> list[Finding]:
-    """The kinds of a task's steps (`container`, `script`, `barrier`), and whether each is in the background."""
+    """Check the kinds of a task's steps (`container`, `script`, `barrier`), and which are in the background."""
     if any(kind != "barrier" and not behind for kind, behind in zip(kinds, background, strict=True)):
         return []
     message = "have no container and no script whose end is waited for, so that tasks end at once"
