@@ -1,1 +1,1 @@
-"""What Google Cloud allows: Compute Engine, networks, accounts, TPUs."""
+"""Rules of Google Cloud: Compute Engine, networks, accounts, TPUs."""

@@ -1,4 +1,4 @@
-"""Service accounts and the roles that they are given."""
+"""Service accounts and their roles."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ RULES = (
 )
 
 KEY_MOST = 22
-"""Characters of an account's key, so that - and 7 random ones make no more than 30."""
+"""Maximum characters of an account's key, so that the id stays within 30 with - and 7 random ones."""
 
 _ROLE = re.compile(r"(roles|(projects|organizations)/[a-z0-9.:-]+/roles)/[A-Za-z0-9._]+")
 _ADMINISTERS = (
@@ -99,7 +99,7 @@ _REPOSITORY = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/repositori
 
 
 def project(name: str, field: str = "project") -> list[Finding]:
-    """The id of a project, not its name and not its number. `company.com:` may stand in front of it."""
+    """Check the id of a project, which is neither its name nor its number. It may have the prefix `company.com:`."""
     if found := placeholders.value(field, name):
         return found
     if re.fullmatch(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", name):
@@ -108,7 +108,7 @@ def project(name: str, field: str = "project") -> list[Finding]:
 
 
 def buckets(names: Mapping[str, str]) -> list[Finding]:
-    """Names of buckets by the fields that have them."""
+    """Check the names of buckets, by field."""
     fix = "write the name alone, without gs:// and folders, of each bucket that is meant"
     return [
         BUCKET.finding(field, f'is "{name}", which is no bucket\'s name', fix)
@@ -118,13 +118,13 @@ def buckets(names: Mapping[str, str]) -> list[Finding]:
 
 
 def access(read: Sequence[str], write: Sequence[str]) -> list[Finding]:
-    """Buckets that an account may read, and those that it may write."""
+    """Check the buckets that an account may read, and those that it may write."""
     listed = (("read_buckets", read), ("write_buckets", write))
     return buckets({f"{field}[{i}]": name for field, names in listed for i, name in enumerate(names)})
 
 
 def identities(given: Mapping[str, tuple[str, str]]) -> list[Finding]:
-    """The namespace and the Kubernetes service account that become each Google service account, by its key."""
+    """Check the namespace and Kubernetes service account bound to each Google service account, by its key."""
     found: list[Finding] = []
     first: dict[tuple[str, str], str] = {}
     for name, identity in given.items():
@@ -136,7 +136,7 @@ def identities(given: Mapping[str, tuple[str, str]]) -> list[Finding]:
 
 
 def roles(given: Sequence[str], field: str = "roles") -> list[Finding]:
-    """Roles that an account is given in the whole project."""
+    """Check the roles that an account has in the whole project."""
     return [finding for i, name in enumerate(given) for finding in _role(f"{field}[{i}]", name)]
 
 
@@ -162,7 +162,7 @@ def _writers() -> frozenset[str]:
 
 
 def nodes_email(email: str, field: str = "email") -> list[Finding]:
-    """An account that is there already, for nodes to run as."""
+    """Check an existing account for nodes."""
     if _DEFAULT.fullmatch(email):
         message = f"is {email}, a default account that whole projects share"
         return [DEFAULT_ACCOUNT.finding(field, message, "let the stack make one (kind: create), or name your own")]
@@ -172,7 +172,7 @@ def nodes_email(email: str, field: str = "email") -> list[Finding]:
 
 
 def repositories(given: Sequence[str], field: str = "repositories") -> list[Finding]:
-    """Repositories of Artifact Registry that images come from."""
+    """Check the Artifact Registry repositories that images come from."""
     return [
         REPOSITORY.finding(f"{field}[{i}]", f'is "{name}"', "write projects/p/locations/us/repositories/images")
         for i, name in enumerate(given)
@@ -181,7 +181,7 @@ def repositories(given: Sequence[str], field: str = "repositories") -> list[Find
 
 
 def key(name: str, field: str) -> list[Finding]:
-    """The author's key of an account, which its id begins with."""
+    """Check an account's config key, which its id begins with."""
     if len(name) <= KEY_MOST:
         return []
     return [KEY_LENGTH.finding(field, f"has {len(name)} characters, of which {KEY_MOST} are taken", "shorten it")]

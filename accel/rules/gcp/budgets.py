@@ -1,4 +1,4 @@
-"""What Google's budgets take besides what is said of both clouds in budgets.py."""
+"""Restrictions of Google's budgets, in addition to those of both clouds in budgets.py."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,22 +45,22 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def account(value: str, field: str = "billing_account") -> list[Finding]:
-    """The id of a billing account."""
+    """Check the id of a billing account."""
     if _ACCOUNT.fullmatch(value):
         return []
     return [ACCOUNT.finding(field, f'is "{value}"', "`gcloud billing accounts list` shows its id")]
 
 
 def code(currency: str, field: str = "currency") -> list[Finding]:
-    """A currency's code, whatever the account's may be."""
+    """Check the form of a currency code, whatever the account's currency is."""
     if re.fullmatch(r"[A-Z]{3}", currency):
         return []
     return [CODE.finding(field, f'is "{currency}"', "write its code, such as USD or EUR")]
 
 
 def currency(wanted: str, of_account: str, field: str = "currency") -> list[Finding]:
-    """The currency of a budget against that of its billing account: Google says of another no more than "Request
-    contains an invalid argument"."""
+    """Check a budget's currency against that of its billing account. For a mismatch Google only says "Request contains
+    an invalid argument"."""
     if wanted == of_account:
         return []
     fix = f"write {of_account}, and the amount in it"
@@ -70,7 +70,7 @@ def currency(wanted: str, of_account: str, field: str = "currency") -> list[Find
 def recipients(
     thresholds: int, emails: Sequence[str], topic: str | None, chat: str | None, *, admins: bool, stops: bool
 ) -> list[Finding]:
-    """Who is told of how many thresholds; fields are relative to the budget."""
+    """Check the recipients for a number of thresholds. Fields are relative to the budget."""
     found: list[Finding] = []
     if thresholds and not emails and not admins:
         fix = "add emails or billing_admins: true, or write thresholds: {actual: [], forecast: []}"
@@ -84,14 +84,14 @@ def recipients(
         fix = "leave it out, and subscribe to the topic that the output gcp_budgets names"
         found.append(TOPIC.finding("recipients.pubsub_topic", f"is beside {'stop' if stops else 'chat_secret'}", fix))
     if chat is not None and not _SECRET.fullmatch(chat):
-        # What is wrong may be the address itself, which must not be shown.
+        # The mistake may be in the address itself, which must not be shown.
         fix = "write the id of a secret of Secret Manager in the section's project"
         found.append(SECRET.finding("recipients.chat_secret", "is no id of a secret", fix))
     return found
 
 
 def filters(services: Sequence[str], labels: Mapping[str, str]) -> list[Finding]:
-    """What counts; fields are relative to the filters."""
+    """Check which spending counts. Fields are relative to the filters."""
     found = [
         SERVICE.finding(f"services[{index}]", f'is "{one}"', "the list of SKUs of Cloud Billing has the ids")
         for index, one in enumerate(services)
@@ -104,7 +104,7 @@ def filters(services: Sequence[str], labels: Mapping[str, str]) -> list[Finding]
 
 
 def cluster_reach(*, private_endpoint: bool, authorized: bool, field: str = "cluster") -> list[Finding]:
-    """Whether the function that stops the stack can ask a cluster's API server, of a cluster that is made here."""
+    """Check that the function that stops the stack can reach the API server of a cluster created here."""
     if not private_endpoint and not authorized:
         return []
     why = "has no public address" if private_endpoint else "admits the authorized networks alone"

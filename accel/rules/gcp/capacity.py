@@ -1,4 +1,4 @@
-"""Capacity of Compute Engine that is kept or bought: reservations, now or later, and placement policies."""
+"""Reserved or purchased capacity of Compute Engine: reservations, now or later, and placement policies."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -83,7 +83,7 @@ _CALENDAR_SERIES = ("a3", "a4", "a4x")
 
 
 def spot(on: bool, what: str, field: str = "spot") -> list[Finding]:
-    """Whether capacity is to be Spot."""
+    """Check that `what` is not requested as Spot."""
     return [SPOT.finding(field, f"is true, on a {what}", "leave it out")] if on else []
 
 
@@ -96,21 +96,21 @@ def _when(text: str) -> datetime | None:
 
 
 def time(text: str | None, field: str) -> list[Finding]:
-    """A time that the API is given."""
+    """Check a time for the API."""
     if text is None or _when(text):
         return []
     return [TIME.finding(field, f'is "{text}", which is no time with a zone', "write one such as 2027-01-31T08:00:00Z")]
 
 
 def end(at: str | None, after_s: int | None) -> list[Finding]:
-    """How a reservation ends."""
+    """Check how a reservation ends."""
     if at is not None and after_s is not None:
         return [END.finding("delete_at", f"is {at}, and delete_after_s is {after_s}", "leave one out")]
     return time(at, "delete_at")
 
 
 def share(projects: Sequence[str], field: str = "share_with") -> list[Finding]:
-    """With whom a reservation is shared."""
+    """Check the projects that share a reservation."""
     if len(projects) > MOST_PROJECTS:
         return [SHARE.finding(field, f"are {len(projects)} projects", f"name {MOST_PROJECTS} at most")]
     twice = [name for index, name in enumerate(projects) if name in projects[:index]]
@@ -118,7 +118,7 @@ def share(projects: Sequence[str], field: str = "share_with") -> list[Finding]:
 
 
 def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: str) -> list[Finding]:
-    """Zone and machine type of what comes out of a reservation against those of the reservation."""
+    """Check zone and machine type of a consumer against those of its reservation."""
     if wanted == reserved:
         return []
     message = f"is {name}, of {' in '.join(reversed(reserved))}, and this is {' in '.join(reversed(wanted))}"
@@ -126,7 +126,7 @@ def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: st
 
 
 def use_zone(zones: Sequence[str], zone: str, name: str, field: str) -> list[Finding]:
-    """The zones of a target against that of a reservation of the stack."""
+    """Check that a target's zones include that of a reservation of the stack."""
     if zone in zones:
         return []
     message = f"is {name}, in {zone}, and the target is in {', '.join(zones)}"
@@ -134,7 +134,7 @@ def use_zone(zones: Sequence[str], zone: str, name: str, field: str) -> list[Fin
 
 
 def window(start: str, until: str | None, duration_s: int | None) -> list[Finding]:
-    """When a future reservation is; whether it lies in the future is for Google to say."""
+    """Check the period of a future reservation, but not whether it lies in the future, which Google decides."""
     if (until is None) == (duration_s is None):
         message = "is missing, and so is duration_s" if until is None else f"is {until}, beside duration_s"
         return [WINDOW.finding("end_time", message, "write one of the two")]
@@ -157,7 +157,7 @@ def _length_s(start: str, until: str | None, duration_s: int | None) -> int:
 
 
 def calendar(mode: str, machine_type: str, start: str, until: str | None, duration_s: int | None) -> list[Finding]:
-    """What calendar mode asks for."""
+    """Check the requirements of calendar mode."""
     if mode != "CALENDAR":
         return []
     found: list[Finding] = []
@@ -172,7 +172,7 @@ def calendar(mode: str, machine_type: str, start: str, until: str | None, durati
 
 
 def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Finding]:
-    """The machine of a future reservation: the provider's request for attached GPUs is refused."""
+    """Check the machine of a future reservation: Google rejects the provider's request for attached GPUs."""
     if n1(machine_type) is None:
         return []
     message = f"is {machine_type}, whose GPUs are attached"
@@ -180,14 +180,14 @@ def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Findin
 
 
 def delivered_name(name: str | None, prefix: str | None) -> list[Finding]:
-    """What the reservation is called that a future one delivers."""
+    """Check the name of the reservation that a future one delivers."""
     if name is None or prefix is None:
         return []
     return [NAME.finding("reservation_name", f"is {name}, beside name_prefix {prefix}", "leave one out")]
 
 
 def binding(status: str, consent: bool) -> list[Finding]:
-    """A request that binds needs a person's word."""
+    """Check that a person has confirmed a binding request."""
     if status != "SUBMITTED" or consent:
         return []
     fix = f"write {CONSENT}: true, or planning_status: DRAFT"
@@ -195,7 +195,7 @@ def binding(status: str, consent: bool) -> list[Finding]:
 
 
 def workload(distance: str | None, topology: str | None) -> list[Finding]:
-    """How near to each other the VMs of a group are."""
+    """Check how close to each other the VMs of a group are."""
     if distance is None or topology is None:
         return []
     return [DISTANCE.finding("distance", f"is {distance}, beside topology {topology}", "leave one out")]
@@ -203,7 +203,7 @@ def workload(distance: str | None, topology: str | None) -> list[Finding]:
 
 def placement(kind: str, region: str, zones: Sequence[str], machine_type: str | None, name: str, field: str,
            *, group: bool) -> list[Finding]:  # fmt: skip
-    """A policy of the stack against what it places; `group`: a managed instance group."""
+    """Check a placement policy of the stack against what it places; `group`: a managed instance group."""
     outside = [zone for zone in zones if zone.rpartition("-")[0] != region]
     if len(outside) == len(zones):
         return [PLACED.finding(field, f"is {name}, of {region}, and this is in {zones[0]}", "use one of its region")]
@@ -217,7 +217,7 @@ def placement(kind: str, region: str, zones: Sequence[str], machine_type: str | 
 
 
 def placement_name(name: str, known: Sequence[str], field: str) -> list[Finding]:
-    """A name without a path, where the stack has placements of its own."""
+    """Check a name without a path, if the stack has placements of its own."""
     if "/" in name or not known or name in known:
         return []
     return [UNKNOWN.finding(field, f'is "{name}", no key of placements', did_you_mean(nearest(name, known), known))]

@@ -1,4 +1,4 @@
-"""What an environment names and does not make on Google Cloud: subnets, clusters and accounts that exist."""
+"""Existing Google Cloud resources that an environment refers to: subnets, clusters and accounts."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,21 +82,22 @@ NODE_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 NODE_ROLES_WHOLE = frozenset(
     {"roles/container.defaultNodeServiceAccount", "roles/container.nodeServiceAccount", "roles/editor", "roles/owner"}
 )
-"""Roles that hold all of NODE_ROLES. Source: the page of ACCOUNT_ROLES."""
+"""Roles that include all of NODE_ROLES. Source: the page of ACCOUNT_ROLES."""
 
 JOBS_NEED = "1.29"
-"""Indexed Jobs retry each index by itself (backoffLimitPerIndex, switched on by default since then). Source:
-https://kubernetes.io/blog/2025/05/13/kubernetes-v1-33-jobs-backoff-limit-per-index-goes-ga and KEP-3850"""
+"""Kubernetes version since which Indexed Jobs retry each index separately (backoffLimitPerIndex, enabled by default
+since then). Source: https://kubernetes.io/blog/2025/05/13/kubernetes-v1-33-jobs-backoff-limit-per-index-goes-ga and
+KEP-3850"""
 FLEX_NEEDS = {"gpu": "1.32.2-gke.1652000", "tpu": "1.33.0-gke.1712000"}
-"""Flex-start pools by their accelerator. Source: the page of CLUSTER_VERSION."""
+"""GKE version that flex-start pools need, by kind of accelerator. Source: the page of CLUSTER_VERSION."""
 
 _WHERE = "check the name, the project, and whose credentials these are"
 
 
 @dataclass(frozen=True, slots=True)
 class SubnetFacts:
-    """A subnet as Compute Engine describes it. `ranges` are the names of its secondary ranges, `nat` tells whether
-    Cloud NAT serves it; None where the routers may not be read."""
+    """A subnet as described by Compute Engine. `ranges` are the names of its secondary ranges; `nat` says whether Cloud
+    NAT serves it, None if the routers may not be read."""
 
     network: str
     ranges: frozenset[str]
@@ -106,8 +107,8 @@ class SubnetFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """A cluster as GKE describes it. `addons` are the names of those switched on, `apis` the groups of its API server;
-    None where the API server may not be asked."""
+    """A cluster as described by GKE. `addons` are the names of the enabled ones; `apis` are the groups of its API
+    server, None if the API server may not be asked."""
 
     status: str
     endpoint: str
@@ -119,13 +120,13 @@ class ClusterFacts:
 
 
 def exists(field: str, name: str, there: bool) -> list[Finding]:
-    """Something that is named."""
+    """Check that a named resource exists."""
     return [] if there else [MISSING.finding(field, f'is "{name}", which is not there', _WHERE)]
 
 
 def subnet(field: str, facts: SubnetFacts, network: str, ranges: Mapping[str, str], *, private: bool) -> list[Finding]:
-    """A subnet of `network`. `ranges`: the field of each secondary range, by name; `private`: machines there have no
-    public addresses."""
+    """Check a subnet of `network`. `ranges`: the field of each secondary range, by name; `private`: machines there have
+    no public addresses."""
     found: list[Finding] = []
     if facts.network != network:
         message = f"is a subnet of {facts.network}, not of {network}"
@@ -155,8 +156,8 @@ def cluster(
     flex: Collection[str],
     workload_pool: bool,
 ) -> list[Finding]:
-    """A cluster that is named with its endpoint and certificate. `addons`: what needs each, by the add-on's name;
-    `flex`: kinds of accelerators of flex-start pools; `workload_pool`: pods become Google service accounts."""
+    """Check a cluster given with its endpoint and certificate. `addons`: what needs each, by the add-on's name; `flex`:
+    kinds of accelerators of flex-start pools; `workload_pool`: pods use Google service accounts."""
     found: list[Finding] = []
     if facts.status not in ("RUNNING", "RECONCILING"):
         found.append(CLUSTER_STATE.finding("name", f"names a cluster that is {facts.status}", "wait, or repair it"))
@@ -186,7 +187,8 @@ def cluster(
 
 
 def controllers(facts: ClusterFacts, wanted: Mapping[str, str]) -> list[Finding]:
-    """Controllers that are not installed by the stack: the field that says so, by the group of each one's API."""
+    """Check for controllers that neither the stack nor the cluster installs. `wanted` is the field that excludes each,
+    by the group of its API."""
     if facts.apis is None:
         return []
     return [
@@ -199,7 +201,7 @@ def controllers(facts: ClusterFacts, wanted: Mapping[str, str]) -> list[Finding]
 
 
 def node_account(field: str, email: str, roles: Sequence[str]) -> list[Finding]:
-    """The account of nodes, with the roles that the project gives it."""
+    """Check the account of nodes, given its roles in the project."""
     missing = [role for role in NODE_ROLES if role not in roles]
     if not missing or NODE_ROLES_WHOLE.intersection(roles):
         return []

@@ -1,4 +1,4 @@
-"""A job on GPU VMs that are made for it: which machine, which zones, how it is had, and what its name space is."""
+"""A job on GPU VMs created for it: machine, zones, provisioning and reserved variables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,11 +37,11 @@ RULES = (FIT, ZONES, FLEX, NOTICE, MAX_RUN, ENV_RESERVED)
 
 RESERVED_VARIABLES = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 _NO_FLEX = ("n1-", "a4x-", "g4-")
-"""Series with GPUs that flex-start is not for."""
+"""Series with GPUs that flex-start does not support."""
 
 
 def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: int) -> list[Finding]:
-    """What a job asks for, by field, against the largest machine that it may have."""
+    """Check a job's request, by field, against the largest machine available to it."""
     most = {"cpus": (vcpus, "vCPUs"), "memory_mib": (memory_mib, "MiB")}
     return [
         FIT.finding(
@@ -55,8 +55,8 @@ def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: i
 
 
 def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str]]) -> tuple[list[str], list[Finding]]:
-    """Those of the zones that are known to have the machine, and what is said of the others. Where none is known to,
-    all of them: the catalogue may be behind. `places` are zones by region; a region without any is known as a whole."""
+    """Return the zones known to have the machine, and findings about the others. Returns all zones if none is known,
+    since the catalog may be outdated. `places` are zones by region; a region without zones is known as a whole."""
     known = [zone for zone in wanted if offers(places, zone)]
     others = [zone for zone in wanted if zone not in known]
     if not places or not others:
@@ -69,13 +69,13 @@ def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str
 
 
 def offers(places: Mapping[str, Sequence[str]], zone: str) -> bool:
-    """Whether the zone is among the places."""
+    """Return whether the zone is among the places."""
     region = zone.rpartition("-")[0]
     return region in places and (not places[region] or zone in places[region])
 
 
 def flex_start(machine: str, gpus: int, nodes: int, spot: bool, max_run_s: int | None) -> list[Finding]:
-    """A job that asks for flex-start."""
+    """Check a job that requests flex-start."""
     faults = (
         (spot, "beside spot: true", "leave one of the two out"),
         (nodes > 1, f"beside nodes: {nodes}", "use one node, or a target of kind gke with queued provisioning"),
@@ -90,14 +90,14 @@ def flex_start(machine: str, gpus: int, nodes: int, spot: bool, max_run_s: int |
 
 
 def notice(notice_s: int | None, spot: bool) -> list[Finding]:
-    """The notice of a machine that is not Spot."""
+    """Check that only a Spot job sets a notice period."""
     if notice_s is None or spot:
         return []
     return [NOTICE.finding("notice_s", f"is {notice_s}, and the job is not Spot", "leave it out, or write spot: true")]
 
 
 def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list[Finding]:
-    """The life of the machines against the job's own time on them; they boot and end in `margin_s`."""
+    """Check the lifetime of the machines against the job's own run time. They need `margin_s` to boot and to end."""
     if max_run_s is None:
         return []
     if max_run_s <= margin_s:
@@ -110,7 +110,7 @@ def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Variables that the nodes of a job are told by the platform."""
+    """Check for variables that the platform sets on nodes."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "leave it out")
         for name in RESERVED_VARIABLES

@@ -1,4 +1,4 @@
-"""GPUs by name and number on Google Cloud, and how the scarce ones are had."""
+"""GPUs by name and number on Google Cloud, and the provisioning of scarce ones."""
 
 from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.machines import counts_of
@@ -62,7 +62,7 @@ _INTERRUPTIBLE = ("spot", "flex-start")
 
 
 def find_accelerator(name: str) -> Accelerator | None:
-    """The accelerator of that name; None for one that accelerator_name() reports."""
+    """Return the accelerator of that name, or None for a name that accelerator_name() reports."""
     try:
         return accelerator(name)
     except (UnknownName, AmbiguousName):
@@ -72,7 +72,7 @@ def find_accelerator(name: str) -> Accelerator | None:
 def accelerator_name(
     name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
 ) -> list[Finding]:
-    """An accelerator's name. A consumer GPU is refused on AWS too (`cloud="aws"`); a K80 is let through in a
+    """Check an accelerator's name. Consumer GPUs are rejected on AWS too (`cloud="aws"`); a K80 is accepted in a
     `migration`, which reads old job files."""
     return resolve_accelerator(name, field, cloud=cloud, migration=migration)[1]
 
@@ -80,7 +80,7 @@ def accelerator_name(
 def resolve_accelerator(
     name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
 ) -> tuple[Accelerator | None, list[Finding]]:
-    """The accelerator of a name, None where none has it, and what accelerator_name() says of the name."""
+    """Return the accelerator of a name, or None if there is none, and the findings of accelerator_name()."""
     try:
         kind = accelerator(name)
     except UnavailableName as refused:
@@ -110,8 +110,8 @@ def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
 
 
 def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
-    """The numbers of that accelerator that machines of a cloud have (None: of any), shares of one included; none for a
-    name that is not known."""
+    """Return the available numbers of an accelerator on machines of a cloud (None: any), shares of one included; empty
+    for an unknown name."""
     kind = find_accelerator(name)
     return counts_of(kind.name, cloud) if kind else ()
 
@@ -119,8 +119,7 @@ def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
 def accelerator_count(
     name: str, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
 ) -> list[Finding]:
-    """A number of GPUs on one machine, whichever it is; with `cloud=None` on a machine of any cloud. Unknown
-    accelerators are not spoken of, nor are TPUs."""
+    """Check a number of GPUs on one machine of a cloud (None: any). Ignores unknown accelerators and TPUs."""
     kind = find_accelerator(name)
     return gpu_count(kind, count, field, cloud=cloud) if kind else []
 
@@ -128,7 +127,7 @@ def accelerator_count(
 def gpu_count(
     kind: Accelerator, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
 ) -> list[Finding]:
-    """A number of GPUs of a kind, as accelerator_count() has it."""
+    """Check a number of GPUs of a kind, as accelerator_count() does."""
     offered = counts_of(kind.name, cloud)
     if kind.is_tpu or not offered or count in offered:
         return []
@@ -139,8 +138,8 @@ def gpu_count(
 
 
 def small_a3(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
-    """How a machine is had: `on-demand`, `spot`, `flex-start`, `reserved`, in the spelling of any API (SPOT,
-    FLEX_START, STANDARD); None is on demand."""
+    """Check the provisioning of a small A3 machine: `on-demand`, `spot`, `flex-start`, `reserved`, in the spelling of
+    any API (SPOT, FLEX_START, STANDARD); None is on demand."""
     if machine not in SMALL_A3_MACHINES or _provisioning(provisioning) in _INTERRUPTIBLE:
         return []
     message = f"is {provisioning or 'on-demand'}, and {machine} is to be had as Spot or flex-start only"
@@ -148,7 +147,7 @@ def small_a3(machine: str, provisioning: str | None, field: str = "provisioning"
 
 
 def scarce(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
-    """Machines that are seldom to be had on demand."""
+    """Check for machines that are rarely available on demand."""
     if not machine.startswith(_SCARCE_SERIES) or _provisioning(provisioning) not in ("on-demand", "standard"):
         return []
     message = f"is {provisioning or 'on-demand'}, and {machine} is seldom to be had so"

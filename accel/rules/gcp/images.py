@@ -1,4 +1,4 @@
-"""Boot images of GPU VMs: families of Google's Deep Learning VM images, and who installs the driver."""
+"""Boot images of GPU VMs: families of Google's Deep Learning VM images, and driver installation."""
 
 import re
 from datetime import date
@@ -36,10 +36,10 @@ ARCHITECTURE = Rule(
 RULES = (OLD_NAME, TENSORFLOW, PATCHED, GONE, UNKNOWN, DRIVER, ARCHITECTURE)
 
 UBUNTU = ("ubuntu-os-cloud",)
-"""Projects whose images are plain Ubuntu, on which Google's installer works."""
+"""Projects of plain Ubuntu images, on which Google's installer works."""
 
 BUILT_IN = ("ubuntu-os-accelerator-images",)
-"""Projects whose images have the driver. Source:
+"""Projects whose images include the driver. Source:
 https://docs.cloud.google.com/compute/docs/images/os-details#ubuntu_accelerator_images"""
 
 _OLD = re.compile(r"pytorch-latest-(gpu|cu\d+).*")
@@ -47,7 +47,7 @@ _TENSORFLOW = re.compile(r"(tf|tf2|tensorflow)-.*")
 
 
 def family(name: str, project: str, *, today: date, field: str = "image_family") -> list[Finding]:
-    """An image family on that day; families of other projects are their owner's."""
+    """Check an image family on a day. Families of other projects are up to their owner."""
     if project != DEEP_LEARNING:
         return []
     if _OLD.fullmatch(name):
@@ -67,7 +67,7 @@ def family(name: str, project: str, *, today: date, field: str = "image_family")
 
 
 def driver(project: str, *, install: bool, field: str = "image_project") -> list[Finding]:
-    """Who brings the driver, where `install` asks for one."""
+    """Check how the image gets a driver if `install` requests one."""
     if not install or project in (DEEP_LEARNING, *BUILT_IN):
         return []
     if project in UBUNTU:
@@ -78,7 +78,7 @@ def driver(project: str, *, install: bool, field: str = "image_project") -> list
 
 
 def architecture(project: str, machine_type: str, field: str = "image_family") -> list[Finding]:
-    """The Deep Learning VM images that the table lists are of x86."""
+    """Check the CPU architecture: the listed Deep Learning VM images are for x86."""
     if project != DEEP_LEARNING or machine("gcp", machine_type).cpu_arch == "x86_64":
         return []
     message = f"is of x86, and {machine_type} is an Arm machine"

@@ -1,4 +1,4 @@
-"""Where jobs of Google Batch and custom jobs of Vertex AI may run, and what a stack keeps for them."""
+"""Locations of Google Batch jobs and Vertex AI custom jobs, and the resources that a stack keeps for them."""
 
 import re
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def subnet(region: str, of_network: Sequence[str], field: str = "region") -> list[Finding]:
-    """The region of a target against those in which the network has subnets."""
+    """Check that the network has a subnet in a target's region."""
     if region in of_network:
         return []
     message = f"is {region}, and the network has subnets in {', '.join(sorted(of_network))} only"
@@ -75,7 +75,7 @@ def subnet(region: str, of_network: Sequence[str], field: str = "region") -> lis
 
 
 def reservation(path: str | None, region: str, field: str = "reservation") -> list[Finding]:
-    """The reservation of a target that names no zones. What else is wrong with it is google_batch_machines'."""
+    """Check the region of a reservation for a target without zones. batch/machines.py checks the rest."""
     parts = RESERVATION_NAME.fullmatch(path or "")
     if parts is None or parts[2].rpartition("-")[0] == region:
         return []
@@ -84,7 +84,8 @@ def reservation(path: str | None, region: str, field: str = "reservation") -> li
 
 
 def template(wanted: bool, capacity: str | None, region: str, home: str, field: str = "template") -> list[Finding]:
-    """Whether a target is to use the stack's template: its capacity, None where there is none, and its region."""
+    """Check whether a target can use the stack's template, given the template's capacity (None: there is no template)
+    and region."""
     if not wanted:
         return []
     if capacity is None:
@@ -96,7 +97,7 @@ def template(wanted: bool, capacity: str | None, region: str, home: str, field: 
 
 
 def template_zone(zone: str, region: str, field: str = "zone") -> list[Finding]:
-    """Where the machine of a template is looked for."""
+    """Check the zone in which a template's machine is looked up."""
     if zone.rpartition("-")[0] == region:
         return []
     message = f"is {zone}, and the template's subnet is in {region}"
@@ -104,7 +105,7 @@ def template_zone(zone: str, region: str, field: str = "zone") -> list[Finding]:
 
 
 def attachment(path: str, region: str, field: str = "network_attachment") -> list[Finding]:
-    """A network attachment by which jobs reach a network."""
+    """Check a network attachment by which jobs reach a network."""
     found = _ATTACHMENT.fullmatch(path)
     if found is None:
         fix = f"write projects/<p>/regions/{region}/networkAttachments/<name>"
@@ -115,7 +116,7 @@ def attachment(path: str, region: str, field: str = "network_attachment") -> lis
 
 
 def database(name: str, field: str = "database") -> list[Finding]:
-    """The id of a Firestore database."""
+    """Check the id of a Firestore database."""
     if name == "(default)" or (re.fullmatch(r"[a-z][a-z0-9-]{2,61}[a-z0-9]", name) and not _UUID.fullmatch(name)):
         return []
     return [DATABASE.finding(field, f'is "{name}"', 'write its id alone, such as claims, or "(default)"')]
@@ -124,7 +125,7 @@ def database(name: str, field: str = "database") -> list[Finding]:
 def persistent_resource_key(
     name: str | None, known: Sequence[str], field: str = "persistent_resource"
 ) -> list[Finding]:
-    """The key of a persistent resource that a target's jobs use."""
+    """Check the key of a persistent resource for a target's jobs."""
     if name is None or name in known:
         return []
     fix = did_you_mean(nearest(name, known), known) if known else "add it to persistent_resources"
@@ -132,7 +133,7 @@ def persistent_resource_key(
 
 
 def replicas(count: int, least: int | None, most: int | None) -> list[Finding]:
-    """How many machines a pool has: always, or between two numbers."""
+    """Check the number of machines in a pool: fixed, or between two numbers."""
     if least is None and most is None:
         return []
     if least is None or most is None:
@@ -148,7 +149,8 @@ def replicas(count: int, least: int | None, most: int | None) -> list[Finding]:
 
 
 def persistent_machine(machine_type: str, accelerator: str | None, count: int | None) -> list[Finding]:
-    """A machine of a pool that is kept: on demand, so none that is had as Spot or flex-start only."""
+    """Check a machine of a persistent pool. It is on demand, so it cannot be a type available as Spot or flex-start
+    only."""
     if _is_tpu(machine_type):
         message = f"is {machine_type}, a TPU"
         return [MACHINE.finding("machine_type", message, "use a machine with GPUs, or jobs without it")]

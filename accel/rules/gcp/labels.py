@@ -1,4 +1,4 @@
-"""Labels of Google Cloud, which take less than tags of AWS do."""
+"""Labels of Google Cloud, which allow less than AWS tags."""
 
 import re
 from collections.abc import Mapping
@@ -25,23 +25,23 @@ _LENGTH = 63
 
 
 def value(text: str) -> str:
-    """A text as the value of a label: lower case, other characters as -, the first 63 of them."""
+    """Convert a text to a label value: lower case, other characters as -, the first 63 of them."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:_LENGTH]
 
 
 def key(text: str) -> str:
-    """A text as the key of a label; as `value`, and what does not begin with a letter gets one in front."""
+    """Convert a text to a label key: as `value`, with a leading letter added if there is none."""
     spelt = re.sub(r"[^a-z0-9_-]", "-", text.lower())
     return (spelt if re.match(r"[a-z]", spelt) else f"x{spelt}")[:_LENGTH]
 
 
 def to_gcp(labels: Mapping[str, str]) -> dict[str, str]:
-    """Labels as Google Cloud takes them. The keys are distinct where `labels` below finds no clash."""
+    """Convert labels to Google Cloud's form. The keys are distinct if `labels` below finds no clash."""
     return {key(name): value(text) for name, text in labels.items()}
 
 
 def labels(given: Mapping[str, str], *, own: int = 0, field: str = "labels") -> list[Finding]:
-    """Labels as a person wrote them, for both clouds; `own` more are added to each resource."""
+    """Check labels as a person wrote them, for both clouds. Each resource gets `own` more."""
     found: list[Finding] = []
     first: dict[str, str] = {}
     for name, text in given.items():

@@ -1,4 +1,4 @@
-"""Machine types of Google Cloud with GPUs: what is built in, and what an N1 machine takes."""
+"""Machine types of Google Cloud with GPUs: built-in ones, and those that an N1 machine accepts."""
 
 from accel.catalog import Accelerator, Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
@@ -70,16 +70,16 @@ _LIMITS = (
     ("vcpus_min", "at least {:g} vCPUs", "larger"),
     ("memory_gib_min", "at least {:g} GB", "larger"),
 )
-"""A column of an attachment, how to say it, and the machine that keeps to it."""
+"""Column of an attachment, its wording, and the kind of machine that respects it."""
 
 
 def machine(
     machine_type: str, accelerator: str | None = None, count: int | None = None, zone: str | None = None
 ) -> list[Finding]:
-    """A machine type with the GPUs that are named beside it (None: none are). A zone narrows what four P100 allow.
+    """Check a machine type with the GPUs named in addition to it (None: none). The zone matters for four P100 only.
 
-    Fields are `machine_type`, `accelerator` and `accelerator_count`. An accelerator that is not known is not spoken
-    of: gcp_gpus.accelerator_name() does.
+    Fields are `machine_type`, `accelerator` and `accelerator_count`. Ignores unknown accelerators, which
+    gpus.accelerator_name() reports.
     """
     kind = find_accelerator(accelerator) if accelerator is not None else None
     return with_gpus(machine_type, kind, accelerator, count, zone)
@@ -88,7 +88,7 @@ def machine(
 def with_gpus(
     machine_type: str, kind: Accelerator | None, written: str | None, count: int | None, zone: str | None = None
 ) -> list[Finding]:
-    """A machine type with GPUs of a kind, `written` as a user did; machine() has them by that name."""
+    """Check a machine type with GPUs of a kind, `written` as the user wrote it. machine() does the same by name."""
     if size := n1(machine_type):
         return _on_n1(size, kind, count, zone)
     try:
@@ -115,7 +115,7 @@ def with_gpus(
 
 
 def target_machine(machine_type: str) -> list[Finding]:
-    """A machine type that a target only names: nothing but jobs has to know what it holds."""
+    """Check a machine type that a target only names. Only jobs need to know its size."""
     found = machine(machine_type)
     if not newer_types.gcp(machine_type):
         return found
@@ -123,7 +123,7 @@ def target_machine(machine_type: str) -> list[Finding]:
 
 
 def attachable(machine_type: str, kind: Accelerator) -> list[Finding]:
-    """GPUs beside an N1 machine, whatever their number."""
+    """Check that GPUs can be attached to an N1 machine, whatever their number."""
     return [] if kind.name in gpu_attachments() else _not_attachable(machine_type, kind)
 
 
@@ -147,7 +147,7 @@ def _bundled(found: Machine, count: int | None) -> list[Finding]:
 
 
 def _with(accelerator: str) -> str:
-    """The machines that have an accelerator, or take it."""
+    """Return the machines that have an accelerator built in or accept it."""
     if accelerator in gpu_attachments():
         return "an N1 machine such as n1-standard-8"
     found = [each.name for each in machines("gcp") if each.accelerator == accelerator]

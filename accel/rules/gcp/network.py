@@ -1,4 +1,4 @@
-"""Address ranges of a VPC network for GKE: nodes, pods and services of one subnet a region."""
+"""Address ranges of a VPC network for GKE: nodes, pods and services of one subnet per region."""
 
 import re
 from collections.abc import Mapping
@@ -64,7 +64,8 @@ RULES = (
 )  # fmt: skip
 
 PODS_PER_NODE_DEFAULT = 110
-"""Of a Standard cluster. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
+"""Default of a Standard cluster. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
 
 _PROJECT, _NAME = r"[a-z0-9.:-]+", r"[a-z]([a-z0-9-]*[a-z0-9])?"
 _PROHIBITED = {
@@ -86,7 +87,7 @@ _INTERNAL = tuple(
 
 
 def block(cidr: str) -> IPv4Network | None:
-    """A range as it must be written; None where it is none, of which `ranges` tells."""
+    """Parse a range. Returns None for an invalid one, which `ranges` reports."""
     try:
         return IPv4Network(cidr)
     except ValueError:
@@ -94,19 +95,20 @@ def block(cidr: str) -> IPv4Network | None:
 
 
 def internal(cidr: str) -> bool:
-    """Whether a range lies within those that Google takes for internal. A text that is no range does not."""
+    """Return whether a range lies within those that Google treats as internal; False for an invalid range."""
     known = block(cidr)
     return known is not None and any(known.subnet_of(private) for private in _INTERNAL)
 
 
 def node_block(pods_per_node: int) -> int:
-    """The prefix length of the block that GKE gives each node: 31 - ceil(log2(pods)), twice the pods at least, so that
-    addresses are not used again at once. 110 pods take a /24."""
+    """Return the prefix length of the block that GKE gives each node: 31 - ceil(log2(pods)). It has at least twice as
+    many addresses as pods, so that they are not reused immediately. 110 pods take a /24."""
     return 31 - (pods_per_node - 1).bit_length()
 
 
 def most_nodes(nodes: str, pods: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> int:
-    """How many nodes a subnet holds: 2^(32 - S) - 4 by its primary range /S, and a block a node out of that for pods.
+    """Return how many nodes a subnet holds: 2^(32 - S) - 4 by its primary range /S, and one block per node from the
+    range for pods.
 
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing
     """
@@ -122,7 +124,7 @@ def _by_pods(pods: IPv4Network, pods_per_node: int) -> int:
 
 
 def ranges(named: Mapping[str, str]) -> list[Finding]:
-    """Ranges of one network by their fields: each one well formed, and no two that overlap."""
+    """Check the ranges of one network, by field: each is well formed, and no two overlap."""
     found = [finding for field, cidr in named.items() for finding in _range(field, cidr)]
     known = [(field, cidr, parsed) for field, cidr in named.items() if (parsed := block(cidr))]
     for index, (field, cidr, parsed) in enumerate(known):
@@ -135,7 +137,7 @@ def ranges(named: Mapping[str, str]) -> list[Finding]:
 
 
 def subnet(nodes: str, pods: str, services: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> list[Finding]:
-    """The sizes of a subnet's three ranges; what is not well formed is left to `ranges`."""
+    """Check the sizes of a subnet's three ranges. Invalid ranges are left to `ranges`."""
     found: list[Finding] = []
     primary, of_pods, of_services = block(nodes), block(pods), block(services)
     if primary and not 8 <= primary.prefixlen <= 29:
@@ -155,14 +157,14 @@ def subnet(nodes: str, pods: str, services: str, pods_per_node: int = PODS_PER_N
 
 
 def pods_per_node(most: int, field: str = "max_pods_per_node") -> list[Finding]:
-    """How many pods a node may run."""
+    """Check the maximum number of pods per node."""
     if 8 <= most <= 256:
         return []
     return [PODS_PER_NODE.finding(field, f"must be 8 to 256, is {most}", f"write {PODS_PER_NODE_DEFAULT}")]
 
 
 def region(name: str, field: str) -> list[Finding]:
-    """The region that a subnet is in. Regions that are not known are left to the cloud."""
+    """Check the region of a subnet. Unknown but well-formed regions are left to the cloud."""
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", name):
         return []
     near = " or ".join(nearest_places(name, regions("gcp"), 1))
@@ -170,21 +172,21 @@ def region(name: str, field: str) -> list[Finding]:
 
 
 def network_path(path: str, field: str = "network") -> list[Finding]:
-    """A network that is there already."""
+    """Check the path of an existing network."""
     if re.fullmatch(rf"projects/{_PROJECT}/global/networks/{_NAME}", path):
         return []
     return [PATH.finding(field, f'is "{path}"', "write projects/<project>/global/networks/<name>")]
 
 
 def subnet_path(path: str, region: str, field: str = "subnetwork") -> list[Finding]:
-    """A subnet of a region that is there already."""
+    """Check the path of an existing subnet in a region."""
     if re.fullmatch(rf"projects/{_PROJECT}/regions/{re.escape(region)}/subnetworks/{_NAME}", path):
         return []
     return [PATH.finding(field, f'is "{path}"', f"write projects/<project>/regions/{region}/subnetworks/<name>")]
 
 
 def nat_ports(least: int, most: int) -> list[Finding]:
-    """How many ports of Cloud NAT a node has at first, and at most."""
+    """Check the minimum and maximum number of Cloud NAT ports per node."""
     for field, count in (("min_ports_per_node", least), ("max_ports_per_node", most)):
         if not 32 <= count <= 65536 or count & (count - 1):
             return [
@@ -197,8 +199,8 @@ def nat_ports(least: int, most: int) -> list[Finding]:
 
 
 def growth(pools: Mapping[str, tuple[int, int]], nodes: str, pods: str, field: str = "pools") -> list[Finding]:
-    """What all pools together may come to, against the ranges of their subnet. `pools`: the most nodes of each, and the
-    pods of one of its nodes."""
+    """Check that all pools together fit the ranges of their subnet at their maximum. `pools`: the maximum number of
+    nodes of each, and the pods per node."""
     primary, of_pods = block(nodes), block(pods)
     if primary is None or of_pods is None:
         return []

@@ -1,4 +1,4 @@
-"""A job on TPU VMs that are made for it: what a queued resource and its machines take."""
+"""A job on TPU VMs created for it: limits of a queued resource and its machines."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,12 +42,12 @@ RESERVED_VARIABLES = ("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", "MEGASCALE_COORDI
                       "MEGASCALE_SLICE_ID")  # fmt: skip
 MAX_VALUE_BYTES = 256 * 1024
 _OURS_BYTES = 4 * 1024
-"""Left to what is added when a machine is made: its name, its attempt, where it leaves its result."""
+"""Bytes reserved for what is added when a machine is created: its name, its attempt, the location of its result."""
 
 
 def zones(wanted: Sequence[str], found: Slice, field: str = "zones") -> tuple[list[str], list[Finding]]:
-    """Those of the zones that are known to have the slice. Where none is known to, all of them, and a warning: the
-    catalogue may be behind."""
+    """Return the zones known to have the slice. If none is known, returns all of them with a warning, since the catalog
+    may be outdated."""
     regions = found.places
     known = [zone for zone in wanted if _has(regions, zone)]
     if known or not regions:
@@ -62,8 +62,8 @@ def _has(regions: Mapping[str, Sequence[str]], zone: str) -> bool:
 
 
 def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
-    """`nodes` and `accelerator.count` of a job. Both may be left out (1), and are all hosts, and the chips of a host or
-    of a slice."""
+    """Check `nodes` and `accelerator.count` of a job. Either may be omitted (1), and otherwise has to be all hosts, and
+    the chips of a host or of a slice."""
     total = slices * found.hosts
     whole = f"{found.written} is {hosts_text(found.hosts, found.chips_per_host)}"
     if slices > 1:
@@ -78,7 +78,7 @@ def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
 
 
 def host_size(found: Slice, cpus: int | None, memory_mib: int | None) -> list[Finding]:
-    """What a job asks of each host, against the host."""
+    """Check a job's request per host against the host."""
     asked = [("cpus", cpus, "vCPUs"), ("memory_mib", memory_mib, "MiB")]
     try:
         host = machine("gcp", found.machine_type or "")
@@ -96,7 +96,7 @@ def host_size(found: Slice, cpus: int | None, memory_mib: int | None) -> list[Fi
 
 
 def disk(disk_gib: int | None) -> list[Finding]:
-    """The size of the disk that a job asks for."""
+    """Check that a job requests no disk size."""
     if disk_gib is None:
         return []
     message = f"is {disk_gib}, and a TPU VM's boot disk is 100 GiB and cannot be resized"
@@ -104,7 +104,7 @@ def disk(disk_gib: int | None) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Variables that a host is told by the platform."""
+    """Check for variables that the platform sets on a host."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in RESERVED_VARIABLES
@@ -113,7 +113,7 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def size(length: int) -> list[Finding]:
-    """The bytes of a job as its machines are told it."""
+    """Check the size of a job in its machines' metadata, in bytes."""
     most = MAX_VALUE_BYTES - _OURS_BYTES
     if length <= most:
         return []

@@ -1,4 +1,4 @@
-"""TPU software versions (`runtime_version`) against the slice that they are to run on."""
+"""TPU software versions (`runtime_version`) against their slice."""
 
 import re
 
@@ -49,15 +49,14 @@ UNKNOWN = Rule(
 RULES = (OLD, GENERATION, BASE, POD, TENSORFLOW, UNKNOWN)
 
 OLD_RUNTIMES = ("tpu-vm-pt-", "tpu-vm-v4-pt-", "tpu-vm-base", "tpu-vm-v4-base")
-"""How versions begin that Google's table no longer has: PyTorch's (tpu-vm-pt-2.1) and JAX's (tpu-vm-base)."""
+"""Prefixes of versions that are no longer in Google's table: PyTorch's (tpu-vm-pt-2.1) and JAX's (tpu-vm-base)."""
 
 _TENSORFLOW = re.compile(r"tpu-vm-tf-(\d{1,3})\.(\d{1,3})\.(\d{1,3})(-pod)?(-pjrt|-se|-v4)?", re.ASCII)
 _NEW = ("tpu-v5litepod", "tpu-v5p", "tpu-v6e")
 
 
 def runtime(name: str, accelerator_type: str, field: str = "runtime_version") -> list[Finding]:
-    """A TPU software version on a slice. Nothing is said of a slice that is not known or that the Cloud TPU API does
-    not have."""
+    """Check a TPU software version on a slice. Ignores slices that are unknown or not in the Cloud TPU API."""
     of = find_slice(accelerator_type)
     own = of.generation.runtime if of else None
     if of is None or own is None or name == own.name:

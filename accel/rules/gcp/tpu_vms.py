@@ -1,4 +1,4 @@
-"""TPU VMs that a stack owns: their zone, their disks, and what the provider's queued resource cannot say."""
+"""TPU VMs that a stack owns: zone, disks, and limits of the provider's queued resource."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -54,14 +54,14 @@ QUEUE_ONLY_JOBS = (
     "service_account",
     "startup_script", "metadata", "labels", "tags", "data_disks", "topology", "secure_boot",
 )  # fmt: skip
-"""What the Cloud TPU API takes of a queued resource and its nodes, and the provider's resource does not."""
+"""Fields that the Cloud TPU API accepts for a queued resource and its nodes, but the provider's resource does not."""
 
 _HYPERDISK = ("hyperdisk-balanced", "hyperdisk-ml")
 _NEW = "tpu-v6e"
 
 
 def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]:
-    """The zone of a slice. Nothing is said of a region whose zones the catalogue does not have."""
+    """Check the zone of a slice. Ignores regions whose zones the catalog does not have."""
     of = find_slice(accelerator_type)
     regions = of.places if of else {}
     offered = tuple(sorted(each for zones in regions.values() for each in zones))
@@ -72,7 +72,7 @@ def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]
 
 
 def queue_fields(given: Iterable[str]) -> list[Finding]:
-    """Keys of a queued resource that a stack is to make."""
+    """Check the fields of a queued resource that a stack creates."""
     fix = "write it under queued_tpus, or ask by `accel-jobs submit` to a target of kind tpu-vm"
     return [
         QUEUE_FIELD.finding(name, "is nothing that the provider's queued resource takes", fix)
@@ -82,13 +82,13 @@ def queue_fields(given: Iterable[str]) -> list[Finding]:
 
 
 def queue_account(field: str = "accelerator_type") -> list[Finding]:
-    """Of every queued resource that a stack makes."""
+    """Return the finding for any queued resource that a stack creates."""
     message = "is asked for by a resource that names no service account, so its nodes run as the project's default one"
     return [QUEUE_ACCOUNT.finding(field, message, "use a TpuVm, queued_tpus, or a job to a target of kind tpu-vm")]
 
 
 def valid(for_s: int | None, until: str | None) -> list[Finding]:
-    """Until when a declared queue asks."""
+    """Check the time until which a declared queue requests TPUs."""
     if for_s is not None and until is not None:
         return [QUEUE_VALID.finding("valid_for_s", "is beside valid_until", "write one of them")]
     try:
@@ -101,7 +101,7 @@ def valid(for_s: int | None, until: str | None) -> list[Finding]:
 
 
 def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
-    """A declared queue's reservation and capacity."""
+    """Check a declared queue's reservation and capacity."""
     if reservation is None or capacity == "reserved":
         return []
     message = f"is named, and capacity is {capacity}"
@@ -109,7 +109,7 @@ def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
 
 
 def disk_types(accelerator_type: str) -> tuple[str, ...]:
-    """The types of data disk that a slice attaches, that of a new one first."""
+    """Return the types of data disk that a slice can attach; the default of a new one comes first."""
     of = find_slice(accelerator_type)
     return _HYPERDISK if of and of.generation.accelerator == _NEW else ("pd-balanced",)
 
@@ -123,7 +123,7 @@ def data_disk(
     read_only: bool,
     field: str,
 ) -> list[Finding]:
-    """One data disk: made by the stack (`size_gib`), or there already (`source`)."""
+    """Check one data disk: created by the stack (`size_gib`), or existing (`source`)."""
     if (size_gib is None) == (source is None):
         message = "has a size and a source" if source else "has neither size_gib nor source"
         return [DISK.finding(field, message, "write size_gib for a new disk, or source for one that is there")]

@@ -1,4 +1,4 @@
-"""Where jobs may make machines of their own."""
+"""Targets where jobs create machines of their own."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ RULES = (ZONES, SUBNET)
 
 
 def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:
-    """The zones of a target, in the order in which jobs try them."""
+    """Check the zones of a target, in the order in which jobs try them."""
     found: list[Finding] = []
     for index, zone in enumerate(given):
         if zone in given[:index]:
@@ -36,7 +36,7 @@ def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:
 
 
 def subnet(zone: str, of_network: Sequence[str], field: str = "zone") -> list[Finding]:
-    """The zone of a machine against the regions in which the network has subnets."""
+    """Check that the network has a subnet in the region of a machine's zone."""
     region = zone.rpartition("-")[0]
     if region in of_network:
         return []

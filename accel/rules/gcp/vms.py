@@ -1,4 +1,4 @@
-"""GPU VMs of Compute Engine: machine, how it is had, how it ends, and what the stack keeps for itself."""
+"""GPU VMs of Compute Engine: machine, provisioning, shutdown, and reserved keys."""
 
 from collections.abc import Iterable
 
@@ -84,12 +84,12 @@ _OWN_METADATA = {
     "install-nvidia-driver": "install_driver",
     "ssh-keys": "IAM roles of OS Login",
 }
-"""Keys of metadata that the components write, and what to use instead."""
+"""Metadata keys that the components write, and what to use instead."""
 
 
 def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
-    """The smallest machine with so many GPUs built in, of those that the zone is known to offer, else of all; None
-    where there is none, or where several are as small."""
+    """Return the smallest machine with that many built-in GPUs, among those that the zone is known to offer, or among
+    all. Returns None if there is none, or if several are equally small."""
     try:
         built_in = [each for each in machines_for(accelerator, count, "gcp") if not each.is_attachment]
     except NoMachine:
@@ -102,7 +102,7 @@ def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
 def gpu_machine(
     machine_type: str | None, accelerator: str | None, count: int | None, zone: str, capacity: str
 ) -> list[Finding]:
-    """The machine of a GPU VM: named, or the one that has so many of an accelerator."""
+    """Check the machine of a GPU VM: named, or the one with that many of an accelerator."""
     named = gpus.accelerator_name(accelerator) if accelerator else []
     if any(each.severity == "reject" for each in named):
         return named
@@ -162,7 +162,7 @@ def _zones(name: str) -> list[str]:
 
 
 def maintenance(policy: str, field: str = "on_host_maintenance") -> list[Finding]:
-    """What happens to the VM when its host is maintained."""
+    """Check the behaviour of the VM during host maintenance."""
     if policy == "TERMINATE":
         return []
     return [MAINTENANCE.finding(field, f"is {policy}, which Google refuses with GPUs", "leave it out: TERMINATE")]
@@ -178,7 +178,8 @@ def provisioning(
     max_run_duration_s: int | None = None,
     notice_s: int | None = None,
 ) -> list[Finding]:
-    """How a VM is had (`on-demand`, `spot`, `flex-start`, `reservation`) and what stands beside it."""
+    """Check the provisioning of a VM (`on-demand`, `spot`, `flex-start`, `reservation`) and the settings that depend on
+    it."""
     found: list[Finding] = []
     if (capacity == "reservation") != (reservation is not None):
         message = f"is {reservation}, beside capacity {capacity}" if reservation else "is missing beside reservation"
@@ -213,14 +214,14 @@ def _flex(termination_action: str | None, max_run_duration_s: int | None) -> lis
 
 
 def most_wait_s(capacity: str, notice_s: int | None) -> int:
-    """How long a checkpoint may take at most."""
+    """Return the maximum duration of a checkpoint in seconds."""
     return (notice_s or SPOT_SHUTDOWN_S) if capacity == "spot" else SHUTDOWN_S
 
 
 def checkpoint(
     unit: str | None, pid_file: str | None, wait_s: int | None, capacity: str, notice_s: int | None
 ) -> list[Finding]:
-    """What is ended with SIGTERM before the VM goes, and how long it is waited for."""
+    """Check what receives SIGTERM before the VM is deleted, and how long the VM waits for it."""
     found: list[Finding] = []
     if (unit is None) == (pid_file is None):
         message = "names a unit and a pid_file" if unit else "names neither unit nor pid_file"
@@ -234,7 +235,7 @@ def checkpoint(
 
 
 def boot_disk(kind: str | None, machine_type: str, field: str = "disk.type") -> list[Finding]:
-    """The type of a boot disk; of a machine whose disks are not known nothing is said."""
+    """Check the type of a boot disk. Ignores machines whose disk types are unknown."""
     allowed = boot_disks(machine_type)
     if not kind or not allowed or kind in allowed:
         return []
@@ -243,14 +244,14 @@ def boot_disk(kind: str | None, machine_type: str, field: str = "disk.type") -> 
 
 
 def secure_boot(on: bool, field: str = "secure_boot") -> list[Finding]:
-    """Secure Boot of a VM with GPUs."""
+    """Check Secure Boot of a VM with GPUs."""
     if not on:
         return []
     return [SECURE_BOOT.finding(field, "is true, on a VM with GPUs", "prove that the driver of the image loads")]
 
 
 def group(machine_type: str, capacity: str, *, compact: bool) -> list[Finding]:
-    """Many VMs of one kind."""
+    """Check a group of identical VMs."""
     found: list[Finding] = []
     if compact and compact_placement().get(series(machine_type)) is False:
         others = ", ".join(name for name, takes in compact_placement().items() if takes)
@@ -263,7 +264,7 @@ def group(machine_type: str, capacity: str, *, compact: bool) -> list[Finding]:
 
 
 def own_keys(labels: Iterable[str], metadata: Iterable[str]) -> list[Finding]:
-    """Keys of a person's labels and metadata."""
+    """Check a person's labels and metadata for reserved keys."""
     found = [
         OWN_KEY.finding(field, f'has "{key}", and keys of {OWN_PREFIX} are the stack\'s own', "rename it")
         for field, keys in (("labels", labels), ("metadata", metadata))

@@ -1,4 +1,4 @@
-"""Zones and regions of Google Cloud: where the accelerators of one job are."""
+"""Zones and regions of Google Cloud that have the accelerators of one job."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,14 +37,14 @@ RULES = (NONE_COMMON, UNKNOWN, NOT_LISTED, IS_ZONE)
 
 
 def intersect_zones(zones: Mapping[str, Sequence[str]]) -> list[str]:
-    """The zones that offer every one of the accelerators whose zones are known, in alphabetical order."""
+    """Return the zones that offer all of the accelerators whose zones are known, in alphabetical order."""
     known = [set(each) for each in zones.values() if each]
     return sorted(zone for zone in set[str]().union(*known) if all(zone in each for each in known))
 
 
 def common_zones(zones: Mapping[str, Sequence[str]], field: str = "accelerators") -> list[Finding]:
-    """The zones of each accelerator of one job, in the region where it is to run (an empty list: not known). A job
-    needs one zone that has them all."""
+    """Check that one zone has all accelerators of a job. `zones` are those of each accelerator in the job's region (an
+    empty list: unknown)."""
     unsure = [accelerator for accelerator, offered in zones.items() if not offered]
     doubt: list[Finding] = []
     if unsure and len(zones) > 1:
@@ -59,8 +59,8 @@ def common_zones(zones: Mapping[str, Sequence[str]], field: str = "accelerators"
 
 
 def zone(name: str, accelerator: str, offered: Sequence[str], field: str = "zone") -> list[Finding]:
-    """A zone against those that are known to offer an accelerator, a machine or a TPU; none known: nothing is
-    said."""
+    """Check a zone against those known to offer an accelerator, a machine or a TPU. There is no finding if none is
+    known."""
     if not offered or name in offered:
         return []
     near = nearest_places(name, tuple(offered))
@@ -69,7 +69,7 @@ def zone(name: str, accelerator: str, offered: Sequence[str], field: str = "zone
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """A region, where a zone would not do. Other names that are not known are left to the cloud."""
+    """Check that a region is not a zone. Other unknown names are left to the cloud."""
     try:
         check_region("gcp", name)
     except UnavailableName as refused:

@@ -1,1 +1,1 @@
-"""What GKE, Kubernetes and Kueue allow."""
+"""Rules of GKE, Kubernetes and Kueue."""

@@ -1,4 +1,4 @@
-"""The API of a GKE cluster: who reaches it, and what it reaches."""
+"""Access to and from the API server of a GKE cluster."""
 
 import re
 from base64 import b64decode
@@ -74,7 +74,7 @@ RULES = (
 def access(
     *, private_nodes: bool, private_endpoint: bool, dns_endpoint: bool, authorized: Mapping[str, str] | None
 ) -> list[Finding]:
-    """Who reaches the API. `authorized`: ranges by a name for each; None: no limit by address."""
+    """Check who reaches the API server. `authorized`: ranges, each with a name; None: no restriction by address."""
     found: list[Finding] = []
     if private_endpoint and not private_nodes:
         message = "is true, and private_nodes is false"
@@ -103,7 +103,7 @@ def access(
 
 
 def control_plane(cidr: str, field: str = "control_plane_cidr") -> list[Finding]:
-    """The range of the control plane."""
+    """Check the range of the control plane."""
     known = block(cidr)
     if known is not None and known.prefixlen == 28 and internal(cidr):
         return []
@@ -111,7 +111,7 @@ def control_plane(cidr: str, field: str = "control_plane_cidr") -> list[Finding]
 
 
 def cluster_access(endpoint: str, ca_certificate: str) -> list[Finding]:
-    """How a cluster that is there already is reached."""
+    """Check the endpoint and certificate of an existing cluster."""
     found: list[Finding] = []
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d{1,5})?", endpoint):
         fix = "write what `gcloud container clusters describe` calls endpoint"
@@ -127,7 +127,7 @@ def cluster_access(endpoint: str, ca_certificate: str) -> list[Finding]:
 
 
 def ports(given: Sequence[int], field: str = "webhook_ports") -> list[Finding]:
-    """Ports on nodes that the control plane calls."""
+    """Check the node ports that the control plane calls."""
     return [
         PORT.finding(f"{field}[{i}]", f"must be 1 to 65535, is {port}", "write one such as 9443")
         for i, port in enumerate(given)
@@ -136,7 +136,7 @@ def ports(given: Sequence[int], field: str = "webhook_ports") -> list[Finding]:
 
 
 def snat(*, default_snat: bool, private_nodes: bool, pods: str | None = None) -> list[Finding]:
-    """Whether nodes put their own address on what pods send out of the cluster."""
+    """Check whether nodes replace the source address of packets that pods send out of the cluster."""
     if not default_snat and not private_nodes:
         message = "is false, and private_nodes is false"
         return [SNAT.finding("default_snat", message, "leave it true, or make the nodes private")]

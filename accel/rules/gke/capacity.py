@@ -1,4 +1,4 @@
-"""How the machines of a GKE node pool are had: on demand, Spot, flex-start, out of a reservation, or queued."""
+"""Provisioning of a GKE node pool's machines: on demand, Spot, flex-start, from a reservation, or queued."""
 
 from accel.diagnostics.findings import GKE, Finding, Rule
 
@@ -74,7 +74,8 @@ def capacity(
     location_policy: str | None = None,
     max_run_duration_s: int | None = None,
 ) -> list[Finding]:
-    """`on-demand`, `spot`, `flex-start` or `reservation`, with what stands beside it; `zones` None: not known."""
+    """Check the capacity (`on-demand`, `spot`, `flex-start` or `reservation`) and the settings that depend on it;
+    `zones` None: unknown."""
     found: list[Finding] = []
     if kind == "reservation" and reservation is None:
         found.append(RESERVATION_MISSING.finding("reservation", "is missing beside capacity reservation", "name it"))
@@ -115,7 +116,8 @@ def flex_start(
     upgrade: str | None,
     hosts: int = 1,
 ) -> list[Finding]:
-    """What a flex-start pool must keep to, queued or not. None: left out, and then as flex-start needs it."""
+    """Check the requirements of a flex-start pool, queued or not. None: unset, which gives the value that flex-start
+    needs."""
     found: list[Finding] = []
     for field, nodes in (("min_nodes", min_nodes), ("initial_nodes", initial_nodes)):
         if nodes:
@@ -134,7 +136,7 @@ def flex_start(
 
 
 def queued_provisioning(kind: str, field: str = "queued_provisioning") -> list[Finding]:
-    """Nodes that come by ProvisioningRequest alone, which GKE has for GPUs only
+    """Check a pool whose nodes come by ProvisioningRequest only, which GKE supports for GPUs only
     (https://github.com/AI-Hypercomputer/xpk/pull/900)."""
     if kind == "flex-start":
         return []

@@ -1,4 +1,4 @@
-"""Clusters of GKE: where they are, and which version they run."""
+"""GKE clusters: locations and versions."""
 
 import re
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ RULES = (
 )  # fmt: skip
 
 NAME_MOST = 32
-"""Characters of a cluster's key, so that - and 7 random ones make no more than 40."""
+"""Maximum characters of a cluster's key, so that the name stays within 40 with - and 7 random ones."""
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-(?:ai\d+)?[a-z]")
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
@@ -86,18 +86,18 @@ _METRICS = {"KUBELET": "1.29.3-gke.1093000", "CADVISOR": "1.29.3-gke.1093000", "
 
 
 def region_of(location: str) -> str:
-    """The region of a region's or a zone's name."""
+    """Return the region of a region or zone name."""
     zone = _ZONE.fullmatch(location)
     return zone[1] if zone else location
 
 
 def is_zone(location: str) -> bool:
-    """Whether a location is written as a zone."""
+    """Return whether a location has the form of a zone."""
     return _ZONE.fullmatch(location) is not None
 
 
 def location(place: str, node_locations: Sequence[str], field: str = "location") -> list[Finding]:
-    """Where a cluster and its nodes are."""
+    """Check the location of a cluster and its nodes."""
     region = region_of(place)
     if not _REGION.fullmatch(region):
         near = " or ".join(nearest_places(place, regions("gcp"), 1))
@@ -124,14 +124,15 @@ def location(place: str, node_locations: Sequence[str], field: str = "location")
 
 
 def in_region(place: str, region: str, field: str = "location") -> list[Finding]:
-    """A cluster against the region of the section that it is in."""
+    """Check that a cluster is in the region of its section."""
     if region_of(place) == region or not _REGION.fullmatch(region_of(place)):
         return []
     return [REGION.finding(field, f"is {place}, and the section's region is {region}", f"write {region}")]
 
 
 def pool_zones(zones: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
-    """The zones of a node pool, against the region of its cluster; none: neither the pool nor the cluster names any."""
+    """Check the zones of a node pool against the region of its cluster. Empty: neither the pool nor the cluster names
+    any."""
     if not zones:
         message = "is missing, and the zones of the cluster's nodes are not known here"
         fix = "name the zones that have the machine, here or as node_locations of a cluster that is made here"
@@ -146,7 +147,8 @@ def pool_zones(zones: Sequence[str], region: str, field: str = "zones") -> list[
 
 
 def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
-    """`kept_nodes`: without an accelerator and without taints, in all pools of a cluster that is made here."""
+    """Check that a cluster created here has room for system pods. `kept_nodes` counts nodes without accelerators and
+    taints that always exist, in all pools."""
     if kept_nodes:
         return []
     message = "keep no node without an accelerator and without taints, on which GKE's own pods could run"
@@ -154,7 +156,8 @@ def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
 
 
 def controllers(releases: Sequence[tuple[str, bool, str | None]], field: str = "releases") -> list[Finding]:
-    """`releases` of a cluster that is created here: name, whether it is installed here, and who else installs it."""
+    """Check the controllers of a cluster created here. `releases`: name, whether it is installed here, and who else
+    installs it."""
     return [
         NO_CONTROLLER.finding(
             f"{field}[{index}].install",
@@ -167,15 +170,15 @@ def controllers(releases: Sequence[tuple[str, bool, str | None]], field: str = "
 
 
 def key(name: str, field: str = "key") -> list[Finding]:
-    """The author's key of a cluster, which its name begins with."""
+    """Check a cluster's config key, which its name begins with."""
     if len(name) <= NAME_MOST:
         return []
     return [NAME_LENGTH.finding(field, f"has {len(name)} characters, of which {NAME_MOST} are taken", "shorten it")]
 
 
 def version(channel: str, wanted: str | None, metrics: Sequence[str] = ()) -> list[Finding]:
-    """The release channel, the least version of the control plane (None: the channel's own), and the packages of
-    metrics that need one."""
+    """Check the release channel, the minimum version of the control plane (None: the channel's own), and the metrics
+    packages that need one."""
     found: list[Finding] = []
     if channel == "RAPID":
         message = "is RAPID, whose versions are not for production"
@@ -193,7 +196,7 @@ def version(channel: str, wanted: str | None, metrics: Sequence[str] = ()) -> li
 
 
 def reaches(wanted: str, least: str) -> bool:
-    """Whether a version may be as new as another; 1.32 may be any 1.32."""
+    """Return whether a version may be as new as another; 1.32 may be any 1.32."""
     have, need = _VERSION.fullmatch(wanted), _VERSION.fullmatch(least)
     assert have and need
     given = [int(part) for part in have.groups() if part is not None]

@@ -1,4 +1,5 @@
-"""Who installs the NVIDIA driver on GKE nodes: exactly one of GKE, a DaemonSet of the stack, and NVIDIA's operator."""
+"""Installation of the NVIDIA driver on GKE nodes, by exactly one of GKE, a DaemonSet of the stack, and NVIDIA's
+operator."""
 
 from accel.diagnostics.findings import GKE, Finding, Rule
 
@@ -35,12 +36,12 @@ RULES = (LATEST_UBUNTU, OPERATOR_COS, LABEL, SHARED, SECURE_BOOT)
 
 DISABLED = "INSTALLATION_DISABLED"
 VERSIONS = {"default": "DEFAULT", "latest": "LATEST", "daemonset": DISABLED, "operator": DISABLED}
-"""What `gpuDriverVersion` is for each driver. Never left out: GKE's own default changed with 1.30.1-gke.1156000.
+"""`gpuDriverVersion` for each driver. It is always set, since GKE's own default changed with 1.30.1-gke.1156000.
 Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus"""
 
 VERSION_LABEL = "cloud.google.com/gke-gpu-driver-version"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-"""With this label GKE runs no device plugin on a node. Source:
+"""Label that keeps GKE from running a device plugin on a node. Source:
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-operator"""
 
 
@@ -54,7 +55,7 @@ def driver(
     secure_boot: bool = False,
     field: str = "driver",
 ) -> list[Finding]:
-    """A driver (a key of VERSIONS) on a node image, with the keys of labels that a person gives the nodes."""
+    """Check a driver (a key of VERSIONS) on a node image; `labels` are the keys of the user's node labels."""
     found: list[Finding] = []
     ubuntu = image_type.startswith("UBUNTU")
     if name == "latest" and ubuntu:

@@ -1,4 +1,4 @@
-"""Drivers that a DaemonSet of ours installs, and the job that tries one."""
+"""Drivers installed by the stack's DaemonSet, and the job that tests one."""
 
 from accel.catalog import nearest
 from accel.catalog.gke import partitioner_since
@@ -35,22 +35,22 @@ PARTITIONER = (
     "gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"
 )
 PARTITIONER_DAY = "2025-04-02"
-"""The newest image that any manifest of Google's names, and the day since when: daemonset-preloaded.yaml of
+"""Date of the newest image in any of Google's manifests: daemonset-preloaded.yaml of
 https://github.com/GoogleCloudPlatform/container-engine-accelerators at 4da5c07. https://github.com/NVIDIA/aicr runs it
-on GB200, whose profiles came into the source on 2025-03-20. The image was not pulled: that it knows what the source
-knew is inferred from these days."""
+on GB200, whose profiles were added to the source on 2025-03-20. The image was not pulled: these dates only imply that
+it knows what the source knew."""
 
 UBUNTU_DRIVERS = {"R570": "570.86.15", "R580": "580.65.06"}
-"""The driver that each of Google's DaemonSets for Ubuntu names; `default` names none and takes that of the image.
+"""Driver of each of Google's DaemonSets for Ubuntu; `default` names none and uses that of the image.
 https://github.com/GoogleCloudPlatform/container-engine-accelerators/tree/master/nvidia-driver-installer/ubuntu
 (daemonset-preloaded-R570.yaml at 1d9135e, daemonset-preloaded-R580.yaml at e411992, both of 2025)"""
 
 VERSIONS = {"cos": ("default", "latest"), "ubuntu": ("default", *UBUNTU_DRIVERS)}
-"""What each installer knows. COS also takes full versions, which its images drop without notice."""
+"""Versions that each installer supports. COS also accepts full versions, which its images drop without notice."""
 
 
 def installer(node_image: str, version: str) -> list[Finding]:
-    """The driver that a DaemonSet shall install on nodes of an image, `cos` or `ubuntu`."""
+    """Check the driver that a DaemonSet installs on nodes of an image, `cos` or `ubuntu`."""
     known = VERSIONS[node_image]
     if version in known:
         return []
@@ -59,7 +59,7 @@ def installer(node_image: str, version: str) -> list[Finding]:
 
 
 def partition(profile: str, accelerator: str, field: str = "mig_partition") -> list[Finding]:
-    """A MIG profile of a GPU (a key of the catalogue) on nodes whose driver the DaemonSet installs."""
+    """Check a MIG profile of a GPU (a key of the catalog) on nodes whose driver the DaemonSet installs."""
     if partitioner_since(accelerator, profile) <= PARTITIONER_DAY:
         return []
     message = f"is {profile} of {accelerator}, which the DaemonSet's partitioner of {PARTITIONER_DAY} does not know"
@@ -67,7 +67,7 @@ def partition(profile: str, accelerator: str, field: str = "mig_partition") -> l
 
 
 def probe(pool: str, *, gpus: int, queued: bool, field: str) -> list[Finding]:
-    """A pool on which a one-GPU job shall show that the driver works; `gpus` are those that a node offers."""
+    """Check a pool for a one-GPU job that tests the driver; `gpus` are those that a node offers."""
     found: list[Finding] = []
     if not gpus:
         found.append(PROBED_GPU.finding(field, f"is {pool}, whose nodes have no GPU", "leave it out"))

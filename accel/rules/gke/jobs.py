@@ -1,4 +1,4 @@
-"""A job for a GKE cluster: which node pools hold a pod of it, and what Kubernetes takes."""
+"""A job for a GKE cluster: node pools that hold its pods, and limits of Kubernetes."""
 
 import json
 import re
@@ -66,7 +66,7 @@ MAX_TASKS = 100_000
 SPOT_GRACE_S = 15
 MAX_ANNOTATIONS_BYTES = 256 * 1024
 _OTHERS_BYTES = 8 * 1024
-"""Left to the other annotations: ours, Kueue's and JobSet's."""
+"""Bytes reserved for the other annotations: ours, Kueue's and JobSet's."""
 RESERVED_VARIABLES = ("JOB_COMPLETION_INDEX", "TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
 SHOWN = 6
 
@@ -77,7 +77,7 @@ _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one pod asks for: thousandths of a vCPU, MiB, GPUs, TPU chips and GiB of disk."""
+    """The request of one pod: thousandths of a vCPU, MiB, GPUs, TPU chips and GiB of disk."""
 
     cpu_m: int
     memory_mib: int
@@ -88,7 +88,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """What a node of a pool offers to pods (`disk_gib` 0: not known), and how many nodes it may have."""
+    """The capacity that a node of a pool offers to pods (`disk_gib` 0: unknown), and the maximum number of nodes."""
 
     name: str
     node: Size
@@ -105,7 +105,7 @@ _ASKED = (
 
 
 def holds(place: PoolCapacity, size: Size) -> bool:
-    """Whether a node of the pool holds such a pod. A disk of unknown size is taken to be large enough."""
+    """Return whether a node of the pool holds such a pod. A disk of unknown size counts as large enough."""
     node = place.node
     return (
         node.cpu_m >= size.cpu_m
@@ -117,7 +117,7 @@ def holds(place: PoolCapacity, size: Size) -> bool:
 
 
 def fit(size: Size, places: Sequence[PoolCapacity]) -> list[Finding]:
-    """A pod that no node of these pools holds: what is too large, beside the most that there is."""
+    """Check that a node of the pools holds a pod. Findings compare what is too large with the available maximum."""
     if any(holds(place, size) for place in places) or not places:
         return []
     found: list[Finding] = []
@@ -147,7 +147,7 @@ def _amount(name: str, value: int) -> str:
 
 
 def nodes(wanted: int, places: Sequence[PoolCapacity]) -> list[Finding]:
-    """A job of several nodes needs so many at once in the pools that hold one; `places` are those."""
+    """Check that the pools have enough nodes for a multi-node job; `places` are those that hold one of its pods."""
     most = sum(place.max_nodes for place in places)
     if wanted <= most or not places:
         return []
@@ -157,9 +157,12 @@ def nodes(wanted: int, places: Sequence[PoolCapacity]) -> list[Finding]:
 
 
 def form(forms: Sequence[Slice], wanted_nodes: int, count: int) -> Slice | None:
-    """The one of a slice's forms (accel.catalog.tpu.forms()) that a job's `nodes` and `accelerator.count` name: as many
-    nodes as it has hosts, with a host's chips or without a count. Without nodes it is the first, whose chips may be
-    counted together. 1 is what a job has that does not say."""
+    """Return the form of a slice (accel.catalog.tpu.forms()) that a job's `nodes` and `accelerator.count` select, or
+    None.
+
+    It has as many hosts as the job has nodes, and the count is a host's chips or unset. Without nodes it is the first
+    form, whose chips may also be counted together. Unset values are 1.
+    """
     first = forms[0]
     if wanted_nodes in (1, first.hosts) and count in (1, first.chips):
         return first
@@ -168,7 +171,7 @@ def form(forms: Sequence[Slice], wanted_nodes: int, count: int) -> Slice | None:
 
 
 def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Finding]:
-    """Nodes and a count that are no form of the slice."""
+    """Check that a job's nodes and count select a form of the slice."""
     if form(forms, wanted_nodes, count):
         return []
     first = forms[0]
@@ -184,17 +187,17 @@ def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Fin
 
 
 def hosts(found: Slice) -> str:
-    """What a slice is made of, in words."""
+    """Return the hosts of a slice in words."""
     return hosts_text(found.hosts, found.chips_per_host)
 
 
 def hosts_text(count: int, chips: int) -> str:
-    """So many hosts of a TPU slice, with so many chips each, in words."""
+    """Return a number of TPU hosts with their chips in words."""
     return f"{count} host{'s' if count > 1 else ''} of {chips} chip{'s' if chips > 1 else ''}"
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
-    """A job's labels. Values are not shown: people put secrets there."""
+    """Check a job's labels. Values are not shown, since they often contain secrets."""
     found: list[Finding] = []
     for key, value in sorted(given.items()):
         prefix, slash, name = key.rpartition("/")
@@ -211,14 +214,14 @@ def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
 
 
 def tasks(count: int) -> list[Finding]:
-    """How many tasks a job has."""
+    """Check the number of a job's tasks."""
     if count <= MAX_TASKS:
         return []
     return [TASKS.finding("tasks", f"is {count}, of which Kubernetes takes {MAX_TASKS}", "submit several jobs")]
 
 
 def grace(grace_s: int | None, spot: bool) -> list[Finding]:
-    """The time between SIGTERM and SIGKILL, where Spot nodes may run the job."""
+    """Check the time between SIGTERM and SIGKILL, if Spot nodes may run the job."""
     if grace_s is None or not spot or grace_s <= SPOT_GRACE_S:
         return []
     message = f"is {grace_s}, and a reclaimed Spot node kills a pod after {SPOT_GRACE_S} s"
@@ -226,7 +229,7 @@ def grace(grace_s: int | None, spot: bool) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Variables that Kubernetes or GKE set."""
+    """Check for variables that Kubernetes or GKE set."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in RESERVED_VARIABLES
@@ -235,7 +238,7 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def retries(failures: int | None, lost: int | None, nodes: int, jobset: bool) -> list[Finding]:
-    """What a Job cannot count as it is asked to."""
+    """Check for retries that a Job cannot count as requested."""
     found: list[Finding] = []
     if failures and lost:
         message = f"is {lost} beside retries {failures}; they are added up to {failures + lost} for both kinds"
@@ -250,7 +253,7 @@ def retries(failures: int | None, lost: int | None, nodes: int, jobset: bool) ->
 
 
 def size(request: object) -> list[Finding]:
-    """The job as it is kept beside itself."""
+    """Check the size of the job's copy in an annotation."""
     length = len(json.dumps(request, separators=(",", ":")).encode())
     most = MAX_ANNOTATIONS_BYTES - _OTHERS_BYTES
     if length <= most:

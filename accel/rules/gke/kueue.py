@@ -1,4 +1,4 @@
-"""Queues of Kueue 0.14 over node pools: the quota of each pool, what may be borrowed, and nodes that are asked for."""
+"""Queues of Kueue 0.14 over node pools: quota of each pool, borrowing, and provisioned nodes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -74,12 +74,12 @@ ACCELERATORS = ("gpus", "tpu_chips")
 _ALWAYS = ("cpu_m", "memory_mib")
 
 Amounts = Mapping[str, int]
-"""By resource: cpu_m, memory_mib, disk_gib, gpus, tpu_chips."""
+"""Amounts by resource: cpu_m, memory_mib, disk_gib, gpus, tpu_chips."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """A pool as a queue sees it: `node` is what one node lends to pods, `nodes` the most that there can be."""
+    """A pool from a queue's point of view: `node` is what one node offers to pods, `nodes` the maximum number."""
 
     capacity: str
     queued: bool
@@ -90,13 +90,13 @@ class PoolFacts:
 
     @property
     def all(self) -> dict[str, int]:
-        """What the pool lends when it has grown to its most."""
+        """What the pool offers at its maximum size."""
         return {name: amount * self.nodes for name, amount in self.node.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a queue has of a pool. No `nominal`: all that the pool can grow to."""
+    """A queue's share of a pool. No `nominal`: everything that the pool can grow to."""
 
     pool: str
     nominal: Amounts | None = None
@@ -105,9 +105,9 @@ class Share:
 
 
 def covered_resources(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> list[str]:
-    """The resources that a queue covers: a workload that requests any other is never admitted.
+    """Return the resources that a queue covers. A workload that requests any other is never admitted.
 
-    Cores and memory always, ephemeral storage where it is known of every pool, GPUs and TPUs where a pool has them.
+    Always includes cores and memory; ephemeral storage if it is known for every pool; GPUs and TPUs if a pool has them.
     """
     known = [pools[share.pool].node for share in shares if share.pool in pools]
     disk = ["disk_gib"] if known and all(node.get("disk_gib") for node in known) else []
@@ -115,7 +115,7 @@ def covered_resources(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -
 
 
 def nominal(share: Share, pool: PoolFacts, resources: Sequence[str]) -> dict[str, int]:
-    """The nominal quota of a share for each covered resource; nothing of what the pool does not have."""
+    """Return the nominal quota of a share for each covered resource; 0 for what the pool does not have."""
     given = pool.all if share.nominal is None else share.nominal
     return {name: given.get(name, 0) for name in resources}
 
@@ -129,7 +129,7 @@ def queue(
     borrows: str = "Never",
     provisioning: bool = False,
 ) -> list[Finding]:
-    """One ClusterQueue; `reclaims` and `borrows` are its preemption policies in Kueue's words."""
+    """Check one ClusterQueue; `reclaims` and `borrows` are its preemption policies in Kueue's terms."""
     found: list[Finding] = []
     seen: set[str] = set()
     resources = covered_resources(shares, pools)
@@ -204,7 +204,7 @@ def queues(
     local_queues: Mapping[str, str],
     provisioning: bool = False,
 ) -> list[Finding]:
-    """All queues of a cluster together; `local_queues` gives the queue of each local queue."""
+    """Check all queues of a cluster together; `local_queues` is the queue of each local queue."""
     found: list[Finding] = []
     for name, target in local_queues.items():
         if target not in queues:

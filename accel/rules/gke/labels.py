@@ -1,4 +1,4 @@
-"""Labels and taints of GKE nodes, and the names of their pools."""
+"""Labels and taints of GKE nodes, and pool names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ TAINT_OWN = Rule(
 RULES = (POOL_NAME, KEY, VALUE, KUBELET, SYSTEM, SIZE, TAINT_TWICE, TAINT_OWN)
 
 KEY_MOST = 32
-"""Characters of a pool's key, so that - and 7 random ones make no more than 40."""
+"""Maximum characters of a pool's key, so that the name stays within 40 with - and 7 random ones."""
 SIZE_MOST = 1024
 ACCELERATOR_TAINTS = ("nvidia.com/gpu", "google.com/tpu")
 
@@ -64,7 +64,7 @@ _SYSTEM = ("cloud.google.com", "gke.io", "gke.networks.io")
 
 
 def pool_name(key: str, field: str = "pools") -> list[Finding]:
-    """The key of a pool, from which its name is made."""
+    """Check the key of a pool, from which its name is derived."""
     if len(key) > KEY_MOST:
         message = f'"{key}" has {len(key)} characters, of which a pool\'s name leaves {KEY_MOST}'
         return [POOL_NAME.finding(field, message, "shorten it")]
@@ -75,7 +75,7 @@ def pool_name(key: str, field: str = "pools") -> list[Finding]:
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
-    """Labels that a person gives the nodes of a pool."""
+    """Check the user's labels on the nodes of a pool."""
     found = [each for key, value in given.items() for each in _pair(f"{field}.{key}", key, value)]
     size = sum(len(key) + len(value) for key, value in given.items())
     if size > SIZE_MOST:
@@ -84,7 +84,7 @@ def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
 
 
 def taints(given: Sequence[tuple[str, str, str]], field: str = "taints") -> list[Finding]:
-    """Taints that a person gives the nodes of a pool: key, value and effect each."""
+    """Check the user's taints on the nodes of a pool: key, value and effect of each."""
     found: list[Finding] = []
     seen: set[tuple[str, str]] = set()
     for index, (key, value, effect) in enumerate(given):

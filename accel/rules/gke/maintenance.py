@@ -1,4 +1,4 @@
-"""When Google may upgrade a cluster of GKE, and when not."""
+"""Maintenance windows of a GKE cluster, and times without upgrades."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,10 +38,10 @@ _NO_UPGRADES_DAYS = 90
 
 
 def window(days: Sequence[str], hours: int) -> list[Finding]:
-    """A weekly maintenance window: the days that it begins on, and how long it is open."""
+    """Check a weekly maintenance window: the days on which it begins, and its length in hours."""
     if not _WINDOW_LEAST_H <= hours <= 24:
         return [WINDOW.finding("hours", f"must be 4 to 24, is {hours}", "write 4 or more")]
-    # Any 32 days hold each day of the week four times at least.
+    # Any 32 days contain each day of the week at least four times.
     open_h = 4 * len(set(days)) * hours
     if open_h >= _WINDOW_32_DAYS_H:
         return []
@@ -52,7 +52,7 @@ def window(days: Sequence[str], hours: int) -> list[Finding]:
 
 
 def exclusion(scope: str, start: datetime, end: datetime | None, field: str) -> list[Finding]:
-    """A time without upgrades; `end` None: until the version's support ends."""
+    """Check a time without upgrades; `end` None: until the version's support ends."""
     if end is None:
         if scope != "NO_UPGRADES":
             return []
@@ -70,7 +70,7 @@ def exclusion(scope: str, start: datetime, end: datetime | None, field: str) -> 
 
 
 def exclusions(scopes: Sequence[str], field: str = "exclusions") -> list[Finding]:
-    """How many exclusions a cluster has, by their scopes."""
+    """Check the number of exclusions of a cluster, by scope."""
     whole = sum(scope == "NO_UPGRADES" for scope in scopes)
     if len(scopes) > 20:
         return [EXCLUSION_COUNT.finding(field, f"are {len(scopes)}, more than 20", "drop those that are over")]

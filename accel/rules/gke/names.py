@@ -1,4 +1,4 @@
-"""Names that Kubernetes takes."""
+"""Names that Kubernetes accepts."""
 
 import re
 
@@ -35,19 +35,19 @@ _MOST = {LABEL: 63, SUBDOMAIN: 253, CONFIG_KEY: 253}
 
 
 def label(name: str, field: str = "name") -> list[Finding]:
-    """The name of a namespace, a Service or a node pool."""
+    """Check the name of a namespace, a Service or a node pool."""
     return _check(LABEL, _LABEL, name, field, "small letters, digits and -, beginning and ending with none of -")
 
 
 def subdomain(name: str, field: str = "name") -> list[Finding]:
-    """The name of most other objects: queues, claims, ConfigMaps, service accounts."""
+    """Check the name of most other objects: queues, claims, ConfigMaps, service accounts."""
     return _check(
         SUBDOMAIN, _SUBDOMAIN, name, field, "small letters, digits, - and ., beginning with a letter or digit"
     )
 
 
 def config_key(name: str, field: str = "key") -> list[Finding]:
-    """A key of a ConfigMap's data."""
+    """Check a key of a ConfigMap's data."""
     return _check(CONFIG_KEY, _CONFIG_KEY, name, field, "letters, digits, -, _ and .")
 
 

@@ -1,4 +1,4 @@
-"""Node pools of GKE with accelerators: bounds, and what they may come to."""
+"""GKE node pools with accelerators: size limits, and maximum number of accelerators."""
 
 from accel.catalog import UnknownName
 from accel.catalog import machine as machine_named
@@ -15,7 +15,7 @@ RULES = (BOUNDS,)
 
 
 def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> list[Finding]:
-    """The sizes of a node pool that scales by itself; None begins with the least."""
+    """Check the sizes of an autoscaled node pool; `initial_nodes` None: the minimum."""
     found: list[Finding] = []
     if max_nodes < 1:
         found.append(BOUNDS.finding("max_nodes", f"must be at least 1, is {max_nodes}", "raise it"))
@@ -31,8 +31,8 @@ def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> 
 
 
 def most_accelerators(machine_type: str, max_nodes: int, attached: int = 0) -> int:
-    """The accelerators that a pool may come to, for which it needs quota: four a2-highgpu-4g are sixteen A100.
-    `attached` are those of each N1 node. A machine that is not known has what is attached."""
+    """Return the maximum number of accelerators in a pool, for which it needs quota: four a2-highgpu-4g are sixteen
+    A100. `attached` are those of each N1 node. An unknown machine has only the attached ones."""
     try:
         built_in = machine_named("gcp", machine_type).whole_accelerators
     except UnknownName:

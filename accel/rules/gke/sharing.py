@@ -1,4 +1,4 @@
-"""GPUs that several pods share on GKE: MIG partitions, time-sharing and MPS."""
+"""GPUs shared by several pods on GKE: MIG partitions, time-sharing and MPS."""
 
 from accel.catalog.gke import gpu_partitions
 from accel.diagnostics.findings import GKE, Finding, Rule
@@ -45,7 +45,7 @@ _NOT_IN_PLUGIN = ("4g.20gb", "4g.40gb")
 
 
 def partition(profile: str, accelerator: str, count: float, field: str = "mig_partition") -> list[Finding]:
-    """A MIG profile of a GPU (a key of the catalogue), of which a node has `count`."""
+    """Check a MIG profile of a GPU (a key of the catalog), of which a node has `count`."""
     if 0 < count < 1:
         return [WHOLE.finding(field, f"is {profile}, and the machine has {count:g} of a GPU", "use a larger machine")]
     known = gpu_partitions(accelerator)
@@ -65,7 +65,8 @@ def partition(profile: str, accelerator: str, count: float, field: str = "mig_pa
 def sharing(
     strategy: str, clients: int, *, units: float, partition: str | None = None, field: str = "sharing"
 ) -> list[Finding]:
-    """Time-sharing or MPS with so many clients each; `units` are the GPUs, or partitions, of a node."""
+    """Check time-sharing or MPS with a number of clients per GPU or partition; `units` are the GPUs or partitions of a
+    node."""
     found: list[Finding] = []
     if not CLIENTS_LEAST <= clients <= CLIENTS_MOST:
         message = f"must be {CLIENTS_LEAST} to {CLIENTS_MOST}, is {clients}"

@@ -1,4 +1,4 @@
-"""Volumes of GKE: what each kind can be mounted by, and how small or large it is."""
+"""GKE volumes: mountability and size limits of each kind."""
 
 from collections.abc import Sequence
 
@@ -49,13 +49,14 @@ SIZES_GIB = {
     "hyperdisk-throughput": (2 * 1024, 32 * 1024),
     "hyperdisk-ml": (4, 64 * 1024),
 }
-"""Least and most, of the page as updated on 2026-08-26: https://docs.cloud.google.com/compute/docs/disks/hyperdisks#size-limits"""
+"""Minimum and maximum, from the page as updated on 2026-08-26:
+https://docs.cloud.google.com/compute/docs/disks/hyperdisks#size-limits"""
 
 _IOPS = ("hyperdisk-balanced", "hyperdisk-balanced-high-availability", "hyperdisk-extreme")
 _THROUGHPUT = ("hyperdisk-balanced", "hyperdisk-balanced-high-availability", "hyperdisk-throughput", "hyperdisk-ml")
 
 FILESTORE_LEAST_GIB = {"basic-hdd": 100, "basic-ssd": 2560, "zonal": 1024, "regional": 100}
-"""By tier. basic-hdd below 1024 needs GKE 1.33. https://docs.cloud.google.com/filestore/docs/csi-driver,
+"""Minimum by tier. basic-hdd below 1024 needs GKE 1.33. https://docs.cloud.google.com/filestore/docs/csi-driver,
 https://docs.cloud.google.com/filestore/docs/service-tiers (pages of 2025 and 2026)"""
 
 
@@ -68,7 +69,7 @@ def disk(
     iops: int | None = None,
     throughput_mib_s: int | None = None,
 ) -> list[Finding]:
-    """A disk, new or existing; `many_readers`: nodes mount it read-only side by side."""
+    """Check a disk, new or existing; `many_readers`: several nodes mount it read-only at the same time."""
     if disk_type not in DISK_TYPES:
         fix = did_you_mean(nearest(disk_type, DISK_TYPES, 1), DISK_TYPES)
         return [DISK_TYPE.finding("type", f'is "{disk_type}", which GKE does not make', fix)]
@@ -88,7 +89,7 @@ def disk(
 
 
 def machines(disk_type: str, machine_types: Sequence[str], field: str = "type") -> list[Finding]:
-    """A disk type on the machines of the pools whose pods mount it; what is not known passes."""
+    """Check that the machines of the mounting pods' pools support a disk type. Unknown machines pass."""
     found: list[Finding] = []
     for machine_type in dict.fromkeys(machine_types):
         support = disk_support(machine_type)
@@ -101,7 +102,7 @@ def machines(disk_type: str, machine_types: Sequence[str], field: str = "type") 
 
 
 def filestore(tier: str, size_gib: int) -> list[Finding]:
-    """The size of a Filestore instance that is made for a claim."""
+    """Check the size of a Filestore instance created for a claim."""
     least = FILESTORE_LEAST_GIB[tier]
     if size_gib >= least:
         return []

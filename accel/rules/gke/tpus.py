@@ -1,4 +1,4 @@
-"""Node pools of TPU slices beside the shape itself, which gcp_tpu.pool() judges."""
+"""Node pools of TPU slices, except for the shape, which gcp.tpu.pool() checks."""
 
 from accel.diagnostics.findings import GKE, Finding, Rule
 from accel.rules.gcp.tpu import resolve_pool
@@ -29,7 +29,7 @@ def slice_pool(
     zone_count: int | None,
     policy: str | None,
 ) -> list[Finding]:
-    """The numbers and the place of a pool of TPU hosts; `zone_count` None: not known."""
+    """Check sizes and placement of a pool of TPU hosts; `zone_count` None: unknown."""
     found, _ = resolve_pool(machine_type, topology)
     if found is None or not found.multi_host:
         return []

@@ -1,1 +1,1 @@
-"""What holds for jobs on any cloud: containers, images, launchers, documents of other tools."""
+"""Rules for jobs on any cloud: containers, images, launchers, documents of other tools."""

@@ -57,10 +57,10 @@ VISIBLE_DEVICES_NO_GPU = Rule(
 RULES = (IMAGE, LATEST, GCR, ENV_NAME, ENV_VALUE, ENV_RESERVED, VISIBLE_DEVICES, VISIBLE_DEVICES_NO_GPU)
 
 ASSIGNED = ("NVIDIA_VISIBLE_DEVICES",)
-"""Variables that ECS sets in a job with GPUs, so that one of the job's own is left out (VISIBLE_DEVICES)."""
+"""Variables that ECS sets in a job with GPUs, so that the job's own value is dropped (VISIBLE_DEVICES)."""
 
 LOCAL = "local/"
-"""Images that are a folder of this machine, and no registry's."""
+"""Prefix of images that are a folder of this machine instead of a registry's image."""
 
 IMAGE_MAX = 255
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:./#@-]*")
@@ -69,7 +69,7 @@ _CONTROL = re.compile(r"[\n\r\0]")
 
 
 def image(name: str, field: str = "image") -> list[Finding]:
-    """The name of a container image."""
+    """Check the name of a container image."""
     if len(name) > IMAGE_MAX or not _IMAGE.fullmatch(name):
         message = f'is "{name[:80]}" ({len(name)} characters), which is no image name'
         return [IMAGE.finding(field, message, "write registry/repository:tag")]
@@ -90,14 +90,14 @@ def image(name: str, field: str = "image") -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Names and values of environment variables."""
+    """Check names and values of environment variables."""
     found: list[Finding] = []
     for name, value in variables.items():
         shown = f"{field}.{_CONTROL.sub('?', name)}"
         if not name or "=" in name or _CONTROL.search(name):
             fix = "use letters, digits and _"
             found.append(ENV_NAME.finding(shown, "is not the name of a variable", fix))
-        # The value is never shown: it may be a secret in the wrong place.
+        # The value is never shown: it may be a misplaced secret.
         if not isinstance(value, str):
             fix = 'write it in quotes, such as "50"'
             found.append(ENV_VALUE.finding(shown, f"must be text, is a {type(value).__name__}", fix))
@@ -108,8 +108,7 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def aws_environment(variables: Mapping[str, object], gpus: int, field: str = "env") -> list[Finding]:
-    """environment(), and the variables that Batch and ECS keep for themselves. `gpus`: what the job
-    reserves."""
+    """Check environment variables, including those reserved by Batch and ECS. `gpus`: the job's reservation."""
     found = environment(variables, field)
     for name in variables:
         shown = f"{field}.{name}"

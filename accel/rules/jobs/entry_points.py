@@ -1,4 +1,4 @@
-"""What a container runs: the job's command, and what its image names as ENTRYPOINT and CMD."""
+"""Program of a container: the job's command, and ENTRYPOINT and CMD of its image."""
 
 import re
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ _PROGRAM = re.compile(r"(?:.*/)?([A-Za-z]+)[\d.]*")
 
 @dataclass(frozen=True)
 class Image:
-    """What an image runs by itself."""
+    """The program that an image defines."""
 
     entry_point: Sequence[str] = ()
     cmd: Sequence[str] = ()
 
 
 def argv(image: Image, command: Sequence[str], *, replaced: bool) -> list[str]:
-    """Return what the container runs. `replaced`: the platform puts a command in the place of ENTRYPOINT."""
+    """Return what the container runs. `replaced`: the platform replaces ENTRYPOINT with a command."""
     if command:
         return [*([] if replaced else image.entry_point), *command]
     return [*image.entry_point, *image.cmd]
@@ -48,7 +48,7 @@ def argv(image: Image, command: Sequence[str], *, replaced: bool) -> list[str]:
 def command(
     image: Image, words: Sequence[str], *, replaced: bool, swept: bool = False, field: str = "command"
 ) -> list[Finding]:
-    """Judge a command against the image that it runs in. `swept`: a sweep puts /bin/sh before it."""
+    """Check a command against its image. `swept`: a sweep prepends /bin/sh."""
     if not argv(image, words, replaced=replaced):
         message = "is missing, and the image has neither ENTRYPOINT nor CMD"
         return [NOTHING.finding(field, message, "write what the container is to run")]

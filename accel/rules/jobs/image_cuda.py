@@ -1,4 +1,4 @@
-"""CUDA of an image against the GPUs that it shall run on, and the driver of their machines."""
+"""CUDA of an image against its GPUs and the driver of their machines."""
 
 import re
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ _NAMED = re.compile(r"(?:cuda|cu)[-:]?(\d{2})[.-]?(\d)")
 
 
 def version_in_name(image: str) -> Version | None:
-    """The CUDA version that an image's name tells of; None where it tells none."""
+    """Return the CUDA version in an image's name, or None."""
     told = _NAMED.search(image.rpartition("/")[2])
     return (int(told[1]), int(told[2])) if told else None
 
@@ -62,8 +62,11 @@ def image(
     driver: Version | None = None,
     field: str = "image",
 ) -> list[Finding]:
-    """An image against every one of these accelerators and a driver, one finding a rule at most. `cuda`: what its
-    labels tell; else its name is looked at, and where that tells nothing either, the GPUs and driver alone are."""
+    """Check an image against all accelerators and a driver, with at most one finding per rule.
+
+    `cuda` is the version from the image's labels; without it the version is read from the name. If that has none
+    either, only GPUs and driver are checked.
+    """
     kinds = {each: kind for each in accelerators if (kind := gpus.find_accelerator(each)) and kind.is_nvidia_gpu}
     if not kinds:
         return []
@@ -73,8 +76,8 @@ def image(
 
 
 def everywhere(name: str, places: Iterable[Iterable[str]], field: str = "image") -> list[Finding]:
-    """An image against the accelerators of several queues: what is wrong on each of them. Where one of them runs it,
-    who submits is told of the others."""
+    """Check an image against the accelerators of several queues. There is no finding if one of them can run it, since a
+    submission to another one gives a warning."""
     found: list[Finding] = []
     for accelerators in places:
         here = image(name, accelerators, field=field)

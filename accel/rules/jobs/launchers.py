@@ -1,4 +1,4 @@
-"""Launchers of several processes (torchrun, accelerate) and their variables, against the nodes and GPUs of a job."""
+"""Multi-process launchers (torchrun, accelerate) and their variables, against the nodes and GPUs of a job."""
 
 import re
 import shlex
@@ -58,20 +58,20 @@ VARIABLES: Mapping[str, str] = {
     "MASTER_ADDR": "address", "PET_MASTER_ADDR": "address", "PET_RDZV_ENDPOINT": "address",
     "PET_STANDALONE": "alone",
 }  # fmt: skip
-"""What each option or variable says: of the nodes, of the processes on one or on all, of this node's rank, of where
-nodes meet. torchrun reads its options out of variables that begin with PET_."""
+"""Meaning of each option or variable: number of nodes, of processes on one node or on all, rank of this node,
+rendezvous. torchrun reads its options from variables that begin with PET_."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a job has: nodes, and the GPUs of one; None: not known."""
+    """A job's nodes, and the GPUs of each; None: unknown."""
 
     nodes: int
     gpus: int | None
 
 
 def check(command: Sequence[str], env: Mapping[str, object], shape: Shape) -> list[Finding]:
-    """A job's command and variables against its nodes and GPUs."""
+    """Check a job's command and variables against its nodes and GPUs."""
     found = list(_unexpanded(command, env))
     for index, argv, in_shell in _launchers(command):
         for option, value in _options(argv):
@@ -100,7 +100,7 @@ def _literal(field: str, shown: str, name: str) -> Finding:
 
 
 def _launchers(command: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """The arguments of each launcher: where it is written, and whether a shell reads it."""
+    """Yield the index and the arguments of each launcher, and whether a shell reads it."""
     if not command:
         return
     if PurePosixPath(command[0]).name in SHELLS:
@@ -115,7 +115,7 @@ def _launchers(command: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
 
 
 def _commands(script: str) -> Iterator[list[str]]:
-    """The simple commands of a script, as far as words and operators tell them."""
+    """Yield the simple commands of a script, as far as words and operators show them."""
     for line in script.replace("\\\n", " ").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars=True)
         words.whitespace_split = True
@@ -152,7 +152,7 @@ def _after_launcher(words: Sequence[str]) -> list[str] | None:
 
 
 def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A launcher's own options with their values, up to the program that it starts."""
+    """Yield a launcher's own options with their values, up to the program that it starts."""
     index = 0
     while index < len(argv):
         word = argv[index]
@@ -161,14 +161,14 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-")
         following = argv[index + 1] if index + 1 < len(argv) else ""
-        # An option that an option follows has no value, whether it is known here or not.
+        # An option followed by another option has no value, whether it is known here or not.
         alone = bool(equals) or name in _FLAGS or following.startswith("--")
         yield name, value if alone else following
         index += 1 if alone else 2
 
 
 def _judged(says: str | None, field: str, shown: str, value: str, shape: Shape) -> Iterator[Finding]:
-    """One option or variable."""
+    """Check one option or variable."""
     match says:
         case "nodes":
             yield from _nodes(field, shown, value, shape)
@@ -198,7 +198,7 @@ def _judged(says: str | None, field: str, shown: str, value: str, shape: Shape) 
 
 
 def _nodes(field: str, shown: str, value: str, shape: Shape) -> Iterator[Finding]:
-    """One number, or least and most, as torchrun takes them."""
+    """Check a number of nodes, or a minimum and maximum, as torchrun accepts them."""
     if not re.fullmatch(r"\d+(:\d+)?", value):
         return
     least, _, most = value.partition(":")

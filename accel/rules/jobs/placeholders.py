@@ -1,4 +1,4 @@
-"""Sample values that were copied from a page and never filled in."""
+"""Sample values copied from a page and never filled in."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -33,8 +33,8 @@ _LOWER = (
     *("bucket", "bucket-name", "image-name", "training-image", "registry"),
     *("account", "account-id", "aws-account", "region", "org", "organization", "company"),
 )
-"""Sample names of vendors' pages that nobody gives a thing of their own; people do name clusters, queues and images
-my-cluster, my-queue and my-image."""
+"""Sample names of vendors' pages that nobody uses for real resources. People do use names such as my-cluster, my-queue
+and my-image."""
 
 _VALUE = re.compile(
     r"\b(?:MY|YOUR)[_-][A-Z][A-Z0-9_-]*\b"
@@ -46,7 +46,7 @@ _VALUE = re.compile(
 
 
 def resource_id(field: str, value: str, prefix: str) -> list[Finding]:
-    """An EC2 id that has to be `prefix` (subnet, sg, vpc, ami, lt, ...) and 8 or 17 hexadecimal digits."""
+    """Check an EC2 id: `prefix` (subnet, sg, vpc, ami, lt, ...) and 8 or 17 hexadecimal digits."""
     if re.fullmatch(rf"{re.escape(prefix)}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})", value):
         return []
     return [
@@ -59,12 +59,12 @@ def resource_id(field: str, value: str, prefix: str) -> list[Finding]:
 
 
 def resource_ids(field: str, values: Iterable[str], prefix: str) -> list[Finding]:
-    """As resource_id, for each of a list."""
+    """Check a list of EC2 ids, as resource_id() does."""
     return [found for i, value in enumerate(values) for found in resource_id(f"{field}[{i}]", value, prefix)]
 
 
 def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Finding]:
-    """An account id, ARN or image name that holds a sample account. `allowed`: those that are real here (a
+    """Check for a sample account in an account id, ARN or image name. `allowed`: sample accounts that are real here (a
     fake cloud's account)."""
     for sample in SAMPLE_ACCOUNTS:
         if sample not in allowed and re.search(rf"(?<!\d){sample}(?!\d)", value):
@@ -79,7 +79,7 @@ def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Fi
 
 
 def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -> list[Finding]:
-    """As account(), for each that is an ARN; what is none is not looked at, since it may be a secret."""
+    """Check all values that are ARNs, as account() does. Ignores other values, which may be secrets."""
     return [
         found
         for field, arn in by_field.items()
@@ -89,12 +89,12 @@ def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -
 
 
 def addresses(field: str, words: Iterable[str]) -> list[Finding]:
-    """Those of a program's words that name a bucket; others may be secrets, and are not looked at."""
+    """Check those of a program's words that name a bucket. Ignores others, which may be secrets."""
     return [found for word in words if "gs://" in word for found in value(field, word)]
 
 
 def value(field: str, value: str) -> list[Finding]:
-    """A text that still holds a placeholder such as MY_PROJECT."""
+    """Check for a text that still has a placeholder such as MY_PROJECT."""
     found = _VALUE.search(value)
     if not found:
         return []

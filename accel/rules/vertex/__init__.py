@@ -1,1 +1,1 @@
-"""What Vertex AI allows, and AI Platform Training before it."""
+"""Rules of Vertex AI, and of AI Platform Training before it."""

@@ -1,4 +1,4 @@
-"""AI Platform Training's jobs, which are read to be moved away from there: tiers, machines and roles."""
+"""Tiers, machines and roles of AI Platform Training jobs, which are read for migration."""
 
 from collections.abc import Mapping
 
@@ -92,19 +92,19 @@ TIERS = {
     "BASIC_TPU": "",
     "CUSTOM": "",
 }
-"""Scale tier to the legacy machine type that it is one of; empty for those that are none."""
+"""Legacy machine type of each scale tier; empty for tiers that are not one machine."""
 
 REPLACEMENTS = (
     "nvidia-tesla-t4", "nvidia-l4", "nvidia-tesla-v100", "nvidia-tesla-p100", "nvidia-tesla-p4", "nvidia-tesla-a100",
 )  # fmt: skip
-"""What may replace a K80, the first unless another is chosen."""
+"""Possible replacements for a K80; the first is the default."""
 
 _K80 = "nvidia-tesla-k80"
 _TPU_FIX = "use a TPU VM (tpu_vm target, v3-8), or Vertex AI with ct5lp-hightpu-4t and topology 2x2"
 
 
 def scale_tier(name: str, field: str = "scaleTier") -> list[Finding]:
-    """A scale tier, in the API's spelling."""
+    """Check a scale tier, in the API's spelling."""
     if name not in TIERS:
         fix = did_you_mean(nearest(name, TIERS), TIERS)
         return [TIER.finding(field, f'is "{name}", which is no scale tier', fix)]
@@ -122,28 +122,28 @@ def scale_tier(name: str, field: str = "scaleTier") -> list[Finding]:
 
 
 def custom_only(tier: str, field: str) -> list[Finding]:
-    """A machine type or a number of replicas beside a scale tier that has its own."""
+    """Check for a machine type or a number of replicas with a scale tier that defines them."""
     if tier == "CUSTOM":
         return []
     return [CUSTOM_ONLY.finding(field, f"goes with scaleTier CUSTOM, and the tier is {tier}", "write scaleTier CUSTOM")]
 
 
 def master(tier: str, machine_type: str | None, field: str = "masterType") -> list[Finding]:
-    """CUSTOM without a type of the master."""
+    """Check that CUSTOM has a machine type for the master."""
     if tier != "CUSTOM" or machine_type:
         return []
     return [MASTER.finding(field, "is missing, and scaleTier is CUSTOM", "name one, such as n1-standard-8")]
 
 
 def role_type(count: int, machine_type: str | None, field: str) -> list[Finding]:
-    """Replicas of a role that has no machine type."""
+    """Check that the replicas of a role have a machine type."""
     if count == 0 or machine_type:
         return []
     return [ROLE_TYPE.finding(field, f"is missing, and there are {count} replicas", "name a machine type for them")]
 
 
 def kinds(types: Mapping[str, str], field: str = "masterType") -> list[Finding]:
-    """The machine types of the roles of one job, by the name of the field that has each."""
+    """Check that the machine types of a job's roles, by field, are of one kind."""
     legacy = [name for name, each in types.items() if each in legacy_machines()]
     if not legacy or len(legacy) == len(types):
         return []
@@ -153,7 +153,7 @@ def kinds(types: Mapping[str, str], field: str = "masterType") -> list[Finding]:
 
 
 def accelerators(machine_type: str, accelerator: str, field: str) -> list[Finding]:
-    """Accelerators beside a machine type."""
+    """Check accelerators that are given in addition to a machine type."""
     if accelerator.upper().startswith("TPU"):
         return [TPU.finding(field, f"is {accelerator}", _TPU_FIX)]
     if machine_type in legacy_machines():
@@ -163,8 +163,8 @@ def accelerators(machine_type: str, accelerator: str, field: str) -> list[Findin
 
 
 def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
-    """The machine and the number of GPUs that do the work of `count` K80 on an N1 machine; None where there is none.
-    `by` is one of REPLACEMENTS."""
+    """Return the machine and number of GPUs equivalent to `count` K80 on an N1 machine, or None. `by` is one of
+    REPLACEMENTS."""
     size = n1(machine_type)
     assert size, machine_type
     if allowed := legacy_counts(machine_type, by):
@@ -177,7 +177,7 @@ def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | Non
 
 
 def k80(machine_type: str, count: int, by: str, field: str = "accelerator") -> list[Finding]:
-    """K80s on an N1 machine, and what replaces them."""
+    """Check K80s on an N1 machine. The finding names the replacement."""
     new = replacement(machine_type, count, by)
     message = f"is {count} {_K80} on {machine_type}, a GPU that is no longer offered"
     if new is None:

@@ -1,4 +1,4 @@
-"""What jobs of AI Platform Training ran and how: runtimes, images, arguments, and what Vertex AI does differently."""
+"""Programs of AI Platform Training jobs: runtimes, images, arguments, and differences in Vertex AI."""
 
 from datetime import date
 
@@ -114,14 +114,15 @@ RULES = (
 
 PACKAGES_MAX = 100
 PYTHON_OF_RUNTIMES = "3.7"
-"""Of those that Vertex AI has images for."""
+"""Python version of the runtimes that Vertex AI has images for."""
 _CHOOSE = "choose one with --image: of your own at best, which has the Python and the TensorFlow of the program"
 
 
 def runtime_version(
     version: str, *, today: date, gpu: bool = False, region: str = "", field: str = "runtimeVersion"
 ) -> list[Finding]:
-    """A runtime version. The replacement is the prebuilt image with its TensorFlow, in the registry near the region."""
+    """Check a runtime version. The replacement is the prebuilt image with its TensorFlow, in the registry near the
+    region."""
     name = f"tf-{'gpu' if gpu else 'cpu'}.{version.replace('.', '-')}"
     found = images().get(name)
     if found is None:
@@ -135,7 +136,7 @@ def runtime_version(
 
 
 def python_version(python: str, version: str, field: str = "pythonVersion") -> list[Finding]:
-    """The Python that a job asks for beside its runtime version."""
+    """Check the Python version that a job requests with its runtime version."""
     if python == PYTHON_OF_RUNTIMES:
         return []
     wrong = f"is {python}, and the image of runtime version {version} has Python {PYTHON_OF_RUNTIMES}"
@@ -145,7 +146,7 @@ def python_version(python: str, version: str, field: str = "pythonVersion") -> l
 def program(
     image: str | None, version: str | None, packages: bool, module: str | None, field: str = "runtimeVersion"
 ) -> list[Finding]:
-    """What a job runs."""
+    """Check that a job has exactly one program."""
     if image and version:
         return [ONE_IMAGE.finding(field, f'is "{version}", and the job has an image too', "keep one of them")]
     if image or (packages and module and version):
@@ -158,7 +159,7 @@ def program(
 
 
 def container_command(image: str | None, args: bool, field: str) -> list[Finding]:
-    """The command or arguments of a container. `args`: whether the job has arguments besides."""
+    """Check the command or arguments of a container. `args`: whether the job also has arguments."""
     if not image:
         return [CONTAINER.finding(field, "stands without an image", "name masterConfig.imageUri, or use args")]
     if args:
@@ -167,27 +168,28 @@ def container_command(image: str | None, args: bool, field: str) -> list[Finding
 
 
 def local_package(path: str, upload: str, field: str = "--package-path") -> list[Finding]:
-    """A folder that gcloud made a package of. `upload`: where it is looked for now; empty: not known."""
+    """Return the finding for a folder that gcloud packaged. `upload`: where the package is expected now; empty:
+    unknown."""
     where = upload or "gs://<bucket>/<folder>/"
     fix = f"build it (python -m build --sdist), copy it to {where} and name it with --packages"
     return [PACKAGE_PATH.finding(field, f'is "{path}", a folder of this machine', fix, upload or None)]
 
 
 def job_dir(path: str, field: str = "jobDir") -> list[Finding]:
-    """Where a job leaves its results."""
+    """Check the folder of a job's results."""
     if path.startswith("gs://") and len(path) > len("gs://"):
         return []
     return [JOB_DIR.finding(field, f'is "{path}", which is not in Cloud Storage', "write gs://<bucket>/<folder>")]
 
 
 def priority(value: int, field: str = "priority") -> list[Finding]:
-    """The priority of a job."""
+    """Check that a job has no priority."""
     message = f"is {value}, and custom jobs have no priority"
     return [PRIORITY.finding(field, message, "leave it out")] if value else []
 
 
 def wait(flex_start: bool, field: str = "maxWaitTime") -> list[Finding]:
-    """How long a job waits before it is given up."""
+    """Check how long a job waits for resources."""
     message = "is set, and a custom job that is not flex-start waits for as long as it takes"
     return [] if flex_start else [WAIT.finding(field, message, "leave it out; vertex.wait_s goes with flex-start")]
 
@@ -195,7 +197,8 @@ def wait(flex_start: bool, field: str = "maxWaitTime") -> list[Finding]:
 def tf_config(
     version: str | None, chief: bool | None, machines: int, field: str = "useChiefInTfConfig"
 ) -> list[Finding]:
-    """What the first machine is called. `version`: runtime version, None for a container; `machines` of the job."""
+    """Check the name of the first machine in TF_CONFIG. `version`: runtime version, None for a container; `machines`:
+    number of machines in the job."""
     old = version is not None and _number(version) < (2, 1)
     if machines < 2 or not (old or (version is None and not chief)):
         return []
@@ -209,13 +212,13 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def early_stopping(asked: bool, field: str = "enableTrialEarlyStopping") -> list[Finding]:
-    """Trials that are stopped where they promise nothing."""
+    """Check the early stopping of unpromising trials."""
     message = "is true, and Vertex AI wants a method"
     return [STOPPING.finding(field, message, "use medianAutomatedStoppingSpec", "median")] if asked else []
 
 
 def resume(job: str, field: str = "resumePreviousJobId") -> list[Finding]:
-    """A tuning job that goes on with another's trials."""
+    """Check for a tuning job that continues another's trials."""
     if not job:
         return []
     return [
@@ -226,7 +229,7 @@ def resume(job: str, field: str = "resumePreviousJobId") -> list[Finding]:
 
 
 def metric(runs_container: bool, field: str = "hyperparameterMetricTag") -> list[Finding]:
-    """The metric of a trial. A container reported it through cloudml-hypertune already."""
+    """Check how a trial reports its metric. Containers already used cloudml-hypertune."""
     if runs_container:
         return []
     message = "was read from TensorFlow's summaries"
@@ -234,7 +237,7 @@ def metric(runs_container: bool, field: str = "hyperparameterMetricTag") -> list
 
 
 def tuning(params: int, field: str = "hyperparameters") -> list[Finding]:
-    """A search over hyperparameters in what is to be a job file."""
+    """Check for a search over hyperparameters in a future job file."""
     message = f"is a search over {params} parameters, which a job file does not say"
     return (
         [TUNING.finding(field, message, "use -o tuning for Vertex AI's, or leave it out for one training")]

@@ -1,4 +1,4 @@
-"""Images of Vertex AI's jobs: those that Google publishes for training."""
+"""Images of Vertex AI jobs, including those that Google publishes for training."""
 
 from datetime import date
 
@@ -20,14 +20,14 @@ _ADVICE = "build an image of your own, from one such as nvcr.io/nvidia/pytorch"
 
 
 def image(name: str, *, today: date, field: str = "image") -> list[Finding]:
-    """An image by its name: what holds of any, and what holds of those that Google publishes for training."""
+    """Check an image name, by the general rules and those of Google's training images."""
     if name.startswith(containers.LOCAL):
         return []
     of_any = containers.image(name, field) + placeholders.value(field, name)
     found = REPOSITORY.fullmatch(name)
     if found is None:
         return of_any
-    # The tag that changes is the only one that prebuilt images have.
+    # The moving tag is the only one that prebuilt images have.
     return [each for each in of_any if each.rule != containers.LATEST.id] + _prebuilt(
         name, found["name"], found["tag"], today, field
     )

@@ -1,4 +1,4 @@
-"""What a custom job of Vertex AI can be told and given: command, variables, mounts, TensorBoard, network."""
+"""Settings of a Vertex AI custom job: command, variables, mounts, TensorBoard, network."""
 
 import ipaddress
 import re
@@ -96,7 +96,7 @@ _NETWORK = re.compile(r"projects/\d+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?"
 
 
 def command(words: Sequence[str], field: str = "command") -> list[Finding]:
-    """A command whose first word holds spaces. The replacement is the whole list."""
+    """Check for a command whose first word contains spaces. The replacement is the whole list."""
     if not words or len(words[0].split()) < 2:
         return []
     try:
@@ -112,7 +112,7 @@ def _shown(words: Sequence[str]) -> str:
 
 
 def program(words: Sequence[str], args: Sequence[str], package: bool, field: str = "command") -> list[Finding]:
-    """A command beside args, or beside a Python package."""
+    """Check that a command has neither args nor a Python package next to it."""
     if words and package:
         return [PACKAGE.finding(field, "is there beside a package", "leave it out; args are the module's")]
     if words and args:
@@ -121,7 +121,8 @@ def program(words: Sequence[str], args: Sequence[str], package: bool, field: str
 
 
 def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Sequence[str]) -> list[Finding]:
-    """What a program is told to write where nothing is kept. Buckets are at /gcs; `shares`: where NFS shares are."""
+    """Check for output paths, recognized by name, that are not persistent. Buckets are at /gcs; `shares`: mount points
+    of NFS shares."""
     return [
         LOCAL_OUTPUT.finding(
             field,
@@ -133,14 +134,14 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Seq
 
 
 def output(value: str, field: str = "output") -> list[Finding]:
-    """The base output directory."""
+    """Check the base output directory."""
     if value.startswith("gs://"):
         return []
     return [OUTPUT.finding(field, f'is "{value}", which is not in Cloud Storage', "write gs://<bucket>/<folder>")]
 
 
 def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "env") -> list[Finding]:
-    """Variables of a container, by name and number; `own` more are ours."""
+    """Check the names and number of a container's variables; `own` more are added."""
     found = [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by Vertex AI", "give the variable another name")
         for name in variables
@@ -158,7 +159,7 @@ def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "
 
 
 def visible_devices(variables: Mapping[str, str], gpus: int, field: str = "env") -> list[Finding]:
-    """CUDA_VISIBLE_DEVICES against the GPUs of a machine. Names of GPUs, and -1, are not looked at."""
+    """Check CUDA_VISIBLE_DEVICES against the GPUs of a machine. Ignores names of GPUs, and -1."""
     value = variables.get("CUDA_VISIBLE_DEVICES", "")
     named = [int(each) for each in value.split(",") if each.strip().isdigit()]
     beyond = [each for each in named if each >= gpus]
@@ -171,7 +172,8 @@ def visible_devices(variables: Mapping[str, str], gpus: int, field: str = "env")
 
 
 def secret(name: str, project: str, field: str = "secrets") -> list[Finding]:
-    """A variable out of Secret Manager. Its reference is not shown: it may be the secret itself."""
+    """Return the finding for a variable from Secret Manager. It does not show the reference, which may be the secret
+    itself."""
     fix = (
         f"read projects/{project}/secrets/<secret> in the program, as the job's account may, or use google-batch or gke"
     )
@@ -179,7 +181,7 @@ def secret(name: str, project: str, field: str = "secrets") -> list[Finding]:
 
 
 def tasks(count: int, field: str = "tasks") -> list[Finding]:
-    """Tasks of a job."""
+    """Check the number of tasks."""
     if count == 1:
         return []
     fix = "submit several jobs, or use a target of kind google-batch or gke"
@@ -187,14 +189,14 @@ def tasks(count: int, field: str = "tasks") -> list[Finding]:
 
 
 def shm(mib: int | None, field: str = "shm_mib") -> list[Finding]:
-    """Shared memory of a container."""
+    """Check that a job sets no shared memory."""
     if mib is None:
         return []
     return [SHM.finding(field, f"is {mib}, which Vertex AI cannot be told", "leave it out, or use google-batch or gke")]
 
 
 def mount(source: str, path: str, *, read_only: bool, networked: bool, at: str = "mounts[0]") -> list[Finding]:
-    """Something that a job sees at a path. `networked`: the job is in a network."""
+    """Check a mount. `networked`: the job is in a network."""
     if unfilled := placeholders.value(f"{at}.source", source):
         return unfilled
     if share := _SHARE.fullmatch(source):
@@ -213,7 +215,7 @@ def mount(source: str, path: str, *, read_only: bool, networked: bool, at: str =
 
 
 def bucket_path(source: str) -> str:
-    """Where a gs:// source is seen."""
+    """Return the mount point of a gs:// source."""
     return f"/gcs/{source.removeprefix('gs://')}".rstrip("/")
 
 
@@ -238,7 +240,7 @@ def _share(server: str, path: str, networked: bool, at: str) -> list[Finding]:
 def tensorboard(
     name: str | None, service_account: str | None, region: str, field: str = "tensorboard"
 ) -> list[Finding]:
-    """The TensorBoard that a job's logs are loaded into."""
+    """Check the TensorBoard for a job's logs."""
     if name is None:
         return []
     found = _BOARD.fullmatch(name)
@@ -253,7 +255,7 @@ def tensorboard(
 
 
 def network(name: str | None, field: str = "network") -> list[Finding]:
-    """A peered network."""
+    """Check a peered network."""
     if name is None or _NETWORK.fullmatch(name):
         return []
     fix = "write projects/<number of the project>/global/networks/<name>"

@@ -1,5 +1,5 @@
-"""Vertex AI's and AI Platform Training's own table of GPUs on N1, stricter than Compute Engine's limits, and the
-machine types of AI Platform Training."""
+"""GPU limits on N1 of Vertex AI and AI Platform Training, which are stricter than Compute Engine's, and the machine
+types of AI Platform Training."""
 
 from functools import cache
 from typing import NamedTuple
@@ -60,7 +60,7 @@ REGIONS = (
 
 
 class _PerGpu(NamedTuple):
-    """What one GPU covers, and the numbers that there are."""
+    """The vCPUs and memory that one GPU covers, and the available numbers of GPUs."""
 
     vcpus: int
     memory_gb: float
@@ -68,7 +68,7 @@ class _PerGpu(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The numbers of GPUs that a machine takes. `derived`: computed for a machine that the published table lacks."""
+    """The numbers of GPUs allowed on a machine. `derived`: computed for a machine that the published table lacks."""
 
     values: tuple[int, ...]
     derived: bool
@@ -82,10 +82,10 @@ _PER_GPU = {
     "nvidia-tesla-v100": _PerGpu(12, 78, (1, 2, 4, 8)),
 }
 _AT_MOST = {("nvidia-tesla-k80", 8): (64, 208), ("nvidia-tesla-p100", 4): (64, 208)}
-"""vCPUs and GB that the largest number of an accelerator covers, where that is less than the sum."""
+"""vCPUs and GB that the largest number of an accelerator covers, if less than the sum."""
 
 _PUBLISHED_VCPUS = 32
-"""Up to which the table that had the K80 went; today's goes up to 96, without it."""
+"""Largest machine in the table that had the K80; today's goes up to 96, without it."""
 
 
 @cache
@@ -94,10 +94,10 @@ def _a100_machines() -> dict[str, int]:
 
 
 def legacy_counts(machine_type: str, accelerator: str) -> Counts | None:
-    """The numbers of an accelerator (its catalogue name, or nvidia-tesla-k80) that Vertex AI takes on a machine type;
-    None for a machine or an accelerator that the table is not about.
+    """Return the numbers of an accelerator (its catalog name, or nvidia-tesla-k80) that Vertex AI allows on a machine
+    type, or None if the table does not cover the machine or the accelerator.
 
-    A number is allowed if it exists and as many GPUs cover the vCPUs and the memory. All 55 published cells agree.
+    A number is allowed if it exists and that many GPUs cover the vCPUs and the memory. All 55 published cells agree.
     """
     if accelerator == "nvidia-tesla-a100" and machine_type in _a100_machines():
         return Counts((_a100_machines()[machine_type],), derived=True)
@@ -114,13 +114,13 @@ def legacy_counts(machine_type: str, accelerator: str) -> Counts | None:
 
 
 def vertex_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:
-    """GPUs on an N1 machine of a Vertex AI job. Machines with built-in GPUs are gcp_machines.machine()'s."""
+    """Check GPUs on an N1 machine of a Vertex AI job. gcp.machines.machine() checks machines with built-in GPUs."""
     kind = find_accelerator(accelerator)
     return gpu_count(machine_type, kind.name if kind else accelerator.lower().replace("_", "-"), count, field)
 
 
 def gpu_count(machine_type: str, name: str, count: int, field: str = "accelerator_count") -> list[Finding]:
-    """GPUs on an N1 machine by the catalogue's name of them, or nvidia-tesla-k80, as vertex_gpus() has them."""
+    """Check GPUs on an N1 machine by their catalog name, or nvidia-tesla-k80, as vertex_gpus() does."""
     allowed = legacy_counts(machine_type, name)
     if allowed is None or count in allowed.values or name == "nvidia-tesla-a100":
         return []
@@ -133,8 +133,8 @@ def gpu_count(machine_type: str, name: str, count: int, field: str = "accelerato
 
 
 def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
-    """A machine type of AI Platform Training. The replacement is the machine type; its GPUs are those of
-    catalog.legacy.legacy_machine(). Names of Compute Engine were allowed as well."""
+    """Check a machine type of AI Platform Training. The replacement is the machine type; its GPUs are those of
+    catalog.legacy.legacy_machine(). Names of Compute Engine are accepted as well."""
     if n1(name) or name in _a100_machines():
         return []
     try:
@@ -153,7 +153,7 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """The region of a job of AI Platform Training with GPUs."""
+    """Check the region of an AI Platform Training job with GPUs."""
     if name in REGIONS:
         return []
     message = f'is "{name}", where AI Platform Training had no GPUs'

@@ -1,4 +1,4 @@
-"""Machines of Vertex AI's worker pools: which there are, with which GPUs and TPUs, and their disks."""
+"""Machines of Vertex AI worker pools, with their GPUs, TPUs and disks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -79,11 +79,11 @@ RULES = (
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 DISK_MIN_GB, DISK_MAX_GB = 100, 64_000
 _HEADROOM_PARTS = 16
-"""A choice of ours: one part in so many of a machine's memory is left to what is not the job."""
+"""Our own choice: a machine keeps one part in this many of its memory for anything but the job."""
 
 
 def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
-    """The machine type of a worker pool."""
+    """Check the machine type of a worker pool."""
     known = offered.machine_types()
     if name in known:
         return []
@@ -94,7 +94,7 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 
 
 def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]:
-    """A worker pool's machine type, and the GPUs beside it (None: none are named). TPUs are those of tpus.py."""
+    """Check a worker pool's machine type and GPUs (None: none are named). tpus.py checks TPUs."""
     kind, found = resolve_gpu(accelerator) if accelerator is not None else (None, [])
     found = machine_type(name) + found
     if any(finding.severity == "reject" for finding in found):
@@ -103,7 +103,7 @@ def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]
 
 
 def with_gpus(name: str, kind: Accelerator | None, written: str | None, count: int | None) -> list[Finding]:
-    """The GPUs beside a worker pool's machine type, one where no count is given, or in it."""
+    """Check the GPUs of a worker pool, built into its machine type or attached; one if no count is given."""
     if kind is None or not name.startswith("n1-"):
         return machines.with_gpus(name, kind, written, count)
     number = 1 if count is None else count
@@ -111,12 +111,12 @@ def with_gpus(name: str, kind: Accelerator | None, written: str | None, count: i
 
 
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:
-    """A GPU by its name: whether Google Cloud has it, and whether Vertex AI does. TPUs are those of tpus.py."""
+    """Check that Google Cloud and Vertex AI have a GPU. tpus.py checks TPUs."""
     return resolve_gpu(name, field)[1]
 
 
 def resolve_gpu(name: str, field: str = "accelerator") -> tuple[Accelerator | None, list[Finding]]:
-    """The accelerator of a name, None where none has it, and what gpu() says of the name."""
+    """Return the accelerator of a name, or None if there is none, and the findings of gpu()."""
     kind, found = gpus.resolve_accelerator(name, field)
     if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
         return kind, found
@@ -132,14 +132,14 @@ def _gpus() -> list[str]:
 
 
 def p100(kind: Accelerator, written: str, field: str = "accelerator") -> list[Finding]:
-    """The P100, as a job writes it."""
+    """Check for a P100; `written` is the name in the job."""
     if kind.name != "nvidia-tesla-p100":
         return []
     return [P100.finding(field, f'is "{written}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]
 
 
 def had(name: str, strategy: str | None, reservation: str | None, field: str = "provisioning") -> list[Finding]:
-    """How a pool's machines are had: the strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and a reservation."""
+    """Check a pool's strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and reservation."""
     strategy = None if strategy == "STANDARD" else strategy
     found = gpus.small_a3(name, strategy, field)
     if name.startswith("a4x-") and not reservation:
@@ -151,7 +151,7 @@ def had(name: str, strategy: str | None, reservation: str | None, field: str = "
 
 
 def arm(name: str, field: str = "image") -> list[Finding]:
-    """The image of a machine that is not x86."""
+    """Check the image of a machine that is not x86."""
     try:
         other = machine("gcp", name).cpu_arch == "arm64"
     except UnknownName:
@@ -164,7 +164,7 @@ def arm(name: str, field: str = "image") -> list[Finding]:
 def fit(
     name: str, vcpus: int, memory_mib: int, cpus: int | None, asked_mib: int | None, larger: Sequence[str]
 ) -> list[Finding]:
-    """What a job asks for against the machine that it names; `larger`: machines that would hold it, with their size.
+    """Check a job's request against the machine that it names; `larger`: machines that would hold it, with their size.
     Fields are `cpus` and `memory_mib`."""
     use = f", or use {' or '.join(larger[:3])}" if larger else ""
     found: list[Finding] = []
@@ -179,13 +179,13 @@ def fit(
 
 
 def boot_disk_type(name: str) -> str | None:
-    """The type of boot disk of a machine that does not start from pd-ssd, which Vertex AI takes for most."""
+    """Return the boot disk type of a machine that cannot start from pd-ssd, Vertex AI's default for most, or None."""
     able = [each for each in boot_disks(name) if each in DISK_TYPES]
     return None if not able or DISK_TYPES[0] in able else able[0]
 
 
 def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: str = "machine_type") -> list[Finding]:
-    """A machine in a region; `places` are the regions that are known to have it, none where nothing is known."""
+    """Check that a region has a machine; `places` are the regions known to have it, empty if unknown."""
     if not places or where in places:
         return []
     message = f"is {name}, which {where} is not known to have; {', '.join(list(places)[:6])} have it"
@@ -193,7 +193,7 @@ def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: st
 
 
 def disk(name: str, size_gb: int | None, disk_type: str | None) -> list[Finding]:
-    """A pool's boot disk. Fields are `disk_gib` and `disk_type`."""
+    """Check a pool's boot disk. Fields are `disk_gib` and `disk_type`."""
     found: list[Finding] = []
     if size_gb is not None and not DISK_MIN_GB <= size_gb <= DISK_MAX_GB:
         fix = f"use {DISK_MIN_GB} to {DISK_MAX_GB}; a bucket is at /gcs/<bucket>"

@@ -1,4 +1,4 @@
-"""Worker pools of Vertex AI's jobs: which tasks they have, and what reduction servers are for."""
+"""Worker pools of Vertex AI jobs: their tasks, and reduction servers."""
 
 import math
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ RULES = (CHIEF, MOST, TPU, REDUCTION, REDUCTION_GPUS, REDUCTION_RATIO)
 
 POOLS = 4
 REDUCER_GBPS = 32
-"""Of an N1 or N2 machine of 16 vCPUs or more."""
+"""Bandwidth of an N1 or N2 machine of 16 vCPUs or more."""
 
 
 def chief(replicas: int, field: str = "workerPoolSpecs[0].replicaCount") -> list[Finding]:
-    """The replicas of the first pool."""
+    """Check the replicas of the first pool."""
     if replicas == 1:
         return []
     fix = f"write 1, and {replicas - 1} in the second pool" if replicas > 1 else "write 1"
@@ -47,7 +47,7 @@ def chief(replicas: int, field: str = "workerPoolSpecs[0].replicaCount") -> list
 
 
 def most(pools: int, field: str = "workerPoolSpecs") -> list[Finding]:
-    """The number of pools of a document."""
+    """Check the number of a document's pools."""
     if pools <= POOLS:
         return []
     fix = "use four: first machine, workers, parameter or reduction servers, evaluators"
@@ -55,7 +55,7 @@ def most(pools: int, field: str = "workerPoolSpecs") -> list[Finding]:
 
 
 def tpu(pools: Sequence[str], nodes: int, hosts: int) -> list[Finding]:
-    """Pools beside the first, by their field, and nodes of a job on a slice of so many hosts."""
+    """Check further pools, by field, and nodes of a job on a slice of `hosts` hosts."""
     found = [TPU.finding(field, "is there, and the job runs on TPUs", "leave it out") for field in pools]
     if nodes not in (1, hosts):
         message = f"is {nodes}, and the slice is one replica of {hosts} host{'s' * (hosts > 1)}"
@@ -64,7 +64,7 @@ def tpu(pools: Sequence[str], nodes: int, hosts: int) -> list[Finding]:
 
 
 def reduction(workers: int, gpus: int, own_gpus: bool, field: str = "reduction_servers") -> list[Finding]:
-    """Reduction servers beside so many machines with so many GPUs each."""
+    """Check reduction servers for `workers` machines with `gpus` GPUs each."""
     found: list[Finding] = []
     if workers < 2 or not gpus:
         message = f"is there, and the job has {workers} machine{'s' * (workers > 1)} with {gpus or 'no'} GPUs"
@@ -79,7 +79,8 @@ def reduction_ratio(
     workers: int, machine: str, accelerator: str | None, count: int, servers: int, server_machine: str,
     field: str = "reduction_servers.replicas",
 ) -> list[Finding]:  # fmt: skip
-    """The bandwidth of reduction servers against that of the workers; nothing where one of them is not known."""
+    """Check the bandwidth of reduction servers against that of the workers. There is no finding if either is
+    unknown."""
     each, reducer = bandwidth_gbps(machine, accelerator, count), _reducer_gbps(server_machine)
     if each is None or reducer is None:
         return []
@@ -93,7 +94,7 @@ def reduction_ratio(
 
 
 def bandwidth_gbps(machine: str, accelerator: str | None, count: int) -> float | None:
-    """Network bandwidth of a worker; None where it is not known."""
+    """Return the network bandwidth of a worker, or None if unknown."""
     if n1(machine) and accelerator and (kind := find_accelerator(accelerator)):
         try:
             return machines_for(kind.name, count, "gcp")[0].network_gbps

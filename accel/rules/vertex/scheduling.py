@@ -1,4 +1,4 @@
-"""How jobs of Vertex AI are had, tried again, and ended: strategy, reservation, persistent resource, retries."""
+"""Scheduling of Vertex AI jobs: strategy, reservation, persistent resource, retries."""
 
 import re
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ _RESERVATION = re.compile(r"projects/([^/]+)/zones/([a-z0-9-]+)/reservations/([^
 
 
 def strategy(name: str, field: str = "strategy") -> list[Finding]:
-    """A strategy as a document spells it."""
+    """Check a strategy as spelt in a document."""
     if name in STRATEGIES:
         return []
     if now := _RENAMED.get(name):
@@ -84,7 +84,7 @@ def strategy(name: str, field: str = "strategy") -> list[Finding]:
 def flex_start(
     machines: Sequence[tuple[str, str | None, int | None]], timeout_s: int | None, field: str = "provisioning"
 ) -> list[Finding]:
-    """A job that asks for flex-start. `machines`: type, accelerator and count of each pool."""
+    """Check a job that requests flex-start. `machines`: type, accelerator and count of each pool."""
     kinds = {kind for _, kind, _ in machines if kind}
     gpus = {found.name for kind in kinds if (found := find_accelerator(kind))}
     faults = (
@@ -104,19 +104,19 @@ def flex_start(
 
 
 def flex_with_spot(field: str = "provisioning") -> list[Finding]:
-    """A job that asks for both."""
+    """Return the finding for a job that requests both."""
     return [FLEX.finding(field, "is flex-start, beside spot: true", "leave one of the two out")]
 
 
 def wait(wait_s: int | None, flex: bool, field: str = "wait_s") -> list[Finding]:
-    """How long a job waits for its machines."""
+    """Check how long a job waits for its machines."""
     if wait_s is None or flex:
         return []
     return [WAIT.finding(field, f"is {wait_s}, and the job is not flex-start", "leave it out, or ask for flex-start")]
 
 
 def spot_tpu(name: str, hosts: int, spot: bool, field: str = "spot") -> list[Finding]:
-    """TPUs that are to be Spot."""
+    """Check that Spot TPUs have one host."""
     if not spot or hosts == 1:
         return []
     fix = "use a slice of one host, spot: false, or a target of kind tpu-vm or gke"
@@ -124,7 +124,7 @@ def spot_tpu(name: str, hosts: int, spot: bool, field: str = "spot") -> list[Fin
 
 
 def reservation(name: str, region: str, field: str = "reservation") -> list[Finding]:
-    """A reservation by its name."""
+    """Check a reservation by its name."""
     found = _RESERVATION.fullmatch(name)
     if found is None:
         fix = "write projects/<project>/zones/<zone>/reservations/<name>"
@@ -136,7 +136,7 @@ def reservation(name: str, region: str, field: str = "reservation") -> list[Find
 
 
 def reservation_with(*, spot: bool, flex: bool, persistent: bool, field: str = "reservation") -> list[Finding]:
-    """What a job asks for beside a reservation."""
+    """Check for settings that conflict with a reservation."""
     beside = ((spot, "spot: true"), (flex, "flex-start"), (persistent, "a persistent resource"))
     return [
         RESERVATION_WITH.finding(field, f"is named beside {what}", "keep one of the two") for is_, what in beside if is_
@@ -144,7 +144,7 @@ def reservation_with(*, spot: bool, flex: bool, persistent: bool, field: str = "
 
 
 def persistent(name: str, *, spot: bool, flex: bool, field: str = "persistent_resource") -> list[Finding]:
-    """What a job asks for beside a persistent resource."""
+    """Check for settings that conflict with a persistent resource."""
     beside = ((spot, "spot: true"), (flex, "flex-start"))
     return [
         PERSISTENT.finding(field, f"is {name}, beside {what}", "keep one of the two") for is_, what in beside if is_
@@ -152,7 +152,7 @@ def persistent(name: str, *, spot: bool, flex: bool, field: str = "persistent_re
 
 
 def retries(failures: int | None, lost: int | None) -> list[Finding]:
-    """`retries` and `lost_retries` of a job, where they are not 0."""
+    """Check a job's `retries` and `lost_retries`, unless they are 0."""
     found: list[Finding] = []
     if failures:
         message = f"is {failures}, and Vertex AI tries again only after exit codes 6, 11, 134 and 139, three times"
@@ -166,7 +166,7 @@ def retries(failures: int | None, lost: int | None) -> list[Finding]:
 
 
 def restart(asked: bool | None, disabled: bool, field: str = "restart") -> list[Finding]:
-    """Whether all machines restart when one is lost, where retries are off."""
+    """Check whether all machines restart when one is lost, although retries are off."""
     if not (asked and disabled):
         return []
     message = "is true, and retries and lost_retries say not to try again"

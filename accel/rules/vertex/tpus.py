@@ -1,6 +1,6 @@
-"""Pools of TPUs on Vertex AI: the slice that a machine type, an accelerator and a topology mean together.
+"""TPU pools on Vertex AI: the slice given by machine type, accelerator and topology together.
 
-Slices of v2 and v3 are asked for by cores, newer ones by a topology. Source:
+Slices of v2 and v3 are requested by cores, newer ones by a topology. Source:
 https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute#tpus
 """
 
@@ -39,9 +39,8 @@ _GENERATIONS = (*_BY_CORES, "tpu-v5litepod", "tpu-v6e", "tpu7x")
 
 @dataclass(frozen=True)
 class TpuNeed:
-    """The TPUs that a pool asks for, None where it does not say. `written` is the accelerator as the job has it,
-    `generation` the catalogue's name of it, `slice_name` what slices are called (v5p-8, or v5p alone), and `sized` says
-    that it may have a size."""
+    """The TPUs that a pool requests; None if unset. `written` is the accelerator as in the job, `generation` its
+    catalog name, `slice_name` the name of its slices (v5p-8, or v5p alone). `sized` says that it may have a size."""
 
     machine_type: str | None
     written: str | None
@@ -54,8 +53,7 @@ class TpuNeed:
 
 @dataclass(frozen=True)
 class PoolSlice:
-    """A slice, whose `shape` is what the catalogue has of it. v2 and v3 have `kind` and `cores`, newer ones a
-    `topology`."""
+    """A slice. `shape` is its entry in the catalog. v2 and v3 have `kind` and `cores`, newer ones a `topology`."""
 
     machine: str
     hosts: int
@@ -66,19 +64,19 @@ class PoolSlice:
 
     @property
     def name(self) -> str:
-        """Its name in the catalogue, or the machine's."""
+        """Its name in the catalog, or the machine's."""
         return self.shape.name if self.shape else self.machine
 
     def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
-        """Check what a job asks of each host."""
+        """Check a job's request per host."""
         return tpu_jobs.host_size(self.shape, cpus, memory_mib) if self.shape else []
 
 
 def need_of(
     machine_type: str | None, written: str | None, count: int, topology: str | None, kind: Accelerator | None
 ) -> TpuNeed | None:
-    """Return the TPUs that a pool asks for, by the accelerator's own name, Vertex AI's (`kind`: either), or that of a
-    slice; None where that is no TPU."""
+    """Return the TPUs that a pool requests, by the accelerator's own name, Vertex AI's (`kind`: either), or that of a
+    slice, or None if it is not a TPU."""
     if kind:
         generation, name = kind.name if kind.is_tpu else None, kind.name.removeprefix("tpu-")
     else:
@@ -96,7 +94,7 @@ def _generation(slice_name: str | None) -> str | None:
 
 
 def resolve_slice(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
-    """The slice that a pool asks for, and why there is none."""
+    """Return the slice that a pool requests, or None with the findings."""
     machine_type = wanted.machine_type or ""
     said = wanted.generation if wanted.sized else wanted.written
     if wrong := _trained(machine_type, wanted.generation, said):
@@ -138,13 +136,13 @@ def _by_topology(wanted: TpuNeed, named: Slice | None) -> tuple[PoolSlice | None
 
 
 def spec(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
-    """A pool of TPUs: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
+    """Check a TPU pool: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
     `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
     return trains(name, accelerator) or (_cores(count) if name == offered.CLOUD_TPU else _topology(name, topology))
 
 
 def trains(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
-    """A TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a host of a newer one with a
+    """Check a TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a newer host with a
     topology."""
     kind = find_accelerator(accelerator) if accelerator is not None else None
     if kind and kind.is_tpu and (wrong := _trained(machine_type, kind.name, accelerator)):
