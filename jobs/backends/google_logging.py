@@ -120,7 +120,6 @@ class Tail:
 
     @property
     def whole(self) -> str:
-        """Query for all entries."""
         return f'{self.query} AND timestamp>="{_text(self.since)}"'
 
     def read(self) -> Iterator[Entry]:

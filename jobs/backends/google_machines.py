@@ -129,7 +129,6 @@ def _built_in(machine: Machine) -> Offer:
 
 
 def _hosts(attachment: Machine) -> list[Offer]:
-    """Return the N1 machines to which Compute Engine attaches that many GPUs."""
     limits = gpu_attachments()[attachment.accelerator][attachment.whole_accelerators]
     return [
         _built_in(host)

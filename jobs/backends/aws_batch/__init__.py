@@ -41,7 +41,6 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return text
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """Return the inputs of RegisterJobDefinition (or null) and SubmitJob. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
@@ -101,11 +100,9 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         )
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        """Read the array's children from ListJobs and DescribeJobs."""
         return self._states.tasks(self._clients, self._checked(ref))
 
     def progress_lines(self, ref: JobRef, tasks: Sequence[int]) -> Iterator[tuple[int, LogLine]]:
-        """Read the lines from FilterLogEvents, a hundred attempts a call."""
         group = self._target.log_group if self._target else None
         return self._streams.progress_lines(self._clients, self._checked(ref), group, tasks)
 
@@ -120,12 +117,9 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return explain(self._clients, self._checked(ref), elsewhere)
 
     def free(self) -> Sequence[Free]:
-        """Read the free GPUs from DescribeComputeEnvironments. See quota.py."""
         return self._quotas.free(self._clients, self._needed("free")[1])
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Check whether the EC2 quotas of the target's region let an instance start that holds the job. See
-        quota.py."""
         _, target = self._needed("quota")
         choice = choose(job, target, Diagnostics())
         return self._quotas.check(choice.size, target, job.nodes) if choice else QuotaAnswer()

@@ -127,7 +127,6 @@ def _one_type(wanted: str, target: AwsBatchTarget) -> str:
 
 
 def _has_only(wanted: str, name: str) -> bool:
-    """Return whether an instance type or family has this accelerator and no other."""
     return {machine.accelerator for machine in aws_types.resolve_machines((name,))[0]} == {wanted}
 
 

@@ -71,13 +71,11 @@ class _Tail:
 
     @property
     def source(self) -> str:
-        """Task and attempt, if there are several."""
         attempt = f"attempt {self.present + 1}" if len(self.streams) > 1 else ""
         return f"{self.label} {attempt}".strip()
 
     @property
     def whole(self) -> bool:
-        """Whether nothing more can come."""
         return self.ended and self.present >= len(self.streams)
 
 

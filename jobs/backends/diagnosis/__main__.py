@@ -62,7 +62,6 @@ def _section(title: str, causes: tuple[Cause, ...]) -> str:
 
 
 def _sources(cause: Cause) -> str:
-    """Return the platforms that can name a cause, each with a link to its source."""
     links = {name: cause.sources[platform] for platform, name in PLATFORMS.items() if platform in cause.sources}
     return ", ".join(f"[{name}]({url})" if url else name for name, url in links.items())
 

@@ -74,7 +74,6 @@ class BatchFacts(LazyFacts):
 
     @cached_property
     def task(self) -> Task | None:
-        """Task that decided how the job ended."""
         return deciding_task(self.job, self.tasks)
 
     @cached_property
@@ -96,7 +95,6 @@ class BatchFacts(LazyFacts):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Task and attempt that are explained."""
         if self.task is None:
             return ()
         place = f"{self.job.several} {self.task.index} of {self.job.count}" if self.job.several else ""

@@ -60,7 +60,6 @@ class VertexFacts(LazyFacts):
 
     @property
     def ran_s(self) -> float:
-        """Duration of its run until its end, or until now."""
         start, end = self.job.at("startTime"), self.job.at("endTime") or self.now
         return (end - start).total_seconds() if start else 0.0
 
@@ -75,7 +74,6 @@ class VertexFacts(LazyFacts):
 
     @cached_property
     def service_log(self) -> tuple[str, ...]:
-        """Last lines that Vertex itself wrote about the job."""
         return self._tail(SERVICE) or ()
 
     def _tail(self, task: str) -> tuple[str, ...] | None:
@@ -112,7 +110,6 @@ class VertexFacts(LazyFacts):
 
     @property
     def machines(self) -> str:
-        """Machine type and accelerators of the first pool."""
         machine: dict[str, Any] = self.job.machine
         count, kind = machine.get("acceleratorCount"), machine.get("acceleratorType")
         return f"{machine.get('machineType')}{f' with {count} x {kind}' if kind else ''}"

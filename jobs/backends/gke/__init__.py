@@ -59,7 +59,6 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """Return the objects for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
@@ -91,7 +90,6 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return self._states.list_jobs(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
-        """Read the cluster's nodes and pods, and Kueue's quota. See quota.py."""
         _, target = self._needed("free")
         return self._quotas.free(self._clusters.api, target)
 
@@ -110,11 +108,9 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return the earlier request under another name."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """Return the same with fewer indexes."""
         return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
@@ -122,7 +118,6 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         return self._states.tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
-        """Return the tasks or nodes whose pods run now."""
         from .shell import places
 
         return places(*self._at(ref))

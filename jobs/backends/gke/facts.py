@@ -162,7 +162,6 @@ class GkeFacts(LazyFacts):
 
     @property
     def memory_mib(self) -> int | None:
-        """Memory limit of one pod's container."""
         text = str(object_at(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
         return int(text) if text.isdigit() else None
 

@@ -77,17 +77,14 @@ class Scope(ClusterName):
 
     @property
     def jobs(self) -> str:
-        """Path of its Jobs."""
         return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
 
     @property
     def jobsets(self) -> str:
-        """Path of its JobSets."""
         return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self.namespace}/jobsets"
 
     @property
     def workloads(self) -> str:
-        """Path of Kueue's Workloads."""
         return f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{self.namespace}/workloads"
 
     def core(self, plural: str) -> str:

@@ -57,7 +57,6 @@ class GkeJob:
 
     @property
     def job_spec(self) -> dict[str, Any]:
-        """Spec of the Job, or of a JobSet's only Job."""
         spec = object_at(self.body, "spec")
         return object_at(objects_at(spec, "replicatedJobs")[0], "template", "spec") if self.jobset else spec
 
@@ -78,7 +77,6 @@ class GkeJob:
 
     @property
     def count(self) -> int:
-        """Number of nodes or tasks."""
         return int(self.job_spec.get("completions") or 1)
 
 

@@ -193,7 +193,6 @@ def _objects(
 
 
 def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
-    """Return Kueue's labels for the job itself."""
     if target.queue is None:
         return {}
     priority = job.gke.priority if job.gke else None
@@ -201,7 +200,6 @@ def _queued(job: Job, target: GkeTarget) -> dict[str, str]:
 
 
 def _shape(job: Job, choice: PoolChoice, target: GkeTarget, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the number of pods, and whether each has an index."""
     if choice.nodes > 1:
         return {"completionMode": "Indexed", "completions": choice.nodes, "parallelism": choice.nodes}
     if job.tasks == 1:
@@ -286,7 +284,6 @@ def _node_environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, 
 
 
 def _index_fields(choice: PoolChoice) -> dict[str, str]:
-    """Return the variables that hold the pod's own index."""
     if choice.slice and choice.nodes > 1:
         return {"TPU_WORKER_ID": INDEX_FIELD}
     return {"PET_NODE_RANK": INDEX_FIELD} if choice.nodes > 1 else {}
@@ -388,7 +385,6 @@ def _pod_annotations(job: Job, target: GkeTarget) -> dict[str, str]:
 
 
 def _grace_s(job: Job, choice: PoolChoice) -> int:
-    """Return the seconds between SIGTERM and SIGKILL."""
     if job.gke and job.gke.grace_s:
         return job.gke.grace_s
     return SPOT_GRACE_S if choice.spot else GRACE_S

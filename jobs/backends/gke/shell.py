@@ -145,7 +145,6 @@ def _terminal(size: tuple[int, int]) -> bytes:
 
 
 def _exit_code(doing: str, data: bytes) -> int:
-    """Read the exit code from the Status at the end."""
     try:
         told: Any = json.loads(data)
     except ValueError:

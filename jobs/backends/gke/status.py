@@ -165,7 +165,6 @@ def _phase(job: GkeJob) -> tuple[Phase, str, str | None, str | None]:
 
 
 def _waits(job: GkeJob) -> str:
-    """Return why Kueue has not admitted a job."""
     if job.given_up:
         return f"given up: {job.given_up}"
     for each in objects_at(object_at(job.workload, "status"), "conditions"):
@@ -189,7 +188,6 @@ def pending(pod: dict[str, Any]) -> str | None:
 
 
 def _failure(job: GkeJob, told: dict[str, Any]) -> str:
-    """Return the condition's words, and those of the last failed pod."""
     words = [str(told.get("reason") or "Failed"), str(told.get("message") or "")]
     pod = _last_failed(job)
     if pod is not None:

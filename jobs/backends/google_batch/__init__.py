@@ -43,7 +43,6 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """Return the API's Job for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
@@ -81,11 +80,9 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return the earlier request under another id."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """Return the same with fewer tasks."""
         return self._submission.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:

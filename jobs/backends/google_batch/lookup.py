@@ -63,7 +63,6 @@ class BatchJob:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of tasks by state."""
         groups = mapping(self._status.get("taskGroups")) or {}
         found: dict[str, int] = {}
         for group in groups.values():
@@ -81,7 +80,6 @@ class BatchJob:
 
     @property
     def count(self) -> int:
-        """Number of tasks or nodes."""
         return int(self.group.get("taskCount") or 1)
 
     @property
@@ -103,7 +101,6 @@ class BatchJob:
 
     @property
     def logs_path(self) -> str | None:
-        """Folder that receives the logs in place of Cloud Logging."""
         policy = mapping(self.body.get("logsPolicy")) or {}
         return str(policy.get("logsPath")) if policy.get("destination") == "PATH" else None
 

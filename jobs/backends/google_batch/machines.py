@@ -93,7 +93,6 @@ def field_name(field: str) -> str:
 
 
 def _template(job: Job, block: GoogleBatch, target: GoogleBatchTarget) -> str | None:
-    """Return the target's instance template, for a job that names no machine."""
     names = block.machine_type or (job.accelerator and job.accelerator.type)
     return None if names else target.instance_template
 
@@ -128,7 +127,6 @@ def _templated(
 
 
 def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the GPUs of a VM's tasks, smallest first."""
     if not google_machines.check_gpu(need, "tpu-vm or gke", diagnostics):
         return []
     if need.machine_type:
@@ -146,7 +144,6 @@ def _offers(need: Need, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
 
 
 def _by_name(need: Need, name: str, per_vm: int, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machine that a job names, with the GPUs of its tasks."""
     count = need.gpus or 0
     if not google_machines.check_target_type(need, diagnostics):
         return []

@@ -50,7 +50,6 @@ class Draft:
 
     @property
     def hosts(self) -> bool:
-        """Whether tasks get the list of their VMs."""
         listed = self.block.hosts_file
         return self.job.nodes > 1 if listed is None else listed
 

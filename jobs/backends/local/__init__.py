@@ -212,14 +212,12 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
             raise Damaged(damaged)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return why the job failed, from its status, its exit code and the end of its output."""
         from ..diagnosis.local import explain
 
         folder = _existing(ref)
         return explain(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """Read what each attempt's runner has left in its folder."""
         folder = _existing(ref)
         return local_tasks.attempts(folder, read(folder / "request.json", RequestRecord), _time)
 
@@ -303,12 +301,10 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _is_contained(job: Job) -> bool:
-    """Return whether the job's image is a real one, which docker runs, and not a folder."""
     return job.image is not None and not job.image.startswith(_IMAGES)
 
 
 def _refusals(job: Job) -> list[str]:
-    """Return what this machine cannot honour of a job."""
     contained = _is_contained(job)
     faults = {
         "command: is missing; a folder has no command of its own": not (job.command or contained),
@@ -364,7 +360,6 @@ def gpus() -> tuple[list[str], list[str]]:
 
 
 def _cpus() -> int:
-    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -70,7 +70,6 @@ def lines(
 def _round(
     folder: Path, tasks: int, task: int | None, tails: dict[tuple[int, int], Tail], last: bool
 ) -> Iterator[LogLine]:
-    """Yield what was written since the previous round."""
     for index in range(tasks) if task is None else (task,):
         attempts = numbers(folder / "tasks" / str(index))
         for attempt in attempts:

@@ -68,7 +68,6 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return Scope.parse(text)
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """Return the CustomJob for a job. See request.py."""
         target_name, target = self._needed("render")
         return render(job, name, key, target_name, target)
 
@@ -94,7 +93,6 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield the region's jobs that accel submitted, newest first."""
         return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
@@ -108,7 +106,6 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return the earlier request under another name."""
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:

@@ -24,5 +24,4 @@ class Scope(Region):
 
     @property
     def jobs(self) -> str:
-        """Path of its jobs, below the API's root."""
         return f"v1/{self.parent}/customJobs"

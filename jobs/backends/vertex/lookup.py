@@ -119,7 +119,6 @@ class Job:
 
     @property
     def failed(self) -> str | None:
-        """Replica that the error names."""
         told = _REPLICA.search(self.error)
         return told["name"] if told else None
 

@@ -103,7 +103,6 @@ def _slice(wanted: TpuNeed, need: Need, diagnostics: Diagnostics) -> VertexChoic
 
 
 def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagnostics) -> Offer | None:
-    """Return the named machine, with the GPUs beside it or in it."""
     if not diagnostics.add(machines.with_gpus(name, kind, need.gpu, need.gpus)):
         return None
     size = offer_of(name)
@@ -163,7 +162,6 @@ def _without(need: Need, names: Mapping[str, str], diagnostics: Diagnostics) -> 
 
 
 def _hosts(attachment: Machine) -> Iterable[Offer]:
-    """Yield the N1 machines to which Vertex AI attaches that many GPUs."""
     for name in vertex.machine_types():
         if _takes(name, attachment.accelerator, attachment.whole_accelerators) and (size := offer_of(name)):
             yield size
@@ -175,8 +173,6 @@ def _takes(name: str, gpu: str, count: int) -> bool:
 
 
 def _best(need: Need, field: str, offers: list[Offer], diagnostics: Diagnostics) -> Offer | None:
-    """Return the smallest machine that holds the job."""
-
     def roomy(offer: Offer) -> bool:
         if offer.gpus:
             return (

@@ -178,7 +178,6 @@ def _labels(draft: Draft, diagnostics: Diagnostics) -> None:
 
 
 def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
-    """Check the programs of the other pools."""
     for name, field, block in draft.others():
         runs = pools.runs(block)
         if name == REDUCTION and runs:

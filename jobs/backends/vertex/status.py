@@ -68,7 +68,6 @@ def list_jobs(
 
 
 def _newest(google: Google, scope: Scope, query: str) -> Iterator[Job]:
-    """Yield the jobs that match a filter, newest first."""
     until, now = "", datetime.now(UTC)
     for span in [*SPANS, None]:
         since = "" if span is None else f"{now - span:%Y-%m-%dT%H:%M:%SZ}"

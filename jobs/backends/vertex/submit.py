@@ -130,5 +130,4 @@ def cancel(google: Google, scope: Scope, wanted: str) -> None:
 
 
 def _over(job: Job) -> bool:
-    """Return whether the job has ended, or is about to."""
     return job.state == "JOB_STATE_CANCELLING" or job.phase.ended

@@ -61,7 +61,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
 
     @cached_property
     def records(self) -> Records:
-        """Records of the bucket's jobs."""
         known = {self._target_name or "": self._target.model_dump(mode="json")} if self._target else {}
         return Records(self.google, self.bucket, known=known)
 
@@ -129,7 +128,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return self._status(record)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Read several jobs at once. Omit those that the bucket does not know."""
         for ref in refs:
             self._checked(ref)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -148,7 +146,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield the bucket's jobs of this kind, newest first."""
         shown = 0
         for record in self.records.newest():
             if record.kind != self.KIND or (record.ended and not ended):
@@ -187,7 +184,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return advance(self.machines(), self.records, name, _now, say)
 
     def attempts(self, ref: JobRef) -> Sequence[Tried]:
-        """Return every request for machines, from the record."""
         return attempts(self.records.read(self._checked(ref).id)[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
@@ -217,7 +213,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return Shells(self.google)
 
     def places(self, ref: JobRef) -> Places:
-        """Return every machine of the present attempt."""
         _ = self._shells  # created here: two threads at once would create two
         return places(self._alive(ref))
 
@@ -237,7 +232,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return record
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return the earlier request under another name."""
         record, _ = self.records.read(self._checked(ref).id)
         name = labels.machine_name(platform_name(record.job_name, key))
         return Request(self.KIND, record.target, name, key, dict(record.body))

@@ -47,7 +47,6 @@ def status_of(record: Record, seen: MachineState, results: Mapping[int, Result],
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the labels of a VM or a TPU."""
     machine = mapping(body["machine"]) or {}
     made = mapping(machine.get("properties") or machine.get("node")) or {}
     return mapping(made.get("labels")) or {}

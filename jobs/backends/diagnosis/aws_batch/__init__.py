@@ -103,7 +103,6 @@ def _one(reader: Reader, job_id: str) -> Mapping[str, Any] | None:
 
 
 def _earlier(facts: AwsFacts) -> tuple[str, ...]:
-    """Return a line about the attempts before the explained one."""
     before = facts.attempts[:-1] if facts.status in ("FAILED", "SUCCEEDED") else facts.attempts
     if not before:
         return ()
@@ -252,7 +251,6 @@ def _timeout(facts: AwsFacts) -> Explanation | None:
 
 
 def _host(facts: AwsFacts) -> Explanation | None:
-    """Check whether the instance went away during the job."""
     last = facts.last
     if last is None or not last.status_reason.startswith(HOST):
         return None
@@ -268,7 +266,6 @@ def _host(facts: AwsFacts) -> Explanation | None:
 
 
 def _image(facts: AwsFacts) -> Explanation | None:
-    """Check whether the image could not be pulled."""
     for reason in facts.texts("pull"):
         evidence = (f"image {facts.container.get('image')}", reason)
         for each in words.PULL:
@@ -315,7 +312,6 @@ def _out_of_memory(facts: AwsFacts) -> Explanation | None:
 
 
 def _program(facts: AwsFacts) -> Explanation | None:
-    """Check whether the command ended by itself."""
     last = facts.last
     if last is None or last.exit_code is None:
         return None

@@ -36,7 +36,6 @@ class Attempt:
 
     @property
     def code_text(self) -> str:
-        """Exit code as the end of a line."""
         return "" if self.exit_code is None else f", exit code {self.exit_code}"
 
 
@@ -238,7 +237,6 @@ class AwsFacts(engine.Facts):
 
     @cached_property
     def size(self) -> Size:
-        """Resources that the job requests."""
         asked = {row["type"]: row["value"] for row in structures(self.container, "resourceRequirements")}
         vcpus, memory = (
             asked.get("VCPU", self.container.get("vcpus")),
@@ -253,7 +251,6 @@ class AwsFacts(engine.Facts):
 
     @property
     def last(self) -> Attempt | None:
-        """Last attempt that is over."""
         return self.attempts[-1] if self.attempts else None
 
     @property
@@ -269,7 +266,6 @@ class AwsFacts(engine.Facts):
 
     @property
     def usable(self) -> tuple[Environment, ...]:
-        """Environments that Batch may use now."""
         return tuple(each for each in self.environments() or () if each.usable)
 
     def _holds(self, environment: Environment) -> bool:

@@ -156,7 +156,6 @@ class Gather:
         )
 
     def _described(self, ids: list[str]) -> dict[str, Document] | None:
-        """Return JobDetails by id."""
         if not ids:
             return {}
         asked = ids[:ASKED_AT_ONCE]

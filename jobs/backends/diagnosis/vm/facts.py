@@ -65,7 +65,6 @@ class VmFacts(LazyFacts):
 
     @property
     def machine_state(self) -> MachineState:
-        """State of the last attempt's machines."""
         return self._looked[0] if self._looked else MachineState(ABSENT, "")
 
     @property
@@ -90,7 +89,6 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def status(self) -> Status:
-        """Status of the job, as `get` shows it."""
         seen, results = self._looked or (MachineState(ABSENT, ""), {})
         return status_of(self.record, seen, results, self.now)
 
@@ -105,7 +103,6 @@ class VmFacts(LazyFacts):
 
     @cached_property
     def messages(self) -> MachineMessages:
-        """Messages of the cloud about the last attempt's machines."""
         return (
             self.read("the machines' health", lambda: self._machines.messages(self.record, self.last))
             or MachineMessages()
@@ -206,7 +203,6 @@ class VmFacts(LazyFacts):
 
     @property
     def machine(self) -> dict[str, Any]:
-        """Machine in the request's body."""
         return dict(self.record.body.get("machine") or {})
 
     @property

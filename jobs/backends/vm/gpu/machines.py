@@ -108,7 +108,6 @@ def _machine(need: Need, zones: Sequence[str], diagnostics: Diagnostics) -> Offe
 
 
 def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machines that have the job's GPUs, smallest first."""
     if not machines.check_gpu(need, "tpu-vm", diagnostics):
         return []
     if need.machine_type:
@@ -123,7 +122,6 @@ def _offers(need: Need, diagnostics: Diagnostics) -> list[Offer]:
 
 
 def _by_name(need: Need, name: str, diagnostics: Diagnostics) -> list[Offer]:
-    """Return the machine that the job names, with the GPUs that it requests."""
     if not machines.check_target_type(need, diagnostics):
         return []
     if not diagnostics.add_errors(gcp_machines.machine(name, need.gpu, need.gpus)):
