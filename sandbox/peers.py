@@ -1,6 +1,5 @@
 """Check whether a client is the sandbox's own user, for protocols without a place for a secret: those of Pulumi's
-providers and of metadata servers.
-"""
+providers and of metadata servers."""
 
 import os
 import sys

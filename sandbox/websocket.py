@@ -13,8 +13,7 @@ _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 def handshake(headers: Mapping[str, str], protocols: Sequence[str]) -> str | None:
     """Return the answer that opens the connection, or None if the client offers none of the protocols. The first ones
-    are preferred.
-    """
+    are preferred."""
     offered = [each.strip() for each in headers.get("Sec-WebSocket-Protocol", "").split(",")]
     protocol = next((each for each in protocols if each in offered), None)
     if protocol is None or "Sec-WebSocket-Key" not in headers:

@@ -23,8 +23,7 @@ Given = Mapping[str, Any]
 
 class Limit(NamedTuple):
     """One limit. `code` is that of Service Quotas; where none is known, it is ours (`batch/...`, `iam/...`).
-    `operations` maps each operation that the limit holds for to the parameter that it looks at.
-    """
+    `operations` maps each operation that the limit holds for to the parameter that it looks at."""
 
     service: str
     code: str

@@ -35,7 +35,6 @@ def document(status: int, content: Any) -> Answer:
 
 
 def send(start_response: Any, status: int, headers: list[tuple[str, str]], body: bytes) -> list[bytes]:
-    """Send an answer over WSGI."""
     if "content-length" not in {name.lower() for name, _ in headers}:
         headers = [*headers, ("Content-Length", str(len(body)))]
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)

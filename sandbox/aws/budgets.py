@@ -30,8 +30,7 @@ def answer(operation: str, account: str, body: bytes) -> Answer | None:
 
 def spend(account: str, request: Document) -> Document:
     """Set what a budget shows, as the module says, and return the names of the published notifications. Raises
-    ValueError.
-    """
+    ValueError."""
     from moto.sns.models import sns_backends
 
     name = request["budget"]

@@ -31,8 +31,7 @@ _GIVEN_S = 300
 CONCURRENCY = 10
 """Concurrent executions of a newly opened account, all of which stay unreserved; of another, 100 of 1,000 do. Sources:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html,
-https://github.com/aws-samples/one-observability-demo/issues/278
-"""
+https://github.com/aws-samples/one-observability-demo/issues/278"""
 _TOO_FEW = (
     "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its "
     f"minimum value of [{CONCURRENCY}]."

@@ -30,8 +30,7 @@ _PREFIXES = {"monitoring": "cloudwatch"}
 _FREE = {("sts", "GetCallerIdentity"), ("ec2", "DescribeTags")}
 """Calls that need no permission here. The first needs none on AWS:
 https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html. Only our stand-in for the provider makes
-the second, for what moto does not list.
-"""
+the second, for what moto does not list."""
 
 _ACTIONS: Mapping[tuple[str, str], str] = {
     ("lambda", "Invoke"): "lambda:InvokeFunction",
@@ -75,8 +74,7 @@ _TAGGING = {
     ("iam", "CreateInstanceProfile"): "iam:TagInstanceProfile",
 }
 """Additional action that a request with tags needs, for an operation or for all of a service; elsewhere it is
-`<service>:TagResource`.
-"""
+`<service>:TagResource`."""
 _TAGS = r"(Resource)?Tags?(Specification)?(\.member)?(\.1\b.*)?|tags"
 
 _ANYWHERE = {
@@ -125,8 +123,7 @@ _RESOURCES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "ssm": (("Name || Names || ResourceId || Path", "parameter{}"),),
 }
 """Parameters that name the resource of a call (the first that a request has counts), and the end of its ARN after the
-account. The ARN has no region where that end begins with a colon. A value that is an ARN stands for itself.
-"""
+account. The ARN has no region where that end begins with a colon. A value that is an ARN stands for itself."""
 
 _SUBMITTED = (("jobQueue", "job-queue/{}"), ("jobDefinition", "job-definition/{}"), ("'new'", "job/{}"))
 """Resources of SubmitJob, which needs all of them, and the tags of a request on the last, which has no id yet."""
@@ -147,8 +144,7 @@ _PASSES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("iam", "AddRoleToInstanceProfile"): (("RoleName", "ec2.amazonaws.com"),),
 }
 """Roles that a call hands to a service, which needs iam:PassRole for them. Source:
-https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html
-"""
+https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html"""
 
 
 _BATCH_ROLE = "role/aws-service-role/batch.amazonaws.com/AWSServiceRoleForBatch"
@@ -261,8 +257,7 @@ def _allows(statement: Mapping[str, Any], need: Need) -> bool:
 def _refused(call: Call, need: Need, user: str) -> Answer:
     """Return a refusal in the words of
     https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html, which each protocol wraps in its
-    own way.
-    """
+    own way."""
     said = (
         f"User: {user} is not authorized to perform: {need.action} on resource: {need.resource} "
         f"because no identity-based policy allows the {need.action} action"
@@ -332,8 +327,7 @@ def _request_keys(call: Call, account: str) -> Iterator[tuple[str, str]]:
 
 def _resource_keys(call: Call, account: str, resource: str) -> Iterator[tuple[str, str]]:
     """Yield the tags of a job as condition keys. Tasks have none of their own:
-    https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html
-    """
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html"""
     if call.service == "batch" and ":job/" in resource:
         from moto.batch.models import batch_backends
 

@@ -121,8 +121,7 @@ class ServiceQuotas:
 
     def _request(self, region: str, request: Document) -> Document:
         """Return a request that stays open, as one for GPUs does until a person has reviewed it. AWS allows one at a
-        time.
-        """
+        time."""
         quota = self._quota(request)
         granted = self.granted[quota.code]
         now = quota.default or 0 if granted is None else granted

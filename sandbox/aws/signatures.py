@@ -32,8 +32,7 @@ _SKEW_M = {"s3": 15, "ec2": 15}
 """Largest difference of a request's date in minutes, where it is not 5. Sources:
 https://docs.aws.amazon.com/emr/latest/APIReference/CommonErrors.html (15 before RequestExpired),
 https://github.com/aws/aws-sdk-php/issues/612 (S3: at most 900,000 ms, status 403),
-https://hashnode-hub.vercel.app/posts/664de5a91e584186cd68a61c (EKS: 5, status 403).
-"""
+https://hashnode-hub.vercel.app/posts/664de5a91e584186cd68a61c (EKS: 5, status 403)."""
 _CREDENTIAL = re.compile(r"Credential=([^/,]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _UNHASHED = ("UNSIGNED-PAYLOAD", "STREAMING-")
 _REST = re.compile(r"/(v1|20\d\d-\d\d-\d\d)/")

@@ -80,8 +80,7 @@ def control(world: World, http: str, body: bytes) -> Any:
 
 def preempt(world: World, body: bytes) -> Any:
     """Preempt a machine by its name; a name of no resource may be that of a Batch job. Raises ApiError for an unknown
-    name.
-    """
+    name."""
     name = json.loads(body)["name"]
     with world.lock:
         item = name.partition("/replicas/")[0]  # of a custom job: one of its workers

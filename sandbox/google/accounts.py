@@ -31,8 +31,7 @@ def _account_made(call: Call, key: str, item: Json) -> None:
 
 def _role_made(call: Call, key: str, item: Json) -> None:
     """Check a custom role. A project's role may not have permissions that exist for organizations only. Wording:
-    https://github.com/terraform-google-modules/terraform-google-iam/issues/158
-    """
+    https://github.com/terraform-google-modules/terraform-google-iam/issues/158"""
     for permission in item.get("includedPermissions", []):
         if permission not in gcp_permissions() or permission == "resourcemanager.projects.list":
             raise ApiError(400, f"Permission {permission} is not valid.")
@@ -111,8 +110,7 @@ def store_object(call: Call, about: Json, data: bytes, kind: str) -> Json:
 
 def compose(call: Call, collection: Collection) -> Json:
     """Compose one object of up to 32 others, in their order; it has no MD5. Source:
-    https://docs.cloud.google.com/storage/docs/composite-objects
-    """
+    https://docs.cloud.google.com/storage/docs/composite-objects"""
     bucket, name = call.path["destinationBucket"], call.path["destinationObject"]
     sources = [each["name"] for each in call.body.get("sourceObjects", [])]
     if not 1 <= len(sources) <= 32:  # the words of this refusal are the sandbox's own
@@ -167,8 +165,7 @@ def _object_leaving(call: Call, key: str) -> None:
 
 def _globbed(pattern: str) -> re.Pattern[str]:
     """Return a pattern for the names that a glob matches: * stays within a folder, ** crosses folders. Source:
-    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob
-    """
+    https://docs.cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob"""
     parts = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(parts.get(each) or re.escape(each) for each in re.findall(r"\*\*|.", pattern)))
 

@@ -266,8 +266,7 @@ _OWN: dict[str, Callable[[Call, Collection], Any]] = {
 
 def _upload(call: Call, body: bytes, headers: Any) -> Json:
     """Store one object: its bytes alone, or metadata and bytes in two parts. Source:
-    https://cloud.google.com/storage/docs/uploads-downloads.
-    """
+    https://cloud.google.com/storage/docs/uploads-downloads."""
     kind = headers.get("Content-Type") or "application/octet-stream"
     if call.query.get("uploadType") == "media":
         return accounts.store_object(call, {}, body, kind)

@@ -23,16 +23,14 @@ _MAIL_MOST = 5  # by the description of monitoringNotificationChannels
 
 def _account(call: Call) -> None:
     """Refuse another billing account, for which the API gives no further reason. Source:
-    https://github.com/terraform-google-modules/terraform-google-project-factory/issues/405
-    """
+    https://github.com/terraform-google-modules/terraform-google-project-factory/issues/405"""
     if call.key.split("/")[1] != ACCOUNT:
         raise ApiError(403, "The caller does not have permission")
 
 
 def _made(call: Call, key: str, item: Json) -> None:
     """Check and complete a budget, whose id is Google's. The API does not say what is wrong with one. Source of the
-    wording: https://github.com/hashicorp/terraform-provider-google/issues/9375
-    """
+    wording: https://github.com/hashicorp/terraform-provider-google/issues/9375"""
     _account(call)
     wrong = ApiError(400, "Request contains an invalid argument.")
     amount = item.get("amount", {}).get("specifiedAmount")
@@ -89,8 +87,7 @@ def _read_account(call: Call, collection: Collection) -> Json:
 def spend(world: World, told: Json) -> Json:
     """Publish what was spent, and return the message that the budget's topic got, which /sandbox-api/spend answers.
     Form of the message:
-    https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications#notification-format
-    """
+    https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications#notification-format"""
     budgets = world.below("billingbudgets", "billingAccounts/-/budgets")
     found = next((each for each in budgets if told["budget"] in (each["name"], each.get("displayName"))), None)
     if found is None:

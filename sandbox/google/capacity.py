@@ -74,8 +74,7 @@ def _has(zone: str, kind: str, gpus: dict[str, Any]) -> bool:
 
 def quota_failure(call: Call, item: Json) -> Failure | None:
     """Return the failure for the first quota, among those set by a test, that the instance would exceed. Wording:
-    https://github.com/skypilot-org/skypilot (its comments on QUOTA_EXCEEDED); details: QuotaExceededInfo.
-    """
+    https://github.com/skypilot-org/skypilot (its comments on QUOTA_EXCEEDED); details: QuotaExceededInfo."""
     region = zones().get(call.path["zone"], "")
     used = _usage(call, region, item)
     for (place, metric), (count, limit_name) in used.items():
@@ -151,8 +150,7 @@ _MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 
 def _commitment(call: Call, key: str, item: Json) -> None:
     """Complete a commitment. It cannot be deleted: the API has no method for that. Google's begins on the next day
-    (from memory), the sandbox's at once.
-    """
+    (from memory), the sandbox's at once."""
     _new_commitment(call, key, item)
     if item.get("plan") not in _MONTHS:
         raise ApiError(400, "Required field 'resource.plan' not specified", "required")
@@ -175,8 +173,7 @@ _new_future: Any = compute_collection("futureReservations", "FutureReservation")
 def _future(call: Call, key: str, item: Json) -> None:
     """Complete a future reservation. States:
     https://cloud.google.com/compute/docs/instances/future-reservations-overview. Google approves after days, the
-    sandbox at once, unless the machine is out of stock. The reservation is created when the window begins.
-    """
+    sandbox at once, unless the machine is out of stock. The reservation is created when the window begins."""
     _new_future(call, key, item)
     if "startTime" not in item.get("timeWindow", {}):
         raise ApiError(400, "Required field 'resource.timeWindow.startTime' not specified", "required")

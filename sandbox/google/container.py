@@ -218,8 +218,7 @@ def server_config(call: Call) -> Json:
 
 VERSIONS = ("1.36.4-gke.1082000", "1.35.7-gke.1222000", "1.34.9-gke.1655001")
 """Defaults of the channels rapid, regular and stable, from
-https://docs.cloud.google.com/kubernetes-engine/docs/release-notes.
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/release-notes."""
 
 _SCOPES = [
     "https://www.googleapis.com/auth/devstorage.read_only",
@@ -230,8 +229,7 @@ _SCOPES = [
     "https://www.googleapis.com/auth/trace.append",
 ]
 """Default scopes of a node, gke-default. Source:
-https://cloud.google.com/sdk/gcloud/reference/container/node-pools/create (--scopes).
-"""
+https://cloud.google.com/sdk/gcloud/reference/container/node-pools/create (--scopes)."""
 
 
 def version(asked: str) -> str:
@@ -371,8 +369,7 @@ def _updated(call: Call, item: Json) -> Json:
 
 def _autoscaled(call: Call, item: Json) -> Json:
     """Check and return the autoscaling. Source of the wording:
-    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554
-    """
+    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554"""
     asked = call.body["autoscaling"]
     if asked.get("enabled") and not (asked.get("maxNodeCount") or asked.get("totalMaxNodeCount")):
         said = (

@@ -1,6 +1,5 @@
 """Google's discovery documents, as googleapiclient ships them: methods by path, and
-checks of bodies against schemas.
-"""
+checks of bodies against schemas."""
 
 import json
 import re
@@ -20,8 +19,7 @@ _COLLECTION_VERBS = {"list", "create", "insert"}
 @dataclass(frozen=True)
 class Method:
     """One method. `pattern` matches the whole path below the host; `key` is the part of it that names the resource, or
-    the collection of a list or creation.
-    """
+    the collection of a list or creation."""
 
     id: str
     http: str

@@ -58,8 +58,7 @@ class ApiError(Exception):
 @dataclass(frozen=True)
 class Failure:
     """Failure of an operation of Compute Engine: its code and message, the HTTP status that goes with them, and
-    `errorDetails`.
-    """
+    `errorDetails`."""
 
     code: str
     message: str

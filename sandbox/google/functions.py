@@ -44,8 +44,7 @@ FRAMEWORK = {
     *("uvicorn-worker", "watchdog"),
 }
 """Google's framework with the packages that it alone needs, which is not installed here. Source:
-https://github.com/GoogleCloudPlatform/functions-framework-python/blob/main/pyproject.toml
-"""
+https://github.com/GoogleCloudPlatform/functions-framework-python/blob/main/pyproject.toml"""
 
 _BOOT = """\
 import importlib.util, json, sys, types
@@ -66,8 +65,7 @@ else:
     sys.exit(status >= 400)
 """
 """What the functions framework does with an event or a request, as far as a handler sees it. Source:
-https://github.com/GoogleCloudPlatform/functions-framework-python
-"""
+https://github.com/GoogleCloudPlatform/functions-framework-python"""
 
 
 def _made(call: Call, key: str, item: Json) -> None:

@@ -17,8 +17,7 @@ _LOG = re.compile(r"projects/([^/]+)/logs/[A-Za-z0-9_.%-]+")
 
 def _write(call: Call, collection: Collection) -> Json:
     """Write all entries, or with partialSuccess those that are valid. A fault's `delay_s` is the time after which they
-    can be read.
-    """
+    can be read."""
     # Wording: https://github.com/search?q="Request+payload+size+exceeds+the+limit"; the size here is that of the JSON
     # without spaces, which may be less than the client sent.
     if len(json.dumps(call.body, separators=(",", ":"), ensure_ascii=False)) > _REQUEST:

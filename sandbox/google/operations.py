@@ -52,8 +52,7 @@ def begin(
 
 def once(call: Call, act: Callable[[Call], Any]) -> Any:
     """Return a call's answer. A repeated requestId of Compute Engine returns the first call's operation. Source:
-    clientOperationId of the discovery document.
-    """
+    clientOperationId of the discovery document."""
     asked = call.query.get("requestId") if call.api == "compute" else None
     if not asked:
         return act(call)
@@ -105,8 +104,7 @@ def _compute(call: Call, verb: str, target: str) -> tuple[str, Json]:
 
 def event(call: Call, verb: str, said: str) -> None:
     """Record an operation that Compute Engine itself has carried out on a resource. Form:
-    https://github.com/cloudpilot-ai/karpenter-provider-gcp/pull/37.
-    """
+    https://github.com/cloudpilot-ai/karpenter-provider-gcp/pull/37."""
     key, operation = _compute(call, verb, call.key)
     name = operation["name"].replace("operation-", "systemevent-")
     key = f"{key.rpartition('/')[0]}/{name}"

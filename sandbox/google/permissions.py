@@ -59,8 +59,7 @@ def _refusal(call: Call, needed: str) -> ApiError:
     """Return a refusal in the words of each API: https://github.com/hashicorp/terraform-provider-google/issues/4825
     (Compute Engine), https://github.com/hashicorp/terraform-provider-google/issues/10567 (GKE), and of others, with the
     details, https://github.com/2i2c-org/infrastructure/issues/488. Some refusals of Resource Manager and Storage name
-    no permission there; all of ours do.
-    """
+    no permission there; all of ours do."""
     resource = call.key
     if call.method.verb in _CREATE and isinstance(call.body.get("name"), str) and call.api == "compute":
         resource = f"{resource}/{call.body['name']}"

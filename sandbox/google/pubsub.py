@@ -18,8 +18,7 @@ _MISSING = "Resource not found (resource={id})."  # https://github.com/ScaleSec/
 
 def publish(world: World, topic: str, text: str, attributes: Mapping[str, str]) -> str:
     """Publish a message to every current subscription of `projects/p/topics/t`, and return its id; "" for an unknown
-    topic.
-    """
+    topic."""
     if f"pubsub/{topic}" not in world.items:
         return ""
     number = str(world.number())
@@ -43,8 +42,7 @@ def _backlog(world: World, subscription: str) -> list[Json]:
 
 def _created(call: Call, collection: Collection) -> Json:
     """Create a topic or a subscription: their names are in the path. Source of the wording:
-    https://github.com/GoogleCloudPlatform/nodejs-getting-started/issues/351
-    """
+    https://github.com/GoogleCloudPlatform/nodejs-getting-started/issues/351"""
     if call.find(call.key) is not None:
         name = call.key.rpartition("/")[2]
         raise ApiError(409, f"Resource already exists in the project (resource={name}).")

@@ -26,8 +26,7 @@ UNLIMITED = -1
 
 def region(call: Call, collection: Collection) -> Json:
     """Return a region with its quotas, except those with a dimension. Source:
-    https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
-    """
+    https://cloud.google.com/compute/docs/reference/rest/v1/regions/get"""
     return {**verbs.get(call, collection), "quotas": _of_compute(call, call.path["region"])}
 
 
@@ -76,8 +75,7 @@ def _limit(world: World, quota: Quota, place: str) -> int:
 
 def answer(world: World, path: str) -> Any:
     """Answer Cloud Quotas: one QuotaInfo, or all of a service. Raises ApiError. Source:
-    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
-    """
+    https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos"""
     named = _INFOS.fullmatch(unquote(path.removeprefix(PATH)))
     if named is None:
         raise ApiError(404, f"The requested URL {path} was not found on this server.")

@@ -26,8 +26,7 @@ _THREAD, _DUE = "cloudscheduler/thread", "cloudscheduler/due"
 
 def _made(call: Call, key: str, item: Json) -> None:
     """Check what the descriptions in the API's discovery document demand; the words of
-    the refusals are the sandbox's.
-    """
+    the refusals are the sandbox's."""
     name = call.body.get("name", "")
     if not _NAME.fullmatch(name) or not name.startswith(f"{call.key}/"):
         raise ApiError(
@@ -95,8 +94,7 @@ def _fire(world: World, item: Json) -> None:
 
 def _may(world: World, target: Json) -> bool:
     """Return whether the token's account may call the service behind the address. Source:
-    https://docs.cloud.google.com/run/docs/authenticating/service-to-service
-    """
+    https://docs.cloud.google.com/run/docs/authenticating/service-to-service"""
     member = f"serviceAccount:{target.get('oidcToken', {}).get('serviceAccountEmail')}"
     services = [each for each in world.below("run", "projects/-/locations/-/services") if each["uri"] == target["uri"]]
     bindings = [b for each in services for b in world.policies.get(f"run/{each['name']}", {}).get("bindings", [])]

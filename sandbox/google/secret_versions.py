@@ -13,8 +13,7 @@ _SECRETS = "secretmanager.projects.secrets"
 
 def value(world: World, version: str) -> bytes:
     """Return the value of `projects/p/secrets/s/versions/1`, or latest. Raises ApiError, in the words for a missing
-    secret.
-    """
+    secret."""
     secret, _, number = version.partition("/versions/")
     found = latest(world, secret) if number == "latest" else f"{secret}/versions/{number}"
     if f"secretmanager/{found}" not in world.media:

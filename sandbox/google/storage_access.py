@@ -47,8 +47,7 @@ def needs(call: Call) -> Iterator[Need]:
 
 def require(call: Call, permission: str, bucket: str, name: str) -> None:
     """Raise ApiError for what the caller's account lacks. Wording: https://github.com/apache/pinot/pull/11655 (bucket),
-    https://github.com/spaceml-org/STARCOP/issues/6 (object)
-    """
+    https://github.com/spaceml-org/STARCOP/issues/6 (object)"""
     if not call.account or is_granted(call.world, call.account, permission, bucket, name):
         return
     what = "object" if name else "bucket"
@@ -81,8 +80,7 @@ def _permissions(world: World, role: str) -> frozenset[str]:
 
 def holds(expression: str, kind: str, name: str) -> bool:
     """Return whether a condition holds for a resource; an empty one always does. Reads the part of CEL that conditions
-    on names use. Source: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference
-    """
+    on names use. Source: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference"""
     if not expression:
         return True
     service = kind.partition("/")[0]

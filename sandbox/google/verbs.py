@@ -50,8 +50,7 @@ _TERM = re.compile(r"\(?\s*([\w.-]+)\s*(!=|=|:|eq|ne)\s*\"?([^\s\")]+)\"?\s*\)?(
 
 def matches(item: Json, text: str) -> bool:
     """Return whether a resource matches simple terms, joined by AND or a space. Clients here use no other filter; any
-    other is refused.
-    """
+    other is refused."""
     terms = _TERM.findall(text)
     if text and _TERM.sub("", text).strip():
         raise ApiError(400, f"Invalid value for field 'filter': '{text}'. The sandbox knows terms of FIELD=VALUE only.")
@@ -149,8 +148,7 @@ def get_policy(call: Call, collection: Collection) -> Json:
 
 def set_policy(call: Call, collection: Collection) -> Json:
     """Replace a policy, unless it has changed since the client read it. Source:
-    https://cloud.google.com/iam/docs/reference/rest/v1/Policy (etag).
-    """
+    https://cloud.google.com/iam/docs/reference/rest/v1/Policy (etag)."""
     before, policy = get_policy(call, collection), copy.deepcopy(call.body.get("policy", call.body))
     if policy.get("etag") not in (None, before["etag"]):
         message = (
@@ -175,8 +173,7 @@ def test_permissions(call: Call, collection: Collection) -> Json:
 def _known(call: Call, member: str) -> None:
     """Refuse an account of this project, or an identity pool, that does not exist. Sources:
     https://github.com/hashicorp/terraform-provider-google/issues/9969,
-    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/916.
-    """
+    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/916."""
     kind, _, name = member.partition(":")
     items = call.world.items
     if kind != "serviceAccount":

@@ -38,8 +38,7 @@ class StoredEntry:
 @dataclass
 class Logs:
     """Entries by time and insertId. Of two with the same, one is kept, as a query returns only one. Source:
-    https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId).
-    """
+    https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry (insertId)."""
 
     _kept: dict[_Place, StoredEntry] = field(default_factory=dict[_Place, StoredEntry])
     _orders: dict[bool, list[_Place]] = field(default_factory=dict[bool, list[_Place]])
@@ -54,8 +53,7 @@ class Logs:
 
     def page(self, wanted: Filter, newest_first: bool, size: int, token: str) -> tuple[list[Json], str]:
         """Return entries that match and can be read by now, and the token of the next page or "". Raises ValueError for
-        an invalid token.
-        """
+        an invalid token."""
         order = self._order(newest_first)
         if token:
             ns, name = json.loads(base64.urlsafe_b64decode(token))
@@ -128,8 +126,7 @@ class World:
         default_factory=dict[str, Callable[["World", str], None]]
     )
     """Functions by API that preempt a machine, named by its key below the API. They raise
-    ApiError for an unknown one.
-    """
+    ApiError for an unknown one."""
     quota: dict[str, int] = field(default_factory=dict[str, int])
     """Chips of a zone and generation that can be had: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -192,7 +189,6 @@ class World:
         return [self.items[key] for key in sorted(self.items) if wanted.fullmatch(key)]
 
     def tick(self) -> None:
-        """End the operations that are due."""
         now = time.monotonic()
         due = [row for row in self.pending if row.due <= now and row.ready()]
         over = {id(row) for row in due}

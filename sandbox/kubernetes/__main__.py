@@ -67,8 +67,7 @@ def _secret(found: Object, certificates: Certificates) -> Mapping[str, Any] | No
 
 def _webhooks(found: Object, certificates: Certificates) -> Mapping[str, Any] | None:
     """Return the patch for webhooks. It replaces the list, so it has the object's version: no other change in between
-    is lost.
-    """
+    is lost."""
     ours, webhooks = bootstrap.ca_bundle(certificates), found.get("webhooks") or []
     if all(each["clientConfig"].get("caBundle") == ours for each in webhooks):
         return None

@@ -325,8 +325,7 @@ class ControlPlane:
 
     def start(self, stop: threading.Event | None = None) -> None:
         """Start everything, and return when the first Job could be created. Raises ProcessFailure for a process that
-        failed, or once `stop` is set.
-        """
+        failed, or once `stop` is set."""
         give_up = time.monotonic() + _START_S
         self._stop = stop or self._stop
         self._launch("etcd", "kube-apiserver")
@@ -345,8 +344,7 @@ class ControlPlane:
 
     def watch(self) -> None:
         """Restart ended processes, as a kubelet would. Raises ProcessFailure for etcd and the API server, which it
-        cannot replace.
-        """
+        cannot replace."""
         for name, process in list(self._running.items()):
             if process.poll() is None:
                 continue
@@ -404,8 +402,7 @@ class ControlPlane:
 
 def _with_us() -> None:
     """End the child with this process, in whatever way it ends. Elsewhere than on Linux the next start ends what is
-    left.
-    """
+    left."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

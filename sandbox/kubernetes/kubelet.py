@@ -109,8 +109,7 @@ class PodRun:
 
     def advance(self, start: Any) -> None:
         """Poll running containers and start the next; `start(container, number)` returns a Container or raises
-        ConfigError.
-        """
+        ConfigError."""
         for run in self.running():
             run.poll()
         if self.stopping or time.monotonic() < self.again_at:
@@ -313,7 +312,6 @@ class Kubelet:
             self._forget(uid)
 
     def stop(self) -> None:
-        """End every process at once."""
         for run in list(self.runs.values()):
             for each in run.running():
                 each.kill()

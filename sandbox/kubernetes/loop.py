@@ -92,8 +92,7 @@ class Google:
 
     def pools(self) -> list[Pool]:
         """Return all node pools that are not being deleted. A pool without autoscaling
-        has the size that was set last.
-        """
+        has the size that was set last."""
         clusters = self._get("container.googleapis.com/v1/projects/-/locations/-/clusters").get("clusters") or []
         return [
             Pool(cluster, self._sized(body), cluster["selfLink"].partition("/projects/")[2].partition("/")[0])

@@ -1,6 +1,5 @@
 """Translation between a resource's properties as Pulumi spells them and a service's API
-as botocore's model spells it.
-"""
+as botocore's model spells it."""
 
 import json
 import re
@@ -191,8 +190,7 @@ def to_pulumi(api: Any, names: Mapping[str, str]) -> Any:
 
 def same(old: Any, new: Any, name: str = "") -> bool:
     """Return whether two values are equal, ignoring the order of a set, the layout of a JSON text, and a scalar's
-    spelling.
-    """
+    spelling."""
     if isinstance(old, list) and isinstance(new, list) and name in SETS:
         return sorted(map(_text, old)) == sorted(map(_text, new))
     if isinstance(old, str) and isinstance(new, str) and old[:1] in ("{", "["):
@@ -223,8 +221,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def fill(template: Any, state: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
     """Return a call's parameters: "$name" is from the resource's state, "@path" from its
-    description; nulls drop out.
-    """
+    description; nulls drop out."""
     match template:
         case dict():
             items = {key: fill(item, state, description) for key, item in template.items()}

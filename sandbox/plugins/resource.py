@@ -36,8 +36,7 @@ class Wait:
     reason: str = "StateReason"
     patience: str = "20m0s"
     """Time that the provider waits, in its own notation; the sandbox's is SANDBOX_WAIT_S. The default is Terraform's
-    own: https://github.com/hashicorp/terraform-plugin-sdk/blob/main/helper/schema/resource_data.go
-    """
+    own: https://github.com/hashicorp/terraform-plugin-sdk/blob/main/helper/schema/resource_data.go"""
 
 
 @dataclass(frozen=True)

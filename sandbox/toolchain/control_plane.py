@@ -127,7 +127,6 @@ def _fill(place: Path) -> None:
 
 
 def build(go: str, name: str, folder: Path) -> None:
-    """Build the commands of one module into a folder."""
     for command, package in TABLE[name].commands.items():
         go_build(go, MODULES / name, package, folder / command, _stamp(version(name)) if name == "kubernetes" else "")
 

@@ -61,8 +61,7 @@ def version_of(command: str, *arguments: str) -> Version:
 
 def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
     """Create a folder of the cache, under its lock. `make` fills a temporary one, which
-    is renamed once it is complete.
-    """
+    is renamed once it is complete."""
     for abandoned in root.parent.glob(f"{root.name}.partial-*"):
         shutil.rmtree(abandoned)
     partial = Path(tempfile.mkdtemp(prefix=f"{root.name}.partial-", dir=root.parent))

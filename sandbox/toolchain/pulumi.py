@@ -24,8 +24,7 @@ WHAT_TO_INSTALL = (
     f"--version {ENGINE_VERSION}) and put it on PATH, or install Go, and run this again"
 )
 """Vendor's installer with its options, as pulumi.automation's PulumiCommand.install runs it:
-https://github.com/pulumi/pulumi/blob/master/sdk/python/lib/pulumi/automation/_cmd.py
-"""
+https://github.com/pulumi/pulumi/blob/master/sdk/python/lib/pulumi/automation/_cmd.py"""
 INSTALLER = (
     "import sys, semver; from pulumi.automation import PulumiCommand; "
     "PulumiCommand.install(root=sys.argv[1], version=semver.VersionInfo.parse(sys.argv[2]))"

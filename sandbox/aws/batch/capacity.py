@@ -84,8 +84,7 @@ def _book(batch: Batch, environment: Environment, status: str, message: str, ins
 
 def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
     """Launch an instance in EC2, and register it with the environment's ECS cluster unless the control API prevents
-    that.
-    """
+    that."""
     resources = environment.document["computeResources"]
     subnets = resources["subnets"]
     made: Any = batch.ec2_backend.run_instances(
@@ -135,8 +134,7 @@ def scale_in(batch: Batch) -> None:
 
 def answer(batch: Batch, operation: str, body: bytes) -> bytes | None:
     """Answer an operation of Auto Scaling about the groups of Batch, which moto does not know; return None for any
-    other.
-    """
+    other."""
     given = parse_qsl(body.decode())
     names = {value for key, value in given if key.startswith("AutoScalingGroupName")}
     rows = [row for row in batch.environments.values() if not names or group_name(row) in names]

@@ -100,7 +100,6 @@ class Instance:
         return gpus
 
     def release(self, job_id: str, needs: Needs, gpus: list[str]) -> None:
-        """Release what `take` reserved."""
         self.jobs.discard(job_id)
         self.free_vcpus += needs.vcpus
         self.free_memory_mib += needs.memory_mib

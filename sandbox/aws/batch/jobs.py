@@ -121,8 +121,7 @@ def _summary(job: Job) -> Document:
 
 def _matches(row: Document, name: str, value: str) -> bool:
     """Return whether a job passes one filter of ListJobs, as KeyValuesPair and ListJobsRequest of botocore's batch
-    model describe it.
-    """
+    model describe it."""
     if name in ("BEFORE_CREATED_AT", "AFTER_CREATED_AT"):
         require(value.isdigit(), f"{name} takes milliseconds, not {value!r}")
         before = name == "BEFORE_CREATED_AT"

@@ -137,8 +137,7 @@ def turn_order(batch: Batch, queue: Queue) -> list[Job]:
 
 def limit(batch: Batch, queue: Queue, vcpus: int) -> float:
     """Return how much of an environment's maxvCpus the active shares may use: a policy can reserve some for future
-    shares.
-    """
+    shares."""
     policy = _policy(batch, queue)
     if not policy.get("computeReservation"):
         return vcpus

@@ -112,8 +112,7 @@ class Environment:
 @dataclass
 class Queue:
     """Job queue: its document, its jobs in the order of submission, those that wait for an instance, and the usage of
-    ended ones (share identifier, vCPUs, start and end).
-    """
+    ended ones (share identifier, vCPUs, start and end)."""
 
     document: Document
     jobs: "dict[str, Job]" = field(default_factory=dict)
@@ -123,8 +122,6 @@ class Queue:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of an attempt."""
-
     status_reason: str
     succeeded: bool = False
     retry: bool = True
@@ -219,7 +216,6 @@ class Batch(BatchBackend):
         super().reset()
 
     def arn(self, kind: str, name: str) -> str:
-        """Return the ARN of a resource of this account and region."""
         return f"arn:{self.partition}:batch:{self.region_name}:{self.account_id}:{kind}/{name}"
 
     def settle(self, document: Document, status: str, then: Callable[[], object]) -> None:

@@ -30,8 +30,7 @@ CODES = {
 """https://docs.cloud.google.com/batch/docs/troubleshooting#reserved-exit-codes"""
 PREEMPTED, OVER_TIME, OTHERWISE = 50001, 50005, 50000
 """Exit codes of preemption, of a timeout, and of a failure that belongs to no runnable and has none of CODES, by the
-description of TaskExecution.exitCode.
-"""
+description of TaskExecution.exitCode."""
 
 Event = tuple[float, str, str, Vm, int | None]
 """Time (seconds since 1970), old and new state, VM, and the exit code of a failure."""
@@ -115,8 +114,7 @@ class Log:
 
     def task(self, index: int, vm: Vm, lines: Sequence[str], runnable: int, labels: Mapping[str, str]) -> None:
         """Log the output of a runnable. On Google Cloud, lines of stderr have severity ERROR; here both streams are
-        one.
-        """
+        one."""
         own = {"task_id": f"{self.job['uid']}-group0-{index}", "runnable_index": str(runnable), **labels}
         self._write("batch_task_logs", vm, lines, own)
 
@@ -332,8 +330,7 @@ class Real:
 
     def _agent(self, text: str, severity: str = "INFO") -> None:
         """Log a line of the agent. The form of a task's name is that of
-        https://docs.cloud.google.com/batch/docs/troubleshooting (50002); the message is the sandbox's.
-        """
+        https://docs.cloud.google.com/batch/docs/troubleshooting (50002); the message is the sandbox's."""
         job: Any = self._log.job
         name = f"task/{job['uid']}-group0-{self.index}/{self._batch['BATCH_TASK_RETRY_ATTEMPT']}/0"
         said = re.sub(r"\s+", " ", text)

@@ -22,8 +22,7 @@ _DEFAULT = {"cpuMilli": "2000", "memoryMib": "2000"}  # the discovery document's
 
 def invalid(field: str, why: str) -> ApiError:
     """Return the error for an invalid field. Form: https://github.com/broadinstitute/cromwell/issues/7708. What follows
-    `invalid.` is the sandbox's, except for locations.
-    """
+    `invalid.` is the sandbox's, except for locations."""
     return ApiError(400, f"{field} field is invalid. {why}")
 
 
@@ -68,8 +67,7 @@ def complete_job(call: Call, key: str, name: str) -> Json:
 
 def numbered_name(key: str) -> str:
     """Return a name with the project's number, as in the names of task groups and tasks:
-    https://github.com/nextflow-io/nextflow/issues/5422
-    """
+    https://github.com/nextflow-io/nextflow/issues/5422"""
     return key.replace(f"projects/{PROJECT}/", f"projects/{PROJECT_NUMBER}/", 1)
 
 

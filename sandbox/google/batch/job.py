@@ -54,8 +54,7 @@ class Task:
 
 class Tasks:
     """Tasks of a job. `number()` returns an id that no VM had before; `told(task, event)` runs after each change of
-    state.
-    """
+    state."""
 
     def __init__(self, count: int, uid: str, number: Callable[[], int], told: Callable[[Task, Event], None]) -> None:
         self.count, self.counts = count, Counter({"PENDING": count})
@@ -101,8 +100,7 @@ class Tasks:
 
     def new_vm(self, slot: int, zone: str) -> Vm:
         """Create a VM. Form of its name: https://github.com/nextflow-io/nextflow/issues/3061 and others that quote such
-        names.
-        """
+        names."""
         return Vm(f"{self._uid}-group0-{slot}-{secrets.token_hex(2)}", zone, str(self._number()), slot)
 
     def move(self, task: Task, state: str, code: int | None = None) -> None:
@@ -224,8 +222,7 @@ class Job:
 
     def _allocate(self, now: float) -> None:
         """Wait for VMs. A task that does not fit on one waits for ever: Batch does not document that case, and that no
-        event reports it is from memory.
-        """
+        event reports it is from memory."""
         if not self.shape.fits or not self._room():
             return
         if not settings(self.world).agent:
@@ -281,8 +278,7 @@ class Job:
 
     def _attempt(self, task: Task, wave: float) -> Attempt:
         """Start an attempt. A bucket has to exist, but its content is not mounted. The agent's words and the code are
-        from memory.
-        """
+        from memory."""
         assert task.vm
         buckets = {
             each["gcs"]["remotePath"].partition("/")[0] for each in self.spec.get("volumes", []) if "gcs" in each
@@ -341,8 +337,7 @@ class Job:
 
     def _retried(self, task: Task, code: int) -> bool:
         """Return whether a task is retried. A code that is not in the policy has the opposite of its action, by the
-        action's description.
-        """
+        action's description."""
         if task.failed >= int(self.spec.get("maxRetryCount", 0)):
             return False
         policy: Json = (self.spec.get("lifecyclePolicies") or [{}])[0]

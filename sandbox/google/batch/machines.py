@@ -33,8 +33,7 @@ class Vm:
 
 def locations(policy: Json, region: str, invalid: Callable[[str, str], ApiError]) -> list[str]:
     """Return allowedLocations, or the whole region without any. Raises ApiError. Wording for several regions:
-    https://github.com/broadinstitute/cromwell/issues/7708; that they have to be the job's: the field's description.
-    """
+    https://github.com/broadinstitute/cromwell/issues/7708; that they have to be the job's: the field's description."""
     at = "job.allocation_policy"
     asked: list[str] = policy.get("location", {}).get("allowedLocations", []) or [f"regions/{region}"]
     found: set[str] = set()
@@ -149,8 +148,7 @@ class Shape:
 
     def room(self, world: World, held: Iterable[tuple["Shape", int]]) -> tuple[float, str]:
         """Return how many more VMs World.quota allows, and Compute Engine's words for the first quota that is full.
-        `held`: the VMs of all jobs.
-        """
+        `held`: the VMs of all jobs."""
         limits = {at: world.quota.get(f"compute/{at[0]}/{at[1]}") for at in self.needs}
         if all(limit is None for limit in limits.values()):
             return float("inf"), ""

@@ -41,8 +41,7 @@ def offered_machines(zone: str) -> tuple[Any, ...]:
 
 def check_place(call: Call) -> None:
     """Refuse a zone or region that does not exist. Source of the wording:
-    https://github.com/hashicorp/terraform-provider-google/issues/5860.
-    """
+    https://github.com/hashicorp/terraform-provider-google/issues/5860."""
     kind, _, name = "/".join(call.key.split("/")[2:4]).partition("/")
     if (kind == "zones" and name not in zones()) or (kind == "regions" and name not in regions("gcp")):
         project = call.path.get("project", "")

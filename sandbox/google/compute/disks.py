@@ -20,8 +20,7 @@ TYPES = {
     "local-ssd": ("375", "375GB-375GB"),
 }
 """Default and valid sizes. Source: https://cloud.google.com/compute/docs/disks, from memory of `gcloud compute
-disk-types list`; which types a zone lacks is not known here.
-"""
+disk-types list`; which types a zone lacks is not known here."""
 _new_disk: Any = compute_collection("disks", "Disk").made
 
 
@@ -59,8 +58,7 @@ def attach(call: Call, key: str, item: Json) -> None:
 
 def take(call: Call, disk: Json, source: str) -> None:
     """Attach an existing disk that nobody else writes to. Source of the wording:
-    https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167.
-    """
+    https://github.com/GoogleCloudPlatform/terraform-google-three-tier-web-app/issues/167."""
     found = existing(call, source, f"zones/{call.path['zone']}/disks")
     if found.get("users") and disk["mode"] == "READ_WRITE":
         at, user = (link.partition("/compute/v1/")[2] for link in (found["selfLink"], found["users"][0]))
@@ -133,7 +131,6 @@ def leave(call: Call, key: str, disk: Json) -> None:
 
 
 def add_disk(call: Call, key: str, item: Json, disk: Json) -> None:
-    """Attach one more disk."""
     disk.setdefault("mode", "READ_WRITE")
     take(call, disk, disk.get("source", ""))
     index = 1 + max((each["index"] for each in item["disks"]), default=-1)

@@ -55,8 +55,7 @@ def _images(call: Call, project: str) -> list[Json]:
 
 def of_family(call: Call, project: str, family: str) -> Json:
     """Return the newest image of a family that is not deprecated. Wording:
-    https://github.com/skypilot-org/skypilot/issues/2409.
-    """
+    https://github.com/skypilot-org/skypilot/issues/2409."""
     found = [each for each in _images(call, project) if each.get("family") == family and "deprecated" not in each]
     if not found:
         raise ApiError(404, f"The resource 'projects/{project}/global/images/family/{family}' was not found")

@@ -44,8 +44,7 @@ def machine_of(name: str) -> Machine | None:
 
 def check_machine_type(given: str, zone: str, at: str) -> str:
     """Return the bare name of an existing machine type. Source of the wording:
-    https://github.com/GoogleCloudPlatform/bank-of-anthos/issues/1234.
-    """
+    https://github.com/GoogleCloudPlatform/bank-of-anthos/issues/1234."""
     name = given.rpartition("/")[2]
     known = {machine.name for machine in offered_machines(zone) if machine.kind not in ("n1-attach", "tpu-slice")}
     if name in known or n1(name) or (machine_of(name) is None and _CPUS.fullmatch(name)):
@@ -97,8 +96,7 @@ def has_accelerators(machine_type: str, given: list[Json]) -> bool:
 def scheduling(item: Json, has_gpus: bool, at: str) -> None:
     """Check and complete the scheduling. Sources of the wordings: https://github.com/iterative/cml/issues/1398,
     https://github.com/percona/mongo_terraform_ansible/issues/34, https://github.com/skypilot-org/skypilot/issues/3235,
-    and for OnHostMaintenance comments of public code that works around it.
-    """
+    and for OnHostMaintenance comments of public code that works around it."""
     asked: Json = item.setdefault("scheduling", {})
     preemptible, model = asked.get("preemptible", False), asked.get("provisioningModel")
     spot = preemptible or model == "SPOT"
@@ -157,8 +155,7 @@ def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool 
 
 def _subnetwork(call: Call, network: Json, region: str, nic: Json, at: str) -> Json | None:
     """Return the region's subnetwork of an automatic network, if it is kept here. Wording:
-    https://cloud.google.com/dataflow/docs/guides/common-errors (custom subnetmode).
-    """
+    https://cloud.google.com/dataflow/docs/guides/common-errors (custom subnetmode)."""
     if not region:
         return None
     if not network.get("autoCreateSubnetworks"):
@@ -170,8 +167,7 @@ def _subnetwork(call: Call, network: Json, region: str, nic: Json, at: str) -> J
 
 def accounts(call: Call, item: Json) -> None:
     """Check that service accounts of this project exist. Source of the wording:
-    https://github.com/GoogleCloudPlatform/terraform-google-managed-instance-group/issues/40.
-    """
+    https://github.com/GoogleCloudPlatform/terraform-google-managed-instance-group/issues/40."""
     for account in item.get("serviceAccounts", []):
         email = account.get("email", "default")
         if email == "default":

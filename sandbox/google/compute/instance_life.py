@@ -123,8 +123,7 @@ def _has_driver(call: Call, item: Json) -> bool:
 
 def _limit(item: Json) -> float | None:
     """Return the seconds that the instance may run. The sandbox does not enforce Google's minimum of 30, which a test
-    would have to wait for. Source: https://cloud.google.com/compute/docs/instances/limit-vm-runtime.
-    """
+    would have to wait for. Source: https://cloud.google.com/compute/docs/instances/limit-vm-runtime."""
     asked = item["scheduling"]
     if most := asked.get("maxRunDuration"):
         return int(most.get("seconds", 0)) + int(most.get("nanos", 0)) / 1e9
@@ -186,8 +185,7 @@ def preempt(world: World, key: str) -> None:
 def check_reservation(call: Call, item: Json) -> None:
     """Take the place in a reservation that the instance names, or that fits it. Source:
     https://cloud.google.com/compute/docs/instances/reservations-consume. The words for a reservation that is full or
-    does not fit are ours: Google's are not known.
-    """
+    does not fit are ours: Google's are not known."""
     affinity, zone = item["reservationAffinity"], f"projects/{call.path['project']}/zones/{call.path['zone']}"
     kind = affinity.get("consumeReservationType", "ANY_RESERVATION")
     if kind == "NO_RESERVATION" or item["scheduling"]["preemptible"]:

@@ -181,8 +181,7 @@ def _restarted(call: Call, item: Json, verb: str) -> Json:
 def maintenance(call: Call, collection: Collection) -> Json:
     """Simulate host maintenance. A machine that migrates does not notice; of the rest, one that restarts automatically
     is started again, and a Spot machine is preempted. Source:
-    https://cloud.google.com/compute/docs/instances/simulating-host-maintenance.
-    """
+    https://cloud.google.com/compute/docs/instances/simulating-host-maintenance."""
     item = verbs.get(call, collection)
     if item["status"] != "RUNNING":
         raise _not_ready(call)
@@ -221,8 +220,7 @@ def detach_disk(call: Call, collection: Collection) -> Json:
 
 def guest_attributes(call: Call, collection: Collection) -> Json:
     """Return what the guest wrote below `queryPath` ("space/" or "space/key"), or as `variableKey`. Wording:
-    ssh_utils.py of gcloud, which looks for it.
-    """
+    ssh_utils.py of gcloud, which looks for it."""
     verbs.get(call, collection)
     path = call.query.get("queryPath") or call.query.get("variableKey", "")
     space, _, name = path.partition("/")
@@ -266,8 +264,7 @@ def refuse_method(call: Call, collection: Collection) -> Json:
 
 def _fingerprinted(name: str) -> Callable[[Call, Json], Json]:
     """Return a change that requires the current fingerprint. Wording: FINGERPRINT_FAIL_ERRORS of the provider's
-    metadata.go, which has it for metadata; the wording for tags is assumed to be the same.
-    """
+    metadata.go, which has it for metadata; the wording for tags is assumed to be the same."""
 
     def change(call: Call, item: Json) -> Json:
         if call.body.get("fingerprint") != item[name]["fingerprint"]:

@@ -1,6 +1,5 @@
 """OS Login v1: a user's SSH keys and POSIX account, which machines look up. A profile is stored under
-"oslogin/users/EMAIL".
-"""
+"oslogin/users/EMAIL"."""
 
 import base64
 import hashlib
@@ -79,8 +78,7 @@ def _kept(call: Call, body: Json) -> Json:
 
 def _import(call: Call, collection: Collection) -> Json:
     """Add a key, and give the user a POSIX account. Source:
-    https://cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey.
-    """
+    https://cloud.google.com/compute/docs/oslogin/rest/v1/users/importSshPublicKey."""
     if call.body.get("key"):
         _kept(call, call.body)
     profile = _profile(call)

@@ -118,8 +118,7 @@ def _require(call: Call) -> None:
 
 def missing(key: str) -> ApiError:
     """Return the error for a missing database. Wording:
-    https://github.com/search?q="to+add+a+Cloud+Datastore+or+Cloud+Firestore+database".
-    """
+    https://github.com/search?q="to+add+a+Cloud+Datastore+or+Cloud+Firestore+database"."""
     database = key.split("/")[3]
     setup = f"https://console.cloud.google.com/datastore/setup?project={PROJECT}"
     said = f"The database {database} does not exist for project {PROJECT} Please visit {setup} to add a Cloud Datastore"

@@ -19,8 +19,7 @@ from .databases import missing
 _DOCUMENTS = "firestore.projects.databases.documents"
 _PAGE = 20
 """Page size of lists that name none. Source:
-https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents/list
-"""
+https://cloud.google.com/firestore/docs/reference/rest/v1/projects.databases.documents/list"""
 
 
 def _time(us: int) -> str:
@@ -245,8 +244,7 @@ OWN: dict[str, Callable[[Call, Collection], Any]] = {
 
 _TYPES = ("nullValue", "booleanValue", "integerValue", "timestampValue", "stringValue", "bytesValue", "referenceValue")
 """Types in the order of their values; doubles are ordered among whole numbers. Source:
-https://cloud.google.com/firestore/docs/concepts/data-types#value_type_ordering
-"""
+https://cloud.google.com/firestore/docs/concepts/data-types#value_type_ordering"""
 _READ: dict[str, Callable[[Any], Any]] = {
     "integerValue": int,
     "doubleValue": float,

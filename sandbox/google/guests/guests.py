@@ -92,8 +92,7 @@ class Host:
 
     def boot(self) -> int:
         """Start the machine's process unless it runs; return the port of its SSH server,
-        0 where the machine has ended.
-        """
+        0 where the machine has ended."""
         with self._lock:
             if self._process is None and not self._over:
                 self.metadata.serve()
@@ -137,8 +136,7 @@ class Host:
 
     def _host_key(self) -> None:
         """Create SSH's host key at the first boot, and publish it in guest attributes where they are enabled. Source:
-        https://cloud.google.com/solutions/connecting-securely
-        """
+        https://cloud.google.com/solutions/connecting-securely"""
         from cryptography.hazmat.primitives import serialization as form
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -273,8 +271,7 @@ class Guests:
 
     def stop(self, key: str) -> None:
         """Shut down all hosts of the key: shutdown-script, SIGTERM, SIGKILL after a grace period. Ignores an unknown
-        key.
-        """
+        key."""
         for host in self._of(key):
             host.stop()
 

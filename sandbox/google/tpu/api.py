@@ -205,8 +205,7 @@ _ENTERED: dict[str, Callable[[Request], None]] = {
 
 def preempt(world: World, name: str) -> None:
     """Preempt a Spot node. A node of a queued resource goes with all of its nodes, whichever name is given. Raises
-    ApiError.
-    """
+    ApiError."""
     item = world.items.get(f"tpu/{name}")
     if item is None:
         raise ApiError(404, f"Resource '{name}' was not found")
@@ -320,8 +319,7 @@ def _spec(world: World, zone: str, item: Json, spec: Json, key: str) -> None:
 
 def leaving(call: Call, key: str) -> None:
     """Refuse to delete a request with nodes, without force: the parameter's description says in which states. The
-    wording is the sandbox's.
-    """
+    wording is the sandbox's."""
     request = Request(call.world, key, call.world.items[f"tpu/{key}"])
     forced = call.query.get("force", "false").lower() == "true"
     if not forced and request.nodes and request.state not in _REMOVABLE:

@@ -1,6 +1,5 @@
 """TPU nodes, created directly or by a queued resource: their checks, their completion, their hosts as machines that
-run, and how they stop and end.
-"""
+run, and how they stop and end."""
 
 import math
 import re
@@ -31,8 +30,7 @@ _DEFAULT = "v2-8"  # https://cloud.google.com/tpu/docs/reference/rest/v2/project
 @cache
 def zones() -> dict[str, tuple[str, ...]]:
     """Return the names of the slices of each zone with TPUs. A size without places in the catalog is wherever its
-    generation is.
-    """
+    generation is."""
     found: dict[str, list[str]] = {}
     for generation in (each for each in GENERATIONS if each.api == "tpu"):
         names = slice_names(generation)
@@ -49,21 +47,18 @@ def _of(found: Slice) -> set[str]:
 
 @cache
 def runtimes() -> tuple[str, ...]:
-    """Return the TPU software versions of the catalog."""
     return tuple(dict.fromkeys(each.runtime.name for each in GENERATIONS if each.runtime))
 
 
 def bad_argument(field: str, value: Any) -> ApiError:
     """Return the error for a field's value. Wording: https://github.com/tensorflow/tpu/issues/877, which has it for
-    version 1 of the API.
-    """
+    version 1 of the API."""
     return ApiError(400, f'Cloud TPU received an invalid argument. The field "{field}" cannot be "{value}".')
 
 
 def bad_request(why: str) -> ApiError:
     """Return the error for a bad request. Form of the wording: https://github.com/skypilot-org/skypilot/issues/3840.
-    What follows is the sandbox's.
-    """
+    What follows is the sandbox's."""
     return ApiError(400, f"Cloud TPU received a bad request. {why}")
 
 
@@ -111,8 +106,7 @@ def _slice(node: Json, zone: str) -> Slice:
 
 def _elsewhere(name: str, zone: str) -> ApiError:
     """Return the error for a slice that the zone lacks. Wording as in
-    https://github.com/skypilot-org/skypilot/issues/3840; the zones are the sandbox's addition.
-    """
+    https://github.com/skypilot-org/skypilot/issues/3840; the zones are the sandbox's addition."""
     said = f"the accelerator {name} was not found in zone {zone}"
     having = [each for each, names in zones().items() if name in names]
     return bad_request(f"{said} (sandbox: {', '.join(having)} have it)" if having else said)
@@ -120,8 +114,7 @@ def _elsewhere(name: str, zone: str) -> ApiError:
 
 def _runtime(node: Json, found: Slice) -> None:
     """Refuse a version that does not exist. One of another generation is accepted: the node comes up, and has no
-    devices. Source: https://github.com/jax-ml/jax/issues/13260 (a v5litepod-4 with tpu-vm-base).
-    """
+    devices. Source: https://github.com/jax-ml/jax/issues/13260 (a v5litepod-4 with tpu-vm-base)."""
     name = node.get("runtimeVersion")
     if not name:
         raise ApiError(400, "Required field 'runtime_version' not specified", "required")
@@ -207,8 +200,7 @@ def out_of_stock(world: World, zone: str, found: Slice) -> bool:
 
 GRACE_S = 30.0
 """Seconds between the notice of a preemption and the end, as for Compute Engine's Spot VMs, to which
-https://docs.cloud.google.com/tpu/docs/spot refers. The sandbox does not wait where nothing runs any more.
-"""
+https://docs.cloud.google.com/tpu/docs/spot refers. The sandbox does not wait where nothing runs any more."""
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 _PATCHED = {"description", "tags", "labels", "metadata", "networkConfig"}
 
@@ -241,8 +233,7 @@ def _addresses(node: Json, found: Slice) -> list[str]:
 
 def hostname(node: Json, worker: int) -> str:
     """Return the hostname of a worker, which is not the node's name. Scripts for TPU VMs show the form, no page of
-    Google's does.
-    """
+    Google's does."""
     return f"t1v-n-{int(node['id']) & 0xFFFFFFFF:08x}-w-{worker}"
 
 
@@ -327,8 +318,7 @@ def create_node(call: Call, key: str, item: Json) -> None:
 
 def settle_node(call: Call, key: str) -> str:
     """Boot the node, or delete it where there is no room. Wording:
-    https://github.com/hashicorp/terraform-provider-google/issues/21243.
-    """
+    https://github.com/hashicorp/terraform-provider-google/issues/21243."""
     node = call.find(key)
     if node is None or node["state"] != "CREATING":
         return ""

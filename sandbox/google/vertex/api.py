@@ -29,8 +29,7 @@ _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}
 
 def _check_tuning(item: Json) -> None:
     """Check a tuning job. Raises ApiError. The limits are those of the discovery
-    document; the words are the sandbox's.
-    """
+    document; the words are the sandbox's."""
     study: Json = item.get("studySpec", {})
     faults: list[tuple[str, str]] = []
     for field, at in (("maxTrialCount", "max_trial_count"), ("parallelTrialCount", "parallel_trial_count")):
@@ -77,8 +76,6 @@ def _drawn(row: Json, chance: random.Random) -> Any:
 
 
 class TuningJob:
-    """Tuning job."""
-
     def __init__(self, world: World, key: str, item: Json) -> None:
         self.world, self.key, self.item = world, key, item
         self._left = _suggestions(item["studySpec"])
@@ -128,8 +125,7 @@ class TuningJob:
 
     def _begin(self, values: dict[str, Any]) -> None:
         """Begin a trial. Arguments are --<id>=<value>:
-        https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning.
-        """
+        https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning."""
         number = str(len(self.item["trials"]) + 1)
         place = self.key.rpartition("/hyperparameterTuningJobs/")[0]
         key = f"{place}/customJobs/{self.world.number()}"
@@ -242,8 +238,7 @@ def delete(call: Call, collection: Collection) -> Json:
 
 def preempt(world: World, name: str) -> None:
     """Preempt the Spot VMs of a custom job, or with /replicas/workerpool1-0 after its name restart one worker. Raises
-    ApiError.
-    """
+    ApiError."""
     key, _, replica = name.partition("/replicas/")
     job = world.runs.get(f"aiplatform/{key}")
     if not isinstance(job, Job):
@@ -256,8 +251,7 @@ def preempt(world: World, name: str) -> None:
 
 def _kept_made(call: Call, key: str, item: Json) -> None:
     """Check a persistent resource. Source of its name's form:
-    https://github.com/search?q="persistent_resource_id+can+only".
-    """
+    https://github.com/search?q="persistent_resource_id+can+only"."""
     check_region(call.location)
     count_submission(call)
     name = key.rpartition("/")[2]

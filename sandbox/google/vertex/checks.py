@@ -169,8 +169,7 @@ def _package(spec: Json, at: str) -> Iterator[Fault]:
 
 def _env(rows: list[Json], at: str) -> Iterator[Fault]:
     """Yield the faults of environment variables. An empty value is one:
-    https://github.com/kubeflow/pipelines/issues/10111
-    """
+    https://github.com/kubeflow/pipelines/issues/10111"""
     if len(rows) > 100:
         yield at, "There can be at most 100 environment variables."  # the sandbox's words
     for index, row in enumerate(rows):
@@ -189,8 +188,7 @@ def seconds(text: str | None) -> float | None:
 
 def _scheduling(spec: Json, pools: list[Json], at: str) -> Iterator[Fault]:
     """Yield the faults of flex-start and Spot: schedule-jobs-dws and use-spot-vms of the documentation; the sandbox's
-    words.
-    """
+    words."""
     strategy = spec.get("strategy", "STANDARD")
     machines: list[Json] = [pool.get("machineSpec", {}) for pool in pools]
     for field in ("timeout", "maxWaitDuration"):
@@ -256,8 +254,7 @@ def _unfit(spec: Json, kept: Json) -> str:
 
 def _bucket(call: Call, uri: str) -> None:
     """Check the bucket of a URI. Wording of the location:
-    https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/19; that of a missing bucket was not found.
-    """
+    https://github.com/GoogleCloudPlatform/vertex-ai-samples/pull/19; that of a missing bucket was not found."""
     if not uri:
         return
     bucket = call.world.items.get(f"storage/b/{uri.removeprefix('gs://').partition('/')[0]}")

@@ -36,8 +36,7 @@ TRIES = 3
 TRANSIENT = (6, 134, 11, 139)
 PREEMPTIONS = 6
 """Preemptions after which a job on Spot VMs fails. Source:
-https://docs.cloud.google.com/vertex-ai/docs/training/use-spot-vms
-"""
+https://docs.cloud.google.com/vertex-ai/docs/training/use-spot-vms"""
 _WAIT_S = 24 * 3600
 _SAID = {
     "JOB_STATE_QUEUED": "Waiting for job to be provisioned.",
@@ -77,8 +76,7 @@ class Replica:
     @property
     def command(self) -> list[str]:
         """Command and arguments. An image that runs here has no entry point, so without a command the arguments are
-        run.
-        """
+        run."""
         if task := self.spec.get("pythonPackageSpec"):
             return ["python", "-m", task["pythonModule"], *task.get("args", [])]
         task = self.spec["containerSpec"]
@@ -302,15 +300,13 @@ class Job:
 
     def _stockout(self) -> None:
         """End the job for lack of machines. That its code is RESOURCE_EXHAUSTED, and that a wait for flex-start ends in
-        the same words, is a guess.
-        """
+        the same words, is a guess."""
         said = f"Resources are insufficient in region: {self.region}. Try a different region or use a different"
         self._end("JOB_STATE_FAILED", 8, f"{said} accelerator.")
 
     def _short(self) -> bool:
         """Return whether machines are out of stock. World.stockouts has machine types, perhaps after a region or one of
-        its zones.
-        """
+        its zones."""
         kinds = {each.spec["machineSpec"]["machineType"] for each in self.replicas.all}
         places = {name.rpartition("/")[::2] for name in self.world.stockouts}
         return any(kind in kinds and (not place or place.startswith(self.region)) for place, kind in places)
@@ -357,8 +353,7 @@ class Job:
 
     def _why(self, failed: Replica) -> str:
         """Return why a job failed. Wording: https://github.com/tensorflow/models/issues/10735; for a replica that did
-        not start: https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898.
-        """
+        not start: https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898."""
         said = f"The replica {failed.name} exited with a non-zero status of {failed.code}. "
         if failed.why:
             said += f"Termination reason: StartError. \n Termination log message: {failed.why}\n "
@@ -400,8 +395,7 @@ class Job:
 
     def cancel(self) -> None:
         """Cancel the job. The code is that of customJobs.cancel in the discovery
-        document; the message is from memory.
-        """
+        document; the message is from memory."""
         if self.state not in (*ENDED, "JOB_STATE_CANCELLING"):
             self.enter("JOB_STATE_CANCELLING")
             self.replicas.stop()
@@ -420,8 +414,7 @@ class Job:
 
     def restart(self, name: str) -> None:
         """Restart one worker, as maintenance does: it starts again under its name, or with restartJobOnWorkerRestart
-        all of them do.
-        """
+        all of them do."""
         replica = next((each for each in self.replicas.all if each.name == name), None)
         if replica is None or self.state != "JOB_STATE_RUNNING":
             raise ApiError(404, f"sandbox: {self.key} has no replica {name} that runs")

@@ -13,8 +13,7 @@ from .machines import vcpus
 
 SUBMISSIONS = 60
 """Calls a minute and region, for jobs and long-running operations: creating and deleting custom jobs, tuning jobs and
-the like. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas
-"""
+the like. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
 _METRIC = "Job or LRO submission requests"
 
 
@@ -42,8 +41,7 @@ def count_submission(call: Call) -> None:
 
 def quota_use(spec: Json) -> dict[str, int]:
     """Return how much of each quota a job holds. Flex-start counts as Spot does: schedule-jobs-dws of the
-    documentation.
-    """
+    documentation."""
     spot = spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
     found: dict[str, int] = {}
     if spec.get("persistentResourceId"):
@@ -74,8 +72,7 @@ def over(world: World, region: str, spec: Json, held: dict[str, int]) -> list[st
 def within(call: Call, spec: Json) -> None:
     """Refuse a job that exceeds a quota by itself. One that has to wait for others is queued:
     https://docs.cloud.google.com/vertex-ai/docs/training/understanding-training-service. Wording:
-    https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12.
-    """
+    https://github.com/GoogleCloudPlatform/stable-diffusion-on-gcp/issues/12."""
     if metrics := over(call.world, call.location, spec, {}):
         named = ", ".join(f"aiplatform.googleapis.com/{metric}" for metric in metrics)
         raise ApiError(429, f"The following quota metrics exceed quota limits: {named}")

@@ -40,8 +40,7 @@ _BY_VCPUS = {"g2-standard": "4 8 12 16 24 32 48 96", "g4-standard": "48 96 192 3
 SMALL_A3 = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g")
 """Machine types that Compute Engine has as Spot and flex-start VMs only. Source:
 https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines#a3-vms. No page says that Vertex AI refuses
-other jobs with them.
-"""
+other jobs with them."""
 
 FLEX_START = ("NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", "NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB",
               "NVIDIA_H200_141GB", "NVIDIA_B200")  # fmt: skip
@@ -85,8 +84,7 @@ def own_gpus(machine: str) -> tuple[str, int] | None:
 
 def counts(machine: str, accelerator: str) -> tuple[int, ...]:
     """Return how many of an accelerator (Vertex AI's name) a machine type may have; ()
-    where they do not go together.
-    """
+    where they do not go together."""
     if machine == CLOUD_TPU:
         return (8, *range(32, 2048 + 1, 32)) if accelerator in ("TPU_V2", "TPU_V3") else ()
     if built_in := own_gpus(machine):
@@ -98,7 +96,6 @@ def counts(machine: str, accelerator: str) -> tuple[int, ...]:
 
 def vcpus(machine: str) -> int:
     """Return the vCPUs of a machine type that counts towards the quota of custom_model_training_cpus, else 0. Source
-    for N1 and E2: https://github.com/GoogleCloudPlatform/training-data-analyst/issues/2457.
-    """
+    for N1 and E2: https://github.com/GoogleCloudPlatform/training-data-analyst/issues/2457."""
     found = re.fullmatch(r"(?:n1|e2)-[a-z]+-(\d+)", machine)
     return int(found[1]) if found else 0

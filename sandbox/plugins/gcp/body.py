@@ -11,8 +11,7 @@ from ..mapping import UnmappedName, member
 Json = dict[str, Any]
 Names = Mapping[str, str]
 """Renames, by a property's path ("maintenancePolicy.recurringWindow") or its name alone. A value with dots is a path
-within the body; one that ends in [key] is a map there, by that property of each block.
-"""
+within the body; one that ends in [key] is a map there, by that property of each block."""
 
 
 def to_body(document: Document, schema: str, properties: Json, names: Names) -> Json:
@@ -77,8 +76,7 @@ def _value(document: Document, schema: Json, value: Any, names: Names, at: str) 
 
 def to_names(known: Any, api: Any, names: Names, at: str = "") -> Any:
     """Return the API's answer in the spelling of `known`, so that the two can be compared. Ignores case: Google writes
-    a bucket's location in capitals, for example.
-    """
+    a bucket's location in capitals, for example."""
     if isinstance(known, Mapping) and isinstance(api, list) and len(api) == 1:
         api = api[0]
     if isinstance(known, list) and isinstance(api, Mapping):
@@ -109,8 +107,7 @@ def _dug(value: Any, place: str) -> Any:
 
 def _one_link(a: str, b: str) -> bool:
     """Return whether two texts name one resource, by its name, its path or its link, as the provider's
-    CompareSelfLinkOrResourceName does.
-    """
+    CompareSelfLinkOrResourceName does."""
     if "/" not in a and "/" not in b:
         return False
     short, long = sorted((re.sub(r"^https://[^/]+/(compute/)?v1/", "", each) for each in (a, b)), key=len)

@@ -255,8 +255,7 @@ def check_inputs(kind: Kind, name: str, olds: State, news: State, config: State,
 
 def _labels(kind: Kind, inputs: State, olds: State, config: State) -> Any:
     """Return the labels, with the provider's and the one that names Pulumi as creator: on new resources, unless it is
-    switched off. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8.
-    """
+    switched off. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
     own, of_provider = inputs.get(kind.labels) or {}, config.get("defaultLabels") or {}
     if has_unknown(own) or has_unknown(of_provider):
         return UNKNOWN

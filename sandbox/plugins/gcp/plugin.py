@@ -109,8 +109,7 @@ _WORDS = ("replace", "computed", "own", "moving", "apart", "unread")
 
 def shrunk_range(old: State, new: State) -> frozenset[str]:
     """Return ipCidrRange unless its change expands the range, by IsShrinkageIpCidr of the provider's subnetwork. Only
-    an expansion happens in place.
-    """
+    an expansion happens in place."""
     before, after = str(old.get("ipCidrRange", "")), str(new.get("ipCidrRange", ""))
     try:
         grown = ipaddress.ip_network(before).subnet_of(ipaddress.ip_network(after))  # pyright: ignore[reportArgumentType]

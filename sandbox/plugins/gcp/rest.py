@@ -49,8 +49,6 @@ class OperationError(Exception):
 
 
 class Google:
-    """Calls of one sandbox."""
-
     def __init__(self, url: str, home: Path) -> None:
         self.url, self._home = url.rstrip("/"), home
         self.editing = threading.Lock()  # for values that are read, changed and written back, one at a time

@@ -251,8 +251,7 @@ def create_service(google: Google, kind: Kind, inputs: State) -> tuple[str, Stat
 
 def _read_project(google: Google, state: State) -> None:
     """Read the project, which may be gone, as the provider does with every read of a service. Source:
-    google/services/resourcemanager/resource_google_project_service.go of hashicorp/terraform-provider-google.
-    """
+    google/services/resourcemanager/resource_google_project_service.go of hashicorp/terraform-provider-google."""
     google.call("GET", "cloudresourcemanager", f"projects/{state['project']}")
 
 

@@ -1,6 +1,5 @@
 """Requests to the API server for one object, and the waits for its readiness, which are those of pulumi-kubernetes,
-provider/pkg/await.
-"""
+provider/pkg/await."""
 
 import os
 import re
@@ -207,8 +206,7 @@ def live_object(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
 
 def create(cluster: Cluster, inputs: State, manager: str, *, upsert: bool, force: bool, preview: bool) -> State:
     """Create an object, without applying it: an existing one is not ours
-    (github.com/pulumi/pulumi-kubernetes/pull/4278).
-    """
+    (github.com/pulumi/pulumi-kubernetes/pull/4278)."""
     query, body, give_up = _query(manager, preview), to_api(inputs), time.monotonic() + _RETRY_S
     while True:
         try:
@@ -249,8 +247,7 @@ def _query(manager: str, preview: bool) -> dict[str, str]:
 
 def _from_the_start(cluster: Cluster, path: str) -> bool:
     """Return whether an object is the sandbox's own: JobSet and Kueue, whose controllers run from the start. A user's
-    new cluster has none of them.
-    """
+    new cluster has none of them."""
     try:
         fields = about(cluster.get(path)).get("managedFields") or []
     except Refusal as error:
@@ -288,8 +285,7 @@ def settle(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
 
 def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None:
     """Delete an object with all that it owns, and wait until it is gone. Ignores a missing one. Raises ProviderError
-    where it stays.
-    """
+    where it stays."""
     policy = _POLICIES.get(annotation(state, "deletionPropagationPolicy").lower(), "Foreground")
     try:
         cluster.delete(path_of(cluster, api, kind, id), {"propagationPolicy": policy})

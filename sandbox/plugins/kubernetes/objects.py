@@ -76,8 +76,7 @@ def id_of(state: Mapping[str, Any]) -> str:
 
 def with_generated_name(inputs: State, olds: State, name: str, seed: str) -> State:
     """Return the inputs with a name: the old automatic one, else `<name>-<8 hex>`, and
-    the mark that it is automatic.
-    """
+    the mark that it is automatic."""
     if inputs.get("metadata") == UNKNOWN or about(inputs).get("name"):
         return inputs
     known = about(olds).get("name") if annotation(olds, "autonamed") == "true" else None

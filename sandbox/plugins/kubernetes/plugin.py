@@ -337,8 +337,7 @@ class KubernetesPlugin:
 
     def _namespaced(self, inputs: State) -> bool | None:
         """Return whether a kind is namespaced; None for a kind that does not exist, or not yet, or a cluster that does
-        not answer.
-        """
+        not answer."""
         if self._unreachable or self._access is None:
             return None
         try:
