@@ -201,6 +201,7 @@ def _offers(node: dict[str, Any]) -> bool:
 
 
 def _ready_s(facts: GkeFacts, node: dict[str, Any]) -> float:
+    """Return how long a node has been Ready; 0 if it is not."""
     return facts.age_s(lookup.at((lookup.condition(node, "Ready") or {}).get("lastTransitionTime")))
 
 
