@@ -12,8 +12,6 @@ from .answers import Answer, error
 
 
 class Refusal(NamedTuple):
-    """Refusal that a cloud answers with."""
-
     code: str
     text: str
 

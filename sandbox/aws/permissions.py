@@ -363,7 +363,6 @@ def _listed(value: Any) -> list[Any]:
 
 
 def matches(patterns: Any, text: str, flags: int = 0) -> bool:
-    """Return whether a text matches a policy's pattern or list of patterns."""
     signs = {"*": ".*", "?": "."}
     return any(
         re.fullmatch("".join(signs.get(each, re.escape(each)) for each in str(pattern)), text, flags)

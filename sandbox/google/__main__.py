@@ -209,7 +209,6 @@ class Server(ThreadingHTTPServer):
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m sandbox.google", description="The sandbox's Google.")
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port")
     parser.add_argument("--port", type=int, default=0)

@@ -128,7 +128,6 @@ def count_consumption(call: Call) -> None:
 
 
 def count_instances(call: Call, reservation: Json) -> int:
-    """Count the instances that hold a place of a reservation."""
     every = call.world.below("compute", f"projects/{call.path['project']}/zones/-/instances")
     used = (item.get("resourceStatus", {}).get("reservationConsumptionInfo", {}) for item in every)
     return sum(info.get("consumedReservation") == reservation["selfLink"] for info in used)

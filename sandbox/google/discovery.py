@@ -50,8 +50,6 @@ class Method:
 
 @dataclass(frozen=True)
 class Document:
-    """One API at one version."""
-
     name: str
     host: str
     title: str

@@ -65,8 +65,6 @@ def parse_filter(text: str) -> Filter:
 
 
 class _Reader:
-    """Reader of a filter, from left to right."""
-
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self._blank()

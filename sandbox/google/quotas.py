@@ -31,7 +31,6 @@ def region(call: Call, collection: Collection) -> Json:
 
 
 def of_project(call: Call, collection: Collection) -> Json:
-    """Return the project as Compute Engine has it."""
     return {"kind": "compute#project", "name": PROJECT, "id": PROJECT_NUMBER, "quotas": _of_compute(call, "global")}
 
 

@@ -52,7 +52,6 @@ def require(world: World, service: str, title: str) -> None:
 
 
 def _switch(call: Call, collection: Collection) -> Json:
-    """Enable or disable one service."""
     state = "ENABLED" if call.method.verb == "enable" else "DISABLED"
     item = service(call, call.key)
 

@@ -57,7 +57,6 @@ def require(call: Call, permission: str, bucket: str, name: str) -> None:
 
 
 def is_granted(world: World, email: str, permission: str, bucket: str, name: str) -> bool:
-    """Return whether any binding of the project or the bucket grants it."""
     resource, kind = f"projects/_/buckets/{bucket}", "storage.googleapis.com/Bucket"
     if name:
         resource, kind = f"{resource}/objects/{name}", "storage.googleapis.com/Object"

@@ -151,7 +151,6 @@ class World:
 
     @cached_property
     def guests(self) -> Guests:
-        """Machines that run here."""
         return Guests(self.home, self.url, self.token_of, self.login)
 
     def token_of(self, email: str) -> str:

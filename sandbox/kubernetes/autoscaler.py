@@ -165,15 +165,11 @@ class Autoscaler:
 
 
 class _Choice(NamedTuple):
-    """Group that provides a request, and the number of nodes."""
-
     group: Group
     nodes: int
 
 
 class _RequestRefusal(NamedTuple):
-    """Reason why a request fails."""
-
     reason: str
     message: str
 

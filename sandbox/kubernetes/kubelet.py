@@ -160,7 +160,6 @@ class PodRun:
         self.again_at = time.monotonic() + _BACK_OFF_S
 
     def failed_first(self) -> bool:
-        """Return whether an init container failed for good."""
         runs = [self.last(each["name"]) for each in self.first]
         return self.spec.get("restartPolicy") == "Never" and any(run and run.exit_code for run in runs)
 
@@ -317,7 +316,6 @@ class Kubelet:
                 each.kill()
 
     def find(self, namespace: str, name: str) -> PodRun | None:
-        """Return the latest pod of that name."""
         for run in reversed(list(self.runs.values())):
             metadata = run.pod["metadata"]
             if (metadata["namespace"], metadata["name"]) == (namespace, name):

@@ -290,7 +290,6 @@ def _read(stream: int) -> bytes:
 
 
 def _status(code: int) -> bytes:
-    """Return a Status object for the exit code."""
     if code == 0:
         return json.dumps({"metadata": {}, "status": "Success"}).encode()
     code = code if code > 0 else 128 - code

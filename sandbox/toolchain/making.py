@@ -31,7 +31,6 @@ class ToolchainError(Exception):
 
 
 def pinned_version(distribution: str, requirements: Path = REPOSITORY / "requirements.txt") -> str:
-    """Return the version that a requirements file pins for a distribution."""
     found = re.search(rf"^{re.escape(distribution)}==(\S+)", requirements.read_text(), re.MULTILINE)
     if not found:
         raise ToolchainError(f"{requirements.name} does not pin {distribution}")

@@ -68,7 +68,6 @@ class Plan:
         return hit
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as /sandbox-api/faults shows it."""
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 
 

@@ -138,8 +138,6 @@ _NO_IMAGE, _NO_COMMAND = 1, 125
 
 
 class Attempt(Protocol):
-    """Attempt as the scheduler sees it."""
-
     @property
     def processes(self) -> int: ...
 

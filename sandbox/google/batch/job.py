@@ -42,8 +42,6 @@ ENDED = ("SUCCEEDED", "FAILED", "UNEXECUTED")
 
 @dataclass(slots=True)
 class Task:
-    """Task that has begun."""
-
     index: int
     state: str = "PENDING"
     failed: int = 0  # failed attempts
@@ -125,7 +123,6 @@ class Tasks:
             self._free.append(vm)
 
     def again(self, task: Task) -> None:
-        """Let a failed task wait again."""
         task.failed += 1
         self.counts[task.state] -= 1
         self.counts["PENDING"] += 1

@@ -22,8 +22,6 @@ _CPU_GIB = 4  # per vCPU of e2-standard, which the sandbox chooses where the job
 
 @dataclass(slots=True)
 class Vm:
-    """VM of a job, and the tasks that it runs."""
-
     name: str
     zone: str
     id: str
@@ -90,7 +88,6 @@ class Shape:
 
     @property
     def fits(self) -> bool:
-        """Whether a task fits on a VM at all."""
         return self.size is None or (self.cpus <= self.size[0] and self.memory_mib <= self.size[1])
 
     @property

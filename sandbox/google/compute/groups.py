@@ -326,7 +326,6 @@ def _noticed(call: Call, key: str, at: str, row: Json, what: str, why: Failure |
 
 
 def recreate(call: Call, key: str, row: Json) -> None:
-    """Delete an instance and create it again, under its name."""
     row["currentAction"] = "RECREATING"
     item = call.find(_instance(call, row))
     if item is None:

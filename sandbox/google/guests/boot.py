@@ -248,8 +248,6 @@ def _interface(sessions: Sessions) -> Any:
 
 
 class Running:
-    """Machine from boot to end."""
-
     def __init__(self, folder: Path, listener: socket.socket) -> None:
         self.folder, self._listener = folder, listener
         self._about = json.loads((folder / "machine.json").read_text())

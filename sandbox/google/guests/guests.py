@@ -280,7 +280,6 @@ class Guests:
         return any(host.running for host in self._of(key))
 
     def attributes(self, key: str, number: int = 0) -> dict[str, dict[str, str]]:
-        """Return guest attributes by namespace and key."""
         host = self._hosts.get((key, number))
         return {name: dict(rows) for name, rows in host.metadata.guest.items()} if host else {}
 

@@ -160,8 +160,6 @@ class Container:
 
 
 class Docker:
-    """Docker's verbs, on one machine."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.containers = folder, folder / "docker"
 
@@ -222,7 +220,6 @@ class Docker:
         return code
 
     def _made(self, asked: CommandLine) -> Container:
-        """Create a container's folder."""
         number = secrets.token_hex(32)
         container = Container(self.containers / (asked.last("--name") or f"sandbox_{number[:8]}"))
         self.all()

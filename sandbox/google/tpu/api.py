@@ -77,7 +77,6 @@ class Request:
 
     @property
     def nodes(self) -> dict[str, Json]:
-        """Nodes that exist."""
         found = {name: self.world.items.get(f"tpu/{name}") for name in self.names}
         return {name: node for name, node in found.items() if node and node.get("queuedResource") == self.key}
 

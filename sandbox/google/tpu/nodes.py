@@ -182,7 +182,6 @@ def used_chips(world: World, zone: str, generation: Generation) -> int:
 
 
 def _held(item: Json) -> list[Slice]:
-    """Return the slices of a queued resource, or of a node that belongs to none."""
     if "tpu" not in item:
         return [] if "queuedResource" in item else [tpu(item["acceleratorType"])]
     specs = item["tpu"]["nodeSpec"]

@@ -104,7 +104,6 @@ class Replicas:
 
     @property
     def local(self) -> bool:
-        """Whether any of them really runs."""
         return any(is_local(each.image) for each in self.all)
 
     def start(self, only: Replica | None = None) -> None:
@@ -217,7 +216,6 @@ class Replicas:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free at present."""
     sockets = [socket.create_server((LOCAL, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -67,7 +67,6 @@ class Cloud:
         return self.account.client(self.service, self.region)
 
     def inputs(self, op: str) -> Any:
-        """Return the input shape of an operation."""
         meta = self._client.meta
         return meta.service_model.operation_model(meta.method_to_api_mapping[op]).input_shape
 

@@ -47,7 +47,6 @@ def _metadata(state: State) -> Json:
 
 
 def machine_body(kind: Kind, inputs: State) -> Json:
-    """Return what an instance and a template have in common."""
     plain = {n: v for n, v in inputs.items() if n not in ("reservationAffinity", "metadata", "tags", "disks")}
     plain["networkInterfaces"] = [
         {n: v for n, v in nic.items() if n != "subnetworkProject"} for nic in inputs["networkInterfaces"]

@@ -76,7 +76,6 @@ class Google:
         return requests.request(http, where, params=query, json=sent, data=data, headers=headers, timeout=60)
 
     def get(self, api: str, path: str, **query: Any) -> Json | None:
-        """Return a resource, or None where it does not exist."""
         try:
             return self.call("GET", api, path, **query)
         except GoogleError as error:

@@ -47,8 +47,6 @@ class Unreachable(Exception):
 
 
 class Access:
-    """Cluster of one provider instance."""
-
     def __init__(self, home: Path, settings: dict[str, Any]) -> None:
         self._home = home
         config = _loaded(settings.get("kubeconfig"))
@@ -225,8 +223,6 @@ def moved_settings(olds: State, news: State) -> set[str]:
 
 
 class KubernetesPlugin:
-    """One provider instance, which is one cluster."""
-
     def __init__(self, home: Path) -> None:
         self.version = version("pulumi_kubernetes")
         self._home = home
