@@ -227,6 +227,9 @@ def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: b
         if finding.field == "packageUris" and given.report.stopped_by("--package-path"):
             continue  # where the package is to be named
         report.findings(given.name(f"{_INPUT}.{finding.field}"), [finding])
+        if finding.rule == rules.PROGRAM.id:
+            why = "the command that names this file has it: import that, or give its flags after -- (--module-name)"
+            report.note(given.name(f"{_INPUT}.{finding.field}"), why)
     if own or not module:
         return _containers(given, roles, path, image, arguments)
     executor = _executor(given, version, image, gpu=gpu, today=today)

@@ -157,6 +157,8 @@ def _of_command(name: str, text: str) -> Recognition | None:
         for pattern, what in _UNREAD_COMMANDS.items():
             if any(re.match(pattern, line) for line in lines):
                 raise _unread(name, what)
+    if text.startswith("#!"):
+        raise _unread(name, "a script with no command that submits a job")
     return None
 
 

@@ -258,6 +258,10 @@ def test_a_program_may_have_a_flag_that_the_command_has_too() -> None:
     assert found.values["vertex"]["args"][:3] == ["--job-dir=./tmp", "--epochs", "3"]
 
 
+def test_a_file_without_a_program_is_of_a_command() -> None:
+    assert "give its flags after --" in stops(of({"scaleTier": "BASIC"}))
+
+
 def test_a_moment_that_a_variable_holds_is_given_with_it() -> None:
     text = PASTED.replace("--epochs 3", "--out gs://acme-models/$JOBNAME")
     assert "--var JOBNAME=<value>" in stops(pasted(text, "--packages", "gs://acme-models/flowers-1.tar.gz"))

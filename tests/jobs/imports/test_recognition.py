@@ -69,6 +69,7 @@ def test_what_it_was_known_by(text: str, kind: str, by: str) -> None:
         ("aws batch create-job-queue --priority 1\n", "is a resource of AWS Batch and no job (`aws batch create-job-"),
         ("AWSTemplateFormatVersion: '2010-09-09'\nResources: {A: {Type: !Ref X}}\n", "is a CloudFormation template"),
         ('{"StartAt": "a", "States": {}}', "is a state machine of Step Functions, which is not read yet; import"),
+        ("#!/bin/bash\npython train.py\n", "is a script with no command that submits a job, which is not read yet"),
         ("gcloud storage ls\n", "is a command of gcloud that submits no job, which is not read yet"),
         ("trialJobSpec: {}\n", "is a HyperparameterTuningJob of Vertex AI, which is not read yet"),
         ('{"jobQueues": []}', "is a resource of AWS Batch and no job (jobQueues): `stacks adopt` takes it"),
