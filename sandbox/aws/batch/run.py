@@ -92,8 +92,7 @@ class Run:
         (self.folder / "spec.json").write_text(json.dumps(spec))
         with (self.folder / "runner.log").open("wb") as log:
             # --tied and the pipe: the runner stops the job when this server ends, in whatever way. A session of its
-            # own:
-            # Ctrl-C in the server's terminal is for the server only.
+            # own: Ctrl-C in the server's terminal is for the server only.
             self._process = subprocess.Popen(
                 [sys.executable, str(world.runner), str(self.folder), "--tied"],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=world.root, start_new_session=True,

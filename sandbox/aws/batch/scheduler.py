@@ -171,8 +171,7 @@ def _place(batch: Batch, queue: Queue, job: Job) -> tuple[Environment, list[Inst
     usable = [environment for environment in attached if environment.usable]
     if not usable:
         # No page says which reason counts for an environment that is both disabled and too small. We take the one that
-        # a time
-        # limit can act on: users have to prepare for it.
+        # a time limit can act on: users have to prepare for it.
         if all(_over_max(environment, job) for environment in attached):
             return _OVER_MAX
         disabled = all(environment.document["state"] == "DISABLED" for environment in attached)

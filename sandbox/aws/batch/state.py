@@ -45,14 +45,12 @@ class World:
         self.quotas = ServiceQuotas(account_id)
         self.endpoint = ""
         # Requests and the scheduler change the same documents, and a conditional put in moto's DynamoDB is a read and a
-        # write:
-        # all of it happens under this one lock.
+        # write: all of it happens under this one lock.
         self.lock = threading.Condition(threading.RLock())
         self.offset_s = 0.0
         self.batches: list[Batch] = []
         # Faults of the control API: instance types that EC2 is out of, environments whose instances never register with
-        # ECS,
-        # environments that are INVALID and why.
+        # ECS, environments that are INVALID and why.
         self.stockouts: set[str] = set()
         self.unregistered: set[str] = set()
         self.invalid: dict[str, str] = {}
