@@ -19,7 +19,6 @@ class Amount:
     at_least: bool = False
 
     def times(self, factor: float) -> "Amount":
-        """Return the amount for another time span or number of things."""
         return Amount(None if self.usd is None else self.usd * factor, self.at_least)
 
 

@@ -1,4 +1,4 @@
-"""Whether an environment at its maximum stays within the account's quotas. Pure arithmetic without calls.
+"""Comparison of an environment's maximum with the account's quotas. Pure arithmetic without calls.
 
 The sum for one quota is
 
@@ -78,7 +78,8 @@ class Use:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a need can be met, with the numbers. `total` is the account's use at the environment's maximum."""
+    """Verdict on whether a need can be met, with the numbers. `total` is the account's use at the environment's
+    maximum."""
 
     word: Word
     need: Need

@@ -160,6 +160,5 @@ def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]
 
 
 def _remembered(state: State) -> tuple[Crossing, ...]:
-    """Return the latest resumed crossing of each budget."""
     latest = {each.budget: each for each in (*state.resumed, *state.crossings)}
     return tuple(latest.values())

@@ -36,7 +36,7 @@ class Change:
     text: str
     """Description in one line: queue gpu-1a2b: ENABLED to DISABLED."""
     later: bool = False
-    """Whether more is to come, such as a maximum that falls with what still runs. The lever is checked again."""
+    """True if more is to come, such as a maximum that falls with what still runs. The lever is checked again."""
 
     @property
     def back(self) -> str:
@@ -56,9 +56,7 @@ class Lever(Protocol):
     """One kind of thing that a stack can stop. Every call is idempotent, and raises LeverError."""
 
     @property
-    def stage(self) -> str:
-        """A key of STAGES."""
-        ...
+    def stage(self) -> str: ...
 
     @property
     def kind(self) -> str:

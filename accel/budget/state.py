@@ -56,7 +56,7 @@ class StateConflict(Exception):
 
 
 class Store(Protocol):
-    """Where the state of a stack is kept: next to its claims, where clients look before they submit."""
+    """Store for the state of a stack, next to its claims, where clients look before they submit."""
 
     def load(self) -> tuple[State, Any]:
         """Return the state, empty if there is none, and a token for `save`."""

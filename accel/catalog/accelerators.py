@@ -109,7 +109,6 @@ def accelerator(name: str) -> Accelerator:
 
 @cache
 def _names() -> dict[str, tuple[str, ...]]:
-    """Map each folded name to its catalog keys; an ambiguous name has several."""
     sure: dict[str, str] = {}
     loose: dict[str, dict[str, None]] = {}
     for key, each in accelerators().items():

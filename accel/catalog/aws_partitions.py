@@ -17,8 +17,8 @@ class Partition(NamedTuple):
     """Suffix of service host names."""
 
 
-# Source: botocore 1.44's data/partitions.json, read on 2026-11-23. Service principals of what is used here are the same
-# in all of them but for that of CloudWatch Logs, logs.<region>.<suffix>. Source:
+# Source: botocore 1.44's data/partitions.json, read on 2026-11-23. Service principals of the services used here are the
+# same in all partitions, except that of CloudWatch Logs, logs.<region>.<suffix>. Source:
 # https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/region-info/lib/default.ts
 PARTITIONS = (
     Partition("aws-cn", r"cn-\w+-\d+", "amazonaws.com.cn"),
@@ -30,7 +30,7 @@ COMMERCIAL = Partition("aws", r"[a-z]{2}-\w+-\d+", "amazonaws.com")
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-\d"
 """Pattern of region names in all partitions."""
 
-# Others have the prefix that they have elsewhere. Source, read on 2026-11-23:
+# Other services have the same prefix as elsewhere. Source, read on 2026-11-23:
 # https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/aws-ec2/lib/vpc-endpoint.ts
 _CHINESE = frozenset(
     {"batch", "ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "lambda", "monitoring", "sagemaker.api", "sqs", "sts"}

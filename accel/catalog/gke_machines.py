@@ -13,7 +13,6 @@ from accel.catalog.tables import rows
 
 @cache
 def _shapes() -> dict[str, tuple[str, int, int]]:
-    """Return series, vCPUs and MiB of memory of each CPU machine type."""
     found: dict[str, tuple[str, int, int]] = {}
     for row in rows("gke_cpu_shapes.csv"):
         for vcpus in map(int, row.parts("vcpus")):

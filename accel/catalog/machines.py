@@ -93,7 +93,6 @@ def _table() -> Table:
 
 @cache
 def _lines(cloud: str) -> dict[str, int]:
-    """Return the table index of each name of a cloud, slices and attachments included."""
     check_cloud(cloud)
     return {name: index for index, (of, name) in enumerate(_table().of("cloud", "machine")) if of == cloud}
 

@@ -1,4 +1,4 @@
-"""How much of a machine a job can reserve on ECS, hence AWS Batch, and on GKE."""
+"""Memory, cores and GPUs of a machine that a job can reserve on ECS, hence AWS Batch, and on GKE."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _AMI_MARGIN = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a machine holds a request, and why. `head_room`: its nominal memory would suffice, but what ECS registers
-    does not, or not for certain."""
+    """Verdict on whether a machine holds a request, with the reason. `head_room`: its nominal memory would suffice, but
+    what ECS registers does not, or not for certain."""
 
     machine: Machine
     verdict: Verdict
@@ -59,7 +59,6 @@ class Holding:
 
     @property
     def refused(self) -> tuple[Fit, ...]:
-        """The machines that do not hold it, with the reason."""
         return tuple(fit for fit in self.all if fit.verdict == "no")
 
 

@@ -16,7 +16,6 @@ _ZONE = {"aws": rf"({REGION})[a-z]", "gcp": r"([a-z]+-[a-z]+\d+)-[a-z]"}
 
 @cache
 def _offers() -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Return the zones of each region, by cloud and machine."""
     table = read("regions.csv")
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     of, name, in_region, in_zone = (table.at(column) for column in ("cloud", "machine", "region", "zone"))
@@ -145,7 +144,6 @@ def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str,
 
 
 def _alike(left: str, right: str) -> int:
-    """Return the length of the common prefix."""
     for count, (a, b) in enumerate(zip(left, right, strict=False)):
         if a != b:
             return count

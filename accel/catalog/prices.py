@@ -54,7 +54,6 @@ def _table() -> Table:
 
 @cache
 def _index() -> dict[tuple[str, str], dict[str, int]]:
-    """Return the line of each region, by cloud and machine."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for index, (cloud, region, machine) in enumerate(_table().of("cloud", "region", "machine")):
         regions = found.get((cloud, machine))

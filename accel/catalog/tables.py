@@ -68,11 +68,9 @@ class Row(dict[str, str]):
         return int(value)
 
     def parts(self, column: str) -> tuple[str, ...]:
-        """Return the items of a `;` list; empty for an empty cell."""
         return parts(self[column])
 
     def damaged(self, column: str, why: str) -> DamagedData:
-        """Return the error for an invalid cell."""
         return DamagedData(self.file, self.line, column, why)
 
 

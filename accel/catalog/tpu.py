@@ -51,12 +51,11 @@ class Slice:
 
     @property
     def cores(self) -> int:
-        """Number of TensorCores."""
+        """TensorCores."""
         return self.chips * self.generation.cores_per_chip
 
     @property
     def hosts(self) -> int:
-        """Number of VMs (workers)."""
         return self.chips // self.host.chips
 
     @property
@@ -265,5 +264,4 @@ def _cubic(chips: int) -> tuple[int, ...]:
 
 
 def _around(known: tuple[int, ...], wanted: float) -> list[int]:
-    """Return the nearest size up to `wanted` and the nearest one above it."""
     return [*[each for each in known if each <= wanted][-1:], *[each for each in known if each > wanted][:1]]

@@ -12,7 +12,8 @@ SLACK = 0.005
 
 
 class Rate:
-    """At most `turns` in any second, or in any `within_s`, evenly spread. Unused turns do not accumulate."""
+    """Rate limit of at most `turns` in any second, or in any `within_s`, evenly spread. Unused turns do not
+    accumulate."""
 
     def __init__(
         self,

@@ -34,7 +34,6 @@ def code_of(error: BaseException, *, debug: bool) -> int:
 
 
 def _region(error: JobsError) -> str | None:
-    """Return a hint about a misspelt region in the error, or None."""
     if isinstance(error, BadInput):
         return None
     from ..diagnostics.region_typos import region
@@ -82,7 +81,6 @@ def _known(error: BaseException) -> JobsError | None:
 
 
 def _damaged(error: BaseException) -> BadInput | None:
-    """Return the error for damaged data, of the shipped catalog or of the user's choice, which has a full path."""
     from accel.catalog.selection import CHOICE, NoCatalogue
     from accel.catalog.tables import DATA, DamagedData
 
@@ -136,5 +134,4 @@ def _coloured() -> bool:
 
 
 def _plain(message: str) -> str:
-    """Return one line without control characters."""
     return "".join(character if character.isprintable() else " " for character in message)

@@ -83,7 +83,6 @@ class Verbs(click.Group):
         sys.exit(code)
 
     def _code(self, name: str, args: list[str], settings: Settings) -> int:
-        """Run the verb and return its exit code."""
         try:
             with self.make_context(name, args, obj=settings) as ctx:
                 self.invoke(ctx)

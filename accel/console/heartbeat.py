@@ -47,12 +47,10 @@ class Beat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def of(self, so_far: Callable[[], SoFar]) -> Self:
-        """Set the source of the progress, and return the heartbeat."""
         self._so_far = so_far
         return self
 
     def tell(self, text: str) -> None:
-        """Print a line."""
         with self._lock:
             self._clear()
             say(text)

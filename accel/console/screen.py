@@ -37,7 +37,6 @@ class Screen:
         return max(columns - 1, 1), max(rows - 1, 1)
 
     def show(self, lines: list[str]) -> None:
-        """Show the lines in place of the last ones."""
         columns = self.size[0]
         if self._shown and columns < self._columns:
             begin = "\x1b[H\x1b[2J"  # the terminal has wrapped what was there: nobody knows over how many rows

@@ -25,7 +25,7 @@ RESET = "\x1b[0m"
 
 @dataclass(frozen=True)
 class Style:
-    """What the terminal can display."""
+    """Capabilities of the terminal."""
 
     colour: bool = False
     unicode: bool = True
@@ -41,7 +41,6 @@ class Style:
 
     @property
     def ellipsis(self) -> str:
-        """Mark for shortened text."""
         return "…" if self.unicode else "~"
 
 

@@ -12,7 +12,7 @@ ATTEMPT = "ACCEL_ATTEMPT"
 SMOKE = "ACCEL_SMOKE"
 """1 in a smoke run (`submit --smoke`), absent otherwise."""
 PLAN = "ACCEL_ON_DEMAND_PLAN"
-"""How a Spot job with a deadline continues when the deadline approaches. JSON in base64, for `accel-jobs tend` only."""
+"""Plan by which a Spot job continues when its deadline approaches. JSON in base64, for `accel-jobs tend` only."""
 
 SWEEP = "ACCEL_SWEEP"
 """The sweep as JSON: docs/sweeps.md. Absent in other jobs."""

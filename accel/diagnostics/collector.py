@@ -24,15 +24,12 @@ class Diagnostics:
         self._name_of = name_of
 
     def error(self, text: str) -> None:
-        """Add an error with its own text."""
         self.errors.append(text)
 
     def reject(self, field: str, text: str) -> None:
-        """Add an error about a field of the rules."""
         self.errors.append(f"{self._name_of(field)}: {text}")
 
     def warning(self, text: str) -> None:
-        """Add a warning with its own text."""
         self.warnings.append(text)
 
     def add(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None, *, under: str = "") -> bool:
@@ -62,7 +59,6 @@ class Diagnostics:
         return view
 
     def refusal(self) -> BadInputs:
-        """Return the errors as one exception."""
         return BadInputs(self.errors)
 
     def raise_errors(self) -> None:

@@ -85,7 +85,6 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
 
 
 def _untagged(path: Path, tag: str, given: Any, context: Mapping[str, Any]) -> Fault:
-    """Return the fault of a union's tag: missing, misspelt, or unknown."""
     if "expected_tags" in context:
         return Fault((*path, tag), messages.describe_fault("union_tag_invalid", context, path, given[tag]))
     keys: list[Any] = list(given) if isinstance(given, dict) else []  # pyright: ignore[reportUnknownArgumentType]
@@ -140,7 +139,6 @@ def _bare(hint: Any) -> tuple[Any, str | None]:
 
 
 def _inside(hint: Any, part: str | int) -> Any:
-    """Return the type of one field, value or entry of a container type."""
     if _is_model(hint):
         return hint.model_fields.get(part)
     arguments = get_args(hint)

@@ -35,7 +35,6 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """Message and fix in one line."""
         return f"{self.message}; {self.fix}"
 
 
@@ -49,7 +48,6 @@ class Rule:
     source: str
 
     def finding(self, field: str, message: str, fix: str, replacement: object = None) -> Finding:
-        """Return a finding of this rule for the value of `field`."""
         return Finding(self.id, self.severity, field, message, fix, self.source, replacement)
 
 

@@ -53,7 +53,7 @@ class _Rule:
     pattern: str
     by: str = HIDDEN
     public: bool = False
-    """Whether the rule is for public texts only; elsewhere it would remove what is not a secret."""
+    """True for public texts only; elsewhere the rule would remove what is not a secret."""
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""Whether a machine type that the catalog does not know may be newer than the catalog, or is misspelt.
+"""Recognition of machine types that may be newer than the catalog rather than misspelt.
 
 Clouds add families at the newest generation of a series or above it: g6f came after g6e, g7 after g7e, p6-b300 after
 p6-b200, a3-ultragpu while a4 was announced. An unknown family name of the cloud's form, and not of an older generation,
@@ -69,7 +69,6 @@ REFRESHED = "`stacks refresh` reads sizes that are newer than the catalogue"
 
 @cache
 def _newest_of_aws() -> dict[str, int]:
-    """Return the newest generation of each series that has NVIDIA GPUs."""
     forms = {_AWS.fullmatch(each.family) for each in machines("aws") if each.accelerator.startswith("nvidia-")}
     found: dict[str, int] = {}
     for form in forms:

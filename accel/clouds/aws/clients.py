@@ -56,7 +56,6 @@ class Timing:
 
     @property
     def call_s(self) -> float:
-        """The longest that one call without retries can take."""
         return self.connect_s + self.read_s
 
 
@@ -78,7 +77,7 @@ class Clients:
 
     @cached_property
     def batch(self) -> Client:
-        """Client for calls that may be repeated."""
+        """Client for idempotent calls."""
         return self._client("batch", attempts=4)
 
     @cached_property

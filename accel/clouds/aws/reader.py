@@ -38,7 +38,6 @@ class Reader:
         return found
 
     def pages(self, permission: str, operation: str, key: str, **arguments: Any) -> list[dict[str, Any]] | None:
-        """Return all rows of a list."""
 
         def read(client: Client) -> list[dict[str, Any]]:
             every = client.get_paginator(operation).paginate(**arguments)
@@ -47,7 +46,6 @@ class Reader:
         return self.ask(permission, read)
 
     def unread_lines(self) -> tuple[str, ...]:
-        """Return what could not be read, with the reason."""
         return tuple(f"{permission}: {why}" for permission, why in self.unread.items())
 
 

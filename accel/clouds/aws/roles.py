@@ -48,7 +48,6 @@ def role(reader: Reader, profile: str) -> Role | None:
 
 
 def _registers(reader: Reader, role: str) -> bool | None:
-    """Return whether any policy of the role allows the agent's first call, or None if the policies may not be read."""
     missing = lacking(reader, role, (REGISTER,), complete=MANAGED)
     return None if missing is None else not missing
 

@@ -40,18 +40,14 @@ class ConditionalStore(Protocol[Value]):
         """Return the current record, never an older one."""
         ...
 
-    def create(self, key: str, value: Value) -> None:
-        """Write a record if there is none."""
-        ...
+    def create(self, key: str, value: Value) -> None: ...
 
     def replace(self, key: str, seen: Record[Value], value: Value, *, same: Sequence[str] = ()) -> None:
         """Write a record if it has not changed. `same` names fields that stand for the whole record in a store without
         versions."""
         ...
 
-    def delete(self, key: str, seen: Record[Value], *, same: Sequence[str] = ()) -> None:
-        """Delete a record if it has not changed."""
-        ...
+    def delete(self, key: str, seen: Record[Value], *, same: Sequence[str] = ()) -> None: ...
 
 
 class FieldStore(ConditionalStore[Fields], Protocol):

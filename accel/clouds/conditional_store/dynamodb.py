@@ -38,16 +38,13 @@ class Table:
         return Record(decode(item), "") if item else None
 
     def create(self, key: str, value: Fields) -> None:
-        """Put an item if the key is new."""
         names = {"#key": self._key}
         self._write("put_item", Item=encode(value), **_if("attribute_not_exists(#key)", names, {}))
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
-        """Put an item if the attributes in `same` have not changed."""
         self._write("put_item", Item=encode(value), **_if_same(seen, same))
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Set some attributes if those in `same` have not changed."""
         names = {f"#{name}": name for name in fields}
         values = {f":new_{name}": value for name, value in encode(fields).items()}
         change = "SET " + ", ".join(f"#{name} = :new_{name}" for name in fields)
@@ -55,7 +52,6 @@ class Table:
         self._write("update_item", Key=self._key_of(key), UpdateExpression=change, **condition)
 
     def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
-        """Delete an item if the attributes in `same` have not changed."""
         self._write("delete_item", Key=self._key_of(key), **_if_same(seen, same))
 
     def ask(self, operation: str, doing: str = "", **arguments: Any) -> Item:
@@ -69,7 +65,6 @@ class Table:
         return answer
 
     def errors(self, doing: str) -> AbstractContextManager[None]:
-        """Translate botocore's errors into ours."""
         return asking(f"{self._title}: {doing}")
 
     @property

@@ -33,7 +33,6 @@ class Files:
             yield
 
     def now(self) -> float:
-        """Return this machine's time."""
         return time.time()
 
     def read(self, key: str) -> Record[Fields] | None:
@@ -49,22 +48,18 @@ class Files:
         return Record(cast("Fields", fields) if isinstance(fields, dict) else {}, digest_of(data))
 
     def create(self, key: str, value: Fields) -> None:
-        """Write a file if there is none."""
         if self.path(key).exists():
             raise WriteConflict(f"{self.path(key)} exists")
         folders.write_json(self.path(key), value)
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write a file if it has not changed."""
         self._check(key, seen)
         folders.write_json(self.path(key), value)
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write some fields of a file if it has not changed."""
         self.replace(key, seen, {**seen.value, **fields})
 
     def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
-        """Remove a file if it has not changed."""
         self._check(key, seen)
         self.path(key).unlink(missing_ok=True)
 

@@ -27,7 +27,6 @@ class Documents:
         self._clock = google.clock
 
     def now(self) -> float:
-        """Return Google's own time at the last read."""
         return self._clock
 
     def read(self, key: str) -> Record[Fields] | None:
@@ -45,22 +44,18 @@ class Documents:
         return Record(decode(fields), time)
 
     def create(self, key: str, value: Fields) -> None:
-        """Create a document if the key is new."""
         try:
             self._google.post("firestore", self.path, {"fields": encode(value)}, repeat=True, documentId=key)
         except Conflict as error:
             raise WriteConflict(error.message) from error
 
     def replace(self, key: str, seen: Record[Fields], value: Fields, *, same: Sequence[str] = ()) -> None:
-        """Replace the whole document."""
         self._patch(key, seen, value, None)
 
     def update(self, key: str, seen: Record[Fields], fields: Fields, *, same: Sequence[str] = ()) -> None:
-        """Write some fields of a document."""
         self._patch(key, seen, fields, [*fields])
 
     def delete(self, key: str, seen: Record[Fields], *, same: Sequence[str] = ()) -> None:
-        """Delete the document."""
         with refusals():
             self._google.delete("firestore", self._path(key), **{"currentDocument.updateTime": seen.version})
 

@@ -17,26 +17,21 @@ class Objects:
         self._google, self._bucket = google, bucket
 
     def now(self) -> float:
-        """Return Google's own time at this thread's last call."""
         return self._google.clock
 
     def read(self, key: str) -> Record[bytes] | None:
-        """Read one object as a whole."""
         try:
             return Record(*self._google.read("storage", object_path(self._bucket, key)))
         except NotFound:
             return None
 
     def create(self, key: str, value: bytes) -> str:
-        """Write an object if the name is new, and return its generation."""
         return self._write(key, value, 0)
 
     def replace(self, key: str, seen: Record[bytes], value: bytes, *, same: Sequence[str] = ()) -> str:
-        """Write an object if its generation has not changed, and return the new one."""
         return self._write(key, value, seen.version)
 
     def delete(self, key: str, seen: Record[bytes], *, same: Sequence[str] = ()) -> None:
-        """Delete an object if its generation has not changed."""
         try:
             self._google.delete("storage", object_path(self._bucket, key), ifGenerationMatch=seen.version)
         except Conflict as error:

@@ -65,7 +65,6 @@ class Google:
         return time.time()
 
     def get(self, api: str, path: str, **query: object) -> dict[str, Any]:
-        """Return the object at the path."""
         return self._json("GET", api, path, query)
 
     def find(self, api: str, path: str) -> dict[str, Any] | None:
@@ -218,7 +217,6 @@ class Google:
         raise AssertionError
 
     def _signed(self, refused: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the authorization headers, renewed if the current ones were refused."""
         with self._lock:
             if self._headers is None or self._headers is refused:
                 self._headers = auth_headers()

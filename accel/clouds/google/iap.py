@@ -190,7 +190,6 @@ class Relay:
         return len(part)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the timeout of `recv`, in seconds."""
         self._timeout = timeout
 
     def close(self) -> None:

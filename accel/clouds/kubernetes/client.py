@@ -42,7 +42,6 @@ class Api:
         self._made: Any = None
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
-        """Return the object at the path."""
         return self._repeated("GET", path, query)
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
@@ -86,7 +85,6 @@ class Api:
                 raise self._unanswered(f"get {describe_path(path)}", error) from error
 
     def socket(self, path: str, query: list[tuple[str, str]], protocols: list[str]) -> Any:
-        """Open a websocket at the path."""
         websocket = import_module("websocket")
         url = self.url.replace("http", "ws", 1) + path + "?" + "&".join(f"{k}={quote(v, safe='')}" for k, v in query)
         options = {"ca_certs": self._verify} if isinstance(self._verify, str) else {}

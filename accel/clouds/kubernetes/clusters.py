@@ -162,7 +162,6 @@ def _copy(name: ClusterName) -> Path:
 
 
 def _kept(path: Path) -> list[Endpoint] | None:
-    """Return the cached places if they are recent enough. A timestamp in the future is invalid."""
     try:
         kept: Any = json.loads(path.read_text())
         young = 0 <= time.time() - float(kept["fetched"]) < MAX_AGE_S

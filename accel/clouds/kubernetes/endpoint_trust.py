@@ -22,7 +22,6 @@ class Endpoint(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of endpoint and certificate together."""
         return f"SHA256:{hashlib.sha256(json.dumps(self).encode()).hexdigest()}"
 
 

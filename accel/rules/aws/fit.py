@@ -1,4 +1,4 @@
-"""Whether a job's size fits an instance that the queue can start."""
+"""Fit of a job's size to the instances that a queue can start."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -178,7 +178,6 @@ def _rejects(found: Sequence[Finding]) -> bool:
 
 
 def _over_max(size: Size, places: Sequence[QueueEnvironment], inside: Sequence[Machine]) -> Finding:
-    """Return the finding for a job that some type holds, but none that max_vcpus has room for."""
     needs: list[tuple[QueueEnvironment, Machine]] = []
     for place in places:
         held = holding_of(tuple(place.instance_types), size)

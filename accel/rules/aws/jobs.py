@@ -106,6 +106,5 @@ def request_size(request: Mapping[str, object], *, exports: bool = False) -> lis
 
 
 def _overrides(request: Mapping[str, Any]) -> object:
-    """Return the overrides of the container, or of a multi-node job's first node range."""
     ranges = request.get("nodeOverrides", {}).get("nodePropertyOverrides", [])
     return (ranges[0] if ranges else request).get("containerOverrides", {})

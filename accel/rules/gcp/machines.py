@@ -147,7 +147,6 @@ def _bundled(found: Machine, count: int | None) -> list[Finding]:
 
 
 def _with(accelerator: str) -> str:
-    """Return the machines that have an accelerator built in or accept it."""
     if accelerator in gpu_attachments():
         return "an N1 machine such as n1-standard-8"
     found = [each.name for each in machines("gcp") if each.accelerator == accelerator]

@@ -115,7 +115,6 @@ def _launchers(command: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
 
 
 def _commands(script: str) -> Iterator[list[str]]:
-    """Yield the simple commands of a script, as far as words and operators show them."""
     for line in script.replace("\\\n", " ").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars=True)
         words.whitespace_split = True
@@ -168,7 +167,6 @@ def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _judged(says: str | None, field: str, shown: str, value: str, shape: Shape) -> Iterator[Finding]:
-    """Check one option or variable."""
     match says:
         case "nodes":
             yield from _nodes(field, shown, value, shape)
@@ -198,7 +196,6 @@ def _judged(says: str | None, field: str, shown: str, value: str, shape: Shape) 
 
 
 def _nodes(field: str, shown: str, value: str, shape: Shape) -> Iterator[Finding]:
-    """Check a number of nodes, or a minimum and maximum, as torchrun accepts them."""
     if not re.fullmatch(r"\d+(:\d+)?", value):
         return
     least, _, most = value.partition(":")

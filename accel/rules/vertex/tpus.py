@@ -68,7 +68,6 @@ class PoolSlice:
         return self.shape.name if self.shape else self.machine
 
     def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
-        """Check a job's request per host."""
         return tpu_jobs.host_size(self.shape, cpus, memory_mib) if self.shape else []
 
 
