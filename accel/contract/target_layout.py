@@ -13,7 +13,7 @@ from . import buckets
 SOURCE = "published"
 """Field of an exported target: where the stack publishes it. The published copy has no such field."""
 FOLDER = "definitions"
-"""Folder below the path of the targets. A target's own path never has a slash after this name."""
+"""Folder below the path of the targets. No target has this name followed by a slash."""
 
 
 def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class Record(NamedTuple, Generic[Value]):
 
 
 class ConditionalStore(Protocol[Value]):
-    """Records by key. Each write raises WriteConflict if its condition does not hold."""
+    """Records by key. Each write raises WriteConflict if its condition does not hold: the record is new, or has not
+    changed."""
 
     def now(self) -> float:
         """Return Unix seconds of the store's own clock at the last read. The clocks of two clients may differ by

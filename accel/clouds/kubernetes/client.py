@@ -45,8 +45,8 @@ class Api:
         return self._repeated("GET", path, query)
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a collection, page by page. A list whose continue token has expired goes on with the
-        current objects."""
+        """Yield the objects of a collection, page by page. Raises CloudSilent if the continue token expires in between
+        (410)."""
         token: str | None = None
         while True:
             page = self._repeated("GET", path, {"limit": PAGE, **query, "continue": token})

@@ -87,8 +87,8 @@ def _with_efa(machine: Machine) -> str:
 
 
 def zones(*, wanted: str | None, count: int) -> list[Finding]:
-    """Check that a single-zone environment has one zone. `wanted` is the field that asks for one zone, or None; `count`
-    is the number of zones that instances may be in."""
+    """Check that instances that need a single zone have one. `wanted` is the field that needs it, or None; `count` is
+    the number of zones that instances may be in."""
     if wanted is None or count < 2:
         return []
     message = f"lies in one availability zone, and the network has {count}: most launches would fail"

@@ -137,7 +137,7 @@ def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Find
 def exit_codes(
     retried: Collection[int], failed: Collection[int], attempts: int | None, field: str = "exit_codes"
 ) -> list[Finding]:
-    """Check the exit codes that are retried and those that are not; Batch accepts one of the two lists. `attempts`: the
+    """Check the exit codes that are retried and those that are not. Batch accepts one list of either. `attempts`: the
     number of attempts, or None if unspecified."""
     found: list[Finding] = []
     if both := sorted(set(retried) & set(failed)):

@@ -85,7 +85,7 @@ _AT_MOST = {("nvidia-tesla-k80", 8): (64, 208), ("nvidia-tesla-p100", 4): (64, 2
 """vCPUs and GB that the largest number of an accelerator covers, if less than the sum."""
 
 _PUBLISHED_VCPUS = 32
-"""Largest machine in the table that had the K80; today's goes up to 96, without it."""
+"""vCPUs of the largest machine in the table that had the K80; today's table goes up to 96, without it."""
 
 
 @cache
