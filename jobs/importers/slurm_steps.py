@@ -115,13 +115,10 @@ _ASSIGNED = re.compile(
 def _starters(body: str) -> dict[str, list[str]]:
     """The words of variables that the script sets once, to a command which starts with srun or a container."""
     found: dict[str, list[str]] = {}
+    often = Counter(re.findall(r"\b(\w+)\+?=", body))
     for name, _, value in re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)=([\"'])([^\"'\n]*)\2", body, re.MULTILINE):
         words = value.split()
-        if (
-            name_of(words) in _STARTERS
-            and not re.search(r"\$\(|`", value)
-            and len(re.findall(rf"\b{name}\+?=", body)) == 1
-        ):
+        if name_of(words) in _STARTERS and often[name] == 1 and not re.search(r"\$\(|`", value):
             found[name] = words
     return found
 
@@ -143,6 +140,7 @@ class Script:
         self._leaves: dict[str, tuple[str, int]] = {}
         self._starters = _starters(body)
         self._written = Counter[str]()
+        self._of_options = set(re.findall(r"\b(\w+)\+?=\(?\s*[\"']?\s*-", body))
         shebang = re.match(r"#!\s*(.*)", body)
         self.interpreter = shebang[1].split() if shebang else []
         self.is_shell = not self.interpreter or self.shell() is not None
@@ -237,9 +235,10 @@ class Script:
 
     def _read_assignments(self, body: str) -> None:
         """Says which variables hold srun or a container, and are used in other ways than those that are read."""
+        often = Counter(re.findall(r"\$\{?(\w+)", body))
         for found in _ASSIGNED.finditer(body):
             name, called = found["name"], found["called"]
-            if len(re.findall(rf"\$\{{?{name}\b", body)) > self._written[name]:
+            if often[name] > self._written[name]:
                 why = f"calls {called} where ${name} is not read: write the program alone there"
                 line = body.count("\n", 0, found.start()) + 1
                 self.hidden.append((self._leaf("", line, found[0].strip()), why))
@@ -287,7 +286,7 @@ class Script:
     def _holds_options(self, word: str) -> bool:
         """Whether a word is a variable that the script gives options, as `SRUN_ARGS=" --label "` does."""
         found = re.fullmatch(r"\$\{?(\w+)(?:\[[@*]\])?\}?", word)
-        return bool(found and re.search(rf"\b{found[1]}\+?=\(?\s*[\"']?\s*-", self.body))
+        return bool(found and found[1] in self._of_options)
 
     def _step(self, statement: Statement, texts: list[str], own_options: bool, start: int, written: int) -> None:
         step = Step(statement, start=start, written=written)

@@ -101,7 +101,7 @@ def _gpus(part: str) -> Gpus | None:
     elif len(words) == 1 and re.fullmatch(r"(?i)gpus?", words[0]):
         return Gpus(1)
     number = words.pop() if words and re.fullmatch(r"\d{1,6}", words[-1]) else "1"
-    is_one = len(words) < 2 and all(re.fullmatch(r"[\w.+-]+", word) for word in words)
+    is_one = len(words) < 2 and all(re.fullmatch(r"[\w.+ -]+", word) for word in words)
     return Gpus(int(number), words[0] if words else "") if is_one else None
 
 

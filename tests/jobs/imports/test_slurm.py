@@ -73,6 +73,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "--gres=gpu:a100:4": A100X4,
     "--gres=gpu:a100:4,nvme:1": A100X4,
     "--gres=gpu:tesla_v100:2": {"accelerator": {"type": "tesla-v100", "count": 2}},
+    "--gres='gpu:Tesla V100-PCIE-32GB:1'": {"accelerator": {"type": "tesla-v100-32gb", "count": 1}},
     "--gres=gpu:A100-SXM4-80GB:1": {"accelerator": {"type": "a100-80gb", "count": 1}},
     "--gres=gpu:rtx8000:1": GPU,
     "--gres=gpu:tesla:1": GPU,
@@ -484,6 +485,11 @@ def test_values() -> None:
 @pytest.mark.parametrize("text", ["$(" * 9000, "`" * 9000, "('\"$((" * 9000, "<<A\n" * 5000, "a\\\n" * 9000])
 def test_shell_text_that_never_ends_is_read_at_once(text: str) -> None:
     assert statements(text) is not None
+
+
+def test_many_variables_are_read_at_once() -> None:
+    lines = [f'RUN{number}="srun -l"; A{number}="-l"\n$RUN{number} $A{number} a' for number in range(2000)]
+    assert "a\n" in found_in(script("-c 2", body="\n".join(lines))).values["command"][-1]
 
 
 def test_as_a_command(home: Path, invoke: Callable[..., Result]) -> None:
