@@ -25,7 +25,7 @@ VERBS = {
 
 
 class PolicyVerb(Verb):
-    """A verb without the options that are about jobs."""
+    """A verb without the options about jobs."""
 
     COMMON = ("debug",)
 

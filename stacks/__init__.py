@@ -1,1 +1,1 @@
-"""What is deployed: the environment as data, and how it becomes components and outputs."""
+"""The environment as data, and its deployment as components and outputs."""

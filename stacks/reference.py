@@ -1,6 +1,6 @@
-"""Prints a reference as Markdown, of a model or of the commands: `python -m stacks.reference environment|job|cli`.
+"""References as Markdown, of a model or of the commands: `python -m stacks.reference environment|job|cli`.
 
-docs/environment.md, docs/job.md and docs/cli.md are what it prints; a test holds them to it.
+docs/environment.md, docs/job.md and docs/cli.md are its output; a test compares them.
 """
 
 import inspect
@@ -26,14 +26,14 @@ from .cli.main import stacks
 from .environment.config import Environment
 
 OWN = {"--help", "--version"}
-"""Those of click, which no row is worth."""
+"""click's own options, which need no row."""
 SANDBOX_VERBS = ("start", "stop", "status", "env", "config")
 
 Titles = Mapping[type[BaseModel], str]
 
 
 def reference(title: str, model: type[BaseModel]) -> str:
-    """One section for each model that is reached, the outermost first."""
+    """Return one section for each reachable model, the outermost first."""
     places = _places(model)
     counts = Counter(map(_title, places))
     titles = {one: _title(one) + (f" ({place})" if counts[_title(one)] > 1 else "") for one, place in places.items()}
@@ -46,7 +46,7 @@ def reference(title: str, model: type[BaseModel]) -> str:
 
 
 def _places(model: type[BaseModel]) -> dict[type[BaseModel], str]:
-    """Each model that is reached, with the path of the first field that holds it, the outermost first."""
+    """Return each reachable model, with the path of the first field that holds it, the outermost first."""
     found = {model: ""}
     queue = [model]
     while queue:
@@ -118,7 +118,7 @@ def _entry(value: Any) -> str:
 
 
 def _commands() -> str:
-    """The page of the commands and their options: what their parsers say."""
+    """Return the page of the commands and their options, from their parsers."""
     parts = [
         "# The commands",
         "This page is generated from the commands' own parsers; `--help` of each says the same.",
@@ -170,14 +170,14 @@ def _cell(text: str) -> str:
 
 
 def _words(text: str | None) -> Iterator[str]:
-    """Paragraphs, each on one line, as the terminal wraps them."""
+    """Yield paragraphs, each on one line, since the terminal wraps them."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text or "")):
         if words := re.sub(r"\s+", " ", paragraph.replace("\b", "")).strip():
             yield words.replace("<", "&lt;")
 
 
 def _sandbox() -> Iterator[str]:
-    """Its parser is asked in a process of its own: nothing of the project imports the sandbox."""
+    """Query its parser in a separate process: the project must not import the sandbox."""
     yield "## sandbox"
     for verb in ([], *([each] for each in SANDBOX_VERBS)):
         command = [sys.executable, "-m", "sandbox", *verb, "--help"]
@@ -189,7 +189,7 @@ def _sandbox() -> Iterator[str]:
 
 
 def pages() -> dict[str, str]:
-    """Each generated page by its name."""
+    """Return each generated page by its name."""
     return {
         "environment": reference("The environment: accel:environment in Pulumi.<stack>.yaml", Environment),
         "job": reference("The job file", Job),

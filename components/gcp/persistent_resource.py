@@ -76,9 +76,7 @@ class PersistentResourceSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentResourceArgs:
-    """The spec, the project and region, and the network that jobs there have to reach, given in one of two ways or not
-    at all.
-    """
+    """The spec, the project and region, and at most one of two ways to a network that jobs there have to reach."""
 
     spec: PersistentResourceSpec
     project: str

@@ -1,4 +1,4 @@
-"""`stacks budget`: what is spent of a stack's budgets, what crossing one would stop, and what takes a stop back."""
+"""`stacks budget`: the spending of a stack's budgets, what crossing one would stop, and how to resume."""
 
 import json
 from dataclasses import asdict

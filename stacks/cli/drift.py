@@ -1,4 +1,4 @@
-"""`stacks drift`: where a deployed stack and its clouds differ, as far as it matters to jobs."""
+"""`stacks drift`: differences between a deployed stack and its clouds, as far as they matter to jobs."""
 
 from datetime import timedelta
 from pathlib import Path

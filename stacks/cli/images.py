@@ -1,4 +1,4 @@
-"""`stacks images`: which images instances start from, newer ones, images of jobs, and old job definitions."""
+"""`stacks images`: the images that instances start from, newer ones, images of jobs, and old job definitions."""
 
 import re
 from pathlib import Path
@@ -77,7 +77,7 @@ DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDI
 
 
 class PruneVerb(OutputVerb):
-    """With -o and --targets."""
+    """A verb with -o and --targets."""
 
     COMMON = ("output", "targets", *StackVerb.COMMON)
 
@@ -147,7 +147,7 @@ def upgrade(
 
 
 def show_images(settings: Settings, names: tuple[str, ...]) -> None:
-    """Every pinned image, and every one that is used without a pin."""
+    """Print every pinned image, and every image that is used without a pin."""
     rows = image_rows(read_stacks(stack_files(list(names), Path()), settings.strict))
     show(rows, settings.output, COLUMNS, COLUMNS, "image_id")
 

@@ -1,4 +1,4 @@
-"""`stacks leaks`: what costs money or quota and serves nobody."""
+"""`stacks leaks`: unused resources that cost money or quota."""
 
 from datetime import UTC, datetime
 

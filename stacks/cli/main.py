@@ -1,4 +1,4 @@
-"""`stacks`: looks after environments, beside Pulumi's own verbs."""
+"""`stacks`: maintains environments, beside Pulumi's own verbs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ VERBS = {
     "recover": ("recover", "Put the state right after an up or a destroy that was killed."),
     "completion": ("completion", "Print a shell's completion script."),
 }
-"""Verb: its module in this package, and its line in the help."""
+"""Module and help line of each verb."""
 
 
 def _stack_files(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:

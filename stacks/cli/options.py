@@ -1,4 +1,4 @@
-"""Types of options that several verbs take."""
+"""Types of options that several verbs share."""
 
 import math
 from typing import Any

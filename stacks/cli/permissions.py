@@ -1,4 +1,4 @@
-"""`stacks permissions`: what whoever deploys, submits or previews has to be allowed."""
+"""`stacks permissions`: the permissions that deploying, submitting or previewing needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stacks quota`: whether an account's quotas hold an environment at its largest, or machines that are only planned."""
+"""`stacks quota`: whether an account's quotas suffice for an environment at its largest, or for planned machines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`stacks recover`: after a run of Pulumi that was killed."""
+"""`stacks recover`: repair after a run of Pulumi that was killed."""
 
 import click
 

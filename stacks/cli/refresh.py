@@ -1,4 +1,4 @@
-"""`stacks refresh`: live prices and offers, in a catalogue of one's own."""
+"""`stacks refresh`: live prices and offers, in a catalogue of the user's own."""
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""`stacks report`: what a change would do, as one comment for a pull request."""
+"""`stacks report`: the effects of a change, as one comment for a pull request."""
 
 import json
 from pathlib import Path

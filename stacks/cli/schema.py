@@ -13,7 +13,7 @@ from .verb import StackVerb
 
 
 def document() -> dict[str, Any]:
-    """Of the file of a stack: of its config, what is accel's."""
+    """Return the schema of a stack's file; of the config it describes accel's key only."""
     made = schema_of(Environment)
     definitions: dict[str, Any] = made.pop("$defs")
     config = {"type": "object", "properties": {KEY: {"$ref": "#/$defs/Environment"}}}

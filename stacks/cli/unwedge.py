@@ -1,4 +1,4 @@
-"""`stacks unwedge`: removes a compute environment that AWS does not let go."""
+"""`stacks unwedge`: removes a compute environment whose deletion is stuck."""
 
 import click
 

@@ -4,7 +4,7 @@ from accel.console.verb import Verb
 
 
 class StackVerb(Verb):
-    """A verb without the options that are about jobs."""
+    """A verb without the options about jobs."""
 
     COMMON = ("strict", "debug")
 

@@ -1,6 +1,6 @@
-"""The environment: its config model, and its wiring into components, one module a service.
+"""The environment: its config model, and its wiring into components, one module per service.
 
-`deploy` and `load` are loaded when they are first asked for: the model alone needs no Pulumi.
+`deploy` and `load` are imported on first use: the model alone needs no Pulumi.
 """
 
 from typing import TYPE_CHECKING, Any

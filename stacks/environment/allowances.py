@@ -26,7 +26,9 @@ Wired = Mapping[str, pulumi.Output[Any]]
 
 
 class Spending:
-    """Of one environment. Its ledger is made by the first section that can, and named in the targets of all."""
+    """The allowances of one environment. The first section that can creates the ledger, and the targets of all name
+    it.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self._spec, self._owner = environment.allowances, environment.owner
@@ -36,7 +38,9 @@ class Spending:
         self.table_arn: pulumi.Output[str] | None = None
 
     def on_aws(self, region: str, on_aws: pulumi.ResourceOptions) -> Wired:
-        """What targets are wired with; nothing without the section."""
+        """Create the ledger where it belongs to AWS, and return what targets are wired with; empty without the
+        section.
+        """
         if isinstance(self._kept, TableSpec):
             made = LedgerTable(NAME, self._kept, on_aws)
             self.table_arn = made.arn
@@ -44,7 +48,7 @@ class Spending:
         return self._everywhere()
 
     def on_gcp(self, section: Gcp, on_gcp: pulumi.ResourceOptions) -> Wired:
-        """As on_aws."""
+        """Create the ledger where it belongs to Google Cloud; otherwise like on_aws."""
         if isinstance(self._kept, DatabaseSpec):
             args = LedgerDatabaseArgs(spec=self._kept, project=section.project, region=section.region)
             made = LedgerDatabase(NAME, args, on_gcp)

@@ -1,4 +1,4 @@
-"""The model of an environment: the one config key `accel:environment`, whole."""
+"""The model of an environment: the whole config key `accel:environment`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -20,13 +20,13 @@ from .gcp.config import Gcp
 
 
 class MachineLedger(Spec):
-    """No ledger of the stack: every machine counts its own jobs alone, and says so."""
+    """The absence of a ledger of the stack: every machine counts only its own jobs, and says so."""
 
     kind: Literal["machine"]
 
 
 class Team(Spec):
-    """What one team may spend in a calendar month (UTC) on jobs of this stack."""
+    """Monthly allowance (calendar month, UTC) of one team for jobs of this stack."""
 
     usd: float = Field(gt=0, description="a month")
     unpriced: Literal["refuse", "warn"] = Field(
@@ -39,8 +39,9 @@ AnyLedger = Annotated[TableSpec | DatabaseSpec | MachineLedger, Field(discrimina
 
 
 class AllowancesSpec(Spec):
-    """Who may spend how much. A job's label `team` names who pays for it; without it that is the owner, if it has an
-    allowance."""
+    """Allowances of teams. A job's label `team` names the payer; without it that is the owner, if it has an
+    allowance.
+    """
 
     teams: dict[Name, Team] = Field(min_length=1)
     ledger: AnyLedger | None = Field(
@@ -48,11 +49,11 @@ class AllowancesSpec(Spec):
     )
 
     def ledger_spec(self, *, aws: bool) -> TableSpec | DatabaseSpec | MachineLedger:
-        """The ledger, chosen where it is absent."""
+        """Return the ledger, or its default."""
         return self.ledger or (TableSpec() if aws else DatabaseSpec())
 
     def fault(self, *, aws: bool, gcp: bool) -> str | None:
-        """What the ledger's kind lacks in an environment with these sections."""
+        """Return what the ledger's kind lacks in an environment with these sections."""
         kind = self.ledger_spec(aws=aws).kind
         if kind == "dynamodb" and not aws:
             return "is a table of AWS, and there is no section aws; use kind firestore"
@@ -61,15 +62,15 @@ class AllowancesSpec(Spec):
         return None
 
     def promise(self, stack: str, owner: str, ledger: Ledger | None) -> Allowances:
-        """What the stack's jobs are held to."""
+        """Return the allowances of the stack's jobs."""
         teams = {name: Allowance(usd=team.usd, unpriced=team.unpriced) for name, team in self.teams.items()}
         return Allowances(stack=stack, teams=teams, default_team=owner if owner in teams else None, ledger=ledger)
 
 
 OWN_LABELS = 3
-"""Labels that every resource has besides: owner, project and stack."""
+"""Labels that every resource has as well: owner, project and stack."""
 OWN_TAGS = OWN_LABELS + 2
-"""Of AWS, where a compute environment has how to drain it and where its stop is told."""
+"""Likewise on AWS, where a compute environment also has its drain settings and the location of its stop record."""
 
 
 class Environment(Spec):
@@ -114,7 +115,7 @@ class Environment(Spec):
         return found
 
     def longest_allowances(self) -> Allowances | None:
-        """Of every target, with the longest names that its ledger may get."""
+        """Return the allowances of every target, with the longest names that its ledger may get."""
         if self.allowances is None:
             return None
         longest = targets.LONGEST_ARN
@@ -123,7 +124,7 @@ class Environment(Spec):
 
 
 class ConfigFaults(Exception):
-    """Everything that is wrong with an environment."""
+    """All faults of an environment."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("\n".join(map(str, faults)))
@@ -131,7 +132,7 @@ class ConfigFaults(Exception):
 
 
 def load_environment(document: Any) -> Environment:
-    """The environment; raises ConfigFaults with all faults together, each with its path."""
+    """Return the environment. Raise ConfigFaults with all faults together, each with its path."""
     faults = find(Environment, document)
     if not faults:
         environment = Environment.model_validate(document)
@@ -142,7 +143,7 @@ def load_environment(document: Any) -> Environment:
 
 
 def warnings(environment: Environment) -> list[Fault]:
-    """What is outdated or likely to go wrong, each with its path."""
+    """Return outdated values and likely mistakes, each with its path."""
     return [_fault(("environment", *path), finding) for path, finding in _warnings(environment)]
 
 

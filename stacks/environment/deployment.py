@@ -1,4 +1,4 @@
-"""Deploys one environment: a section a cloud, and the outputs that others build on."""
+"""The deployment of one environment: one section per cloud, and the outputs that others build on."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from .targets_file import write_targets
 
 
 def load() -> Environment:
-    """The environment of the stack being deployed. Raises pulumi.RunError with every fault of its config."""
+    """Return the environment of the stack being deployed. Raise pulumi.RunError with every fault of its config."""
     document: Any = pulumi.Config("accel").require_object("environment")
     try:
         return load_environment(document)
@@ -30,7 +30,7 @@ def load() -> Environment:
 
 
 def deploy(environment: Environment) -> None:
-    """Creates what the environment has sections for, and exports targets, network and budgets."""
+    """Create the components of the environment's sections, and export targets, network and budgets."""
     section, google = environment.aws, environment.gcp
     # Also without a section: the state of the run before may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})

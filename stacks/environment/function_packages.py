@@ -1,9 +1,8 @@
-"""Writes the packages of the Cloud Run functions, each with its hashes.
+"""Lock files of the Cloud Run functions' packages, each with its hashes.
 
-Run it by `python -m stacks.environment.function_packages`.
-
-After a new version of one of WANTED. pip resolves for the functions' Python and for the machines that build them, and
-says which files it would take; once more for the older name of their platform, by which some packages have a file too.
+Run `python -m stacks.environment.function_packages` after a new version of one of WANTED. pip resolves for the
+functions' Python and for the machines that build them, and reports which files it would take. It runs once more for the
+older name of their platform, under which some packages have a file too.
 """
 
 import json
@@ -22,7 +21,7 @@ HEAD = "# Written by `python -m stacks.environment.function_packages`; pip takes
 
 
 def lock_packages(wanted: tuple[str, ...]) -> str:
-    """The text of a requirements file with everything that is installed for these."""
+    """Return the text of a requirements file with everything that is installed for these packages."""
     hashes: dict[str, set[str]] = {}
     for platforms in PLATFORMS:
         options = [option for each in platforms for option in ("--platform", each)]
@@ -50,7 +49,7 @@ def lock_packages(wanted: tuple[str, ...]) -> str:
 
 
 def main(folder: Path = LOCKS) -> None:
-    """Writes a file a function."""
+    """Write one file per function."""
     folder.mkdir(exist_ok=True)
     for name, wanted in WANTED.items():
         (folder / f"{name}.txt").write_text(lock_packages(wanted))

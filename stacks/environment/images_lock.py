@@ -1,7 +1,6 @@
 """`images.lock.yaml`, beside the stacks' config files: the machine image (AMI) of each image type and region.
 
-It is data that a person may read and change; the fields of an image that no API tells, driver and CUDA, may be filled
-in by hand.
+A person may read and edit it. Driver and CUDA of an image, which no API returns, may be filled in by hand.
 """
 
 import tempfile
@@ -42,7 +41,7 @@ Region = Annotated[str, Field(pattern=f"^{REGION}$")]
 
 
 class LockedImage(BaseModel):
-    """One image. What is not known is `unknown`; `created` is when AWS made it, in ISO 8601."""
+    """One image. An unknown value is `unknown`; `created` is AWS's creation time, in ISO 8601."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -61,15 +60,15 @@ class ImageLock(BaseModel):
     images: dict[ImageType, dict[Region, LockedImage]] = Field(default_factory=dict)
 
     def find(self, image_type: str, region: str) -> LockedImage | None:
-        """The image of a type in a region; None where the file has none."""
+        """Return the image of a type in a region; None where the file has none."""
         return self.images.get(image_type, {}).get(region)
 
     def pairs(self) -> set[tuple[str, str]]:
-        """The image types and regions that are pinned."""
+        """Return the pinned image types and regions."""
         return {(image_type, region) for image_type, regions in self.images.items() for region in regions}
 
     def put(self, found: Mapping[tuple[str, str], LockedImage]) -> "ImageLock":
-        """The lock with these images in place of its own, sorted."""
+        """Return the lock with these images in place of its own, sorted."""
         merged = {pair: self.find(*pair) for pair in self.pairs()} | dict(found)
         images: dict[str, dict[str, Any]] = {}
         for (image_type, region), image in sorted(merged.items()):
@@ -78,7 +77,7 @@ class ImageLock(BaseModel):
 
 
 def read(folder: Path) -> ImageLock | None:
-    """The lock of a folder, None where it has no such file. Raises BadInputs, every fault with its line."""
+    """Return the lock of a folder; None where it has no such file. Raise BadInputs, every fault with its line."""
     path = folder / LOCK
     try:
         data = path.read_bytes()
@@ -106,7 +105,7 @@ def read(folder: Path) -> ImageLock | None:
 
 
 def write(folder: Path, lock: ImageLock) -> Path:
-    """Replaces the file as a whole."""
+    """Replace the whole file."""
     import yaml
 
     text = _HEAD + yaml.safe_dump(lock.model_dump(), sort_keys=False)
@@ -118,8 +117,10 @@ def write(folder: Path, lock: ImageLock) -> Path:
 
 
 def uses(section: "Aws") -> Iterator[tuple[str, str]]:
-    """Environments and the image type of each, outdated ones translated. Left out are those with an image of their
-    own, and those that were there before the stack and keep theirs."""
+    """Yield environments and the image type of each, outdated ones translated.
+
+    Leave out environments with an image of their own, and those that existed before the stack and keep theirs.
+    """
     for name, spec in section.environments.items():
         keeps = spec.adopted.keeps if spec.adopted else ()
         if spec.image_id_override is None and "image" not in keeps:
@@ -129,7 +130,7 @@ def uses(section: "Aws") -> Iterator[tuple[str, str]]:
 
 
 def unlocked_images(section: "Aws", lock: ImageLock | None) -> list[Fault]:
-    """A warning for each environment whose image the lock file does not pin."""
+    """Return a warning for each environment whose image the lock file does not pin."""
     pinned = lock.pairs() if lock else None
     return [
         Fault(("environment", "aws", "environments", name, one.field), f"{one.text} [{one.rule}]")
@@ -139,7 +140,7 @@ def unlocked_images(section: "Aws", lock: ImageLock | None) -> list[Fault]:
 
 
 def pinned_images(section: "Aws") -> dict[str, str]:
-    """The pinned AMI of each environment, for the program. Raises pulumi.RunError with the faults of the file."""
+    """Return the pinned AMI of each environment, for the program. Raise pulumi.RunError with the faults of the file."""
     import pulumi
 
     try:

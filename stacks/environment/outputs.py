@@ -1,4 +1,4 @@
-"""What a stack promises, built as the models of accel.contract: a promise that does not hold fails the update."""
+"""The outputs that a stack promises, built as the models of accel.contract: an invalid promise fails the update."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,16 +38,16 @@ class AwsParts:
     claims: ClaimTable | None
     repositories: Mapping[str, ImageRepository]
     paid: Mapping[str, pulumi.Output[Any]]
-    """Of every target: `allowances`, or nothing."""
+    """`allowances` of every target, or nothing."""
     code: CodeBucket | None = None
     allowances: Any = None
-    """As `paid`, before the ledger has its name."""
+    """Same as `paid`, before the ledger has its name."""
 
 
 def export_aws(
     section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Exports `repositories`, and publishes the targets where `jobs` reads them without Pulumi; the targets."""
+    """Export `repositories`, publish the targets where `jobs` reads them without Pulumi, and return the targets."""
     prefix = definition_prefix()
     targets = {name: _target(section, parts, name, prefix) for name in section.queues}
     PublishedTargets("targets", _published(section, parts, targets), on_aws)
@@ -74,12 +74,12 @@ def _published(
 
 
 def definition_prefix() -> str:
-    """Of the definitions that jobs register."""
+    """Return the prefix of the definitions that jobs register."""
     return stack_prefix()
 
 
 def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
-    """Exports `access`."""
+    """Export `access`."""
     access = promise_output(
         submit_policy_arns, lambda arns: AwsAccess(submit_policy_arns=arns).model_dump(mode="json", by_alias=True)
     )
@@ -91,7 +91,7 @@ def export_network(
     subnet_ids: pulumi.Input[list[str]],
     security_group_ids: pulumi.Input[list[str]],
 ) -> None:
-    """Exports `network`."""
+    """Export `network`."""
     pulumi.export(
         "network",
         promise_output(
@@ -102,7 +102,7 @@ def export_network(
 
 
 def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Output[dict[str, Any]]:
-    """One queue as a target; known once everything that it names exists."""
+    """Return one queue as a target; it is known once everything that it names exists."""
     keys = section.queues[queue].environments
     wired = pulumi.Output.all(
         queue=parts.queues[queue].arn,

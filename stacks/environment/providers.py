@@ -1,4 +1,4 @@
-"""Explicit providers: which account, which region, which tags, said once and not taken from the shell."""
+"""Explicit providers: account, region and tags come from the config and not from the shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .config import Environment
 
 
 def tags(environment: Environment) -> dict[str, str]:
-    """Tags of every resource: who owns it, and which stack made it."""
+    """Return the tags of every resource: its owner and its stack."""
     return {
         **environment.labels,
         "accel:owner": environment.owner,
@@ -21,7 +21,7 @@ def tags(environment: Environment) -> dict[str, str]:
 
 
 def aws_provider(environment: Environment, section: Aws) -> aws.Provider:
-    """The provider of the section's region. Credentials are those of the shell or of the CI job."""
+    """Return the provider of the section's region, with the credentials of the shell or of the CI job."""
     return aws.Provider(
         f"aws-{section.region}",
         region=section.region,  # type: ignore[arg-type] - the SDK types it as an enum and takes the text

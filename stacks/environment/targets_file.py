@@ -1,4 +1,4 @@
-"""The file in which `jobs` looks for targets, and an update that writes it."""
+"""The file from which `jobs` reads targets, and an update that writes it."""
 
 import json
 import os
@@ -10,11 +10,13 @@ from typing import Any
 import pulumi
 
 EXPORT = "ACCEL_EXPORT"
-"""Variable: the file to which each `pulumi up` writes its targets, as `stacks export` does when it is asked."""
+"""Environment variable with the file to which each `pulumi up` writes its targets, as `stacks export` does on
+request.
+"""
 
 
 def write(targets: Mapping[str, Any], out: Path) -> None:
-    """Written beside and renamed: a reader never sees half a file. Raises OSError."""
+    """Write a temporary file and rename it, so that a reader never sees half a file. Raise OSError."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=out.parent, prefix=out.name, delete=False) as half:
         json.dump(targets, half, indent=2, sort_keys=True)
@@ -23,7 +25,10 @@ def write(targets: Mapping[str, Any], out: Path) -> None:
 
 
 def write_targets(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
-    """The targets, once they lie where EXPORT says. A preview writes nothing, nor does an update that lacks one."""
+    """Write the targets to the file that EXPORT names, and return them.
+
+    A preview writes nothing, nor does an update that lacks a target.
+    """
     out = os.environ.get(EXPORT)
     if not out or pulumi.runtime.is_dry_run():
         return targets

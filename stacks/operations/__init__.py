@@ -1,1 +1,1 @@
-"""What is done to a deployed stack beside Pulumi's own verbs."""
+"""Operations on a deployed stack, beside Pulumi's own verbs."""

@@ -9,8 +9,10 @@ from accel.diagnostics.errors import JobsError, NotFound
 
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`pulumi` with these arguments, in this folder or another, to its end. Raises JobsError where there is none,
-    and NotFound where it knows no such stack."""
+    """Run `pulumi` with these arguments, in this folder or another.
+
+    Raise JobsError if pulumi is not installed, and NotFound if it does not know the stack.
+    """
     pulumi = shutil.which("pulumi")
     if not pulumi:
         raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')
@@ -26,4 +28,4 @@ def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProc
 
 
 _MISSING = re.compile(r"no stack (?:named \S+ found|selected)")
-"""On stderr, or among the diagnostics of a JSON answer."""
+"""Error text on stderr, or among the diagnostics of a JSON answer."""

@@ -1,4 +1,4 @@
-"""The config files of stacks, read and checked, and what `stacks export` does."""
+"""The config files of stacks, read and checked, and the logic of `stacks export`."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ KEY = "accel:environment"
 
 
 def stack_files(names: list[str], folder: Path) -> list[Path]:
-    """The config file of each stack named, by name or by path; of every stack in the folder where none is named."""
+    """Return the config file of each named stack, by name or by path; of every stack in the folder if none is named."""
     known = sorted(folder.glob("Pulumi.*.yaml"))
     if not names:
         if not known:
@@ -46,8 +46,9 @@ def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
 
 @dataclass(frozen=True)
 class ReadStack:
-    """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed` puts
-    the file and line before a fault of the environment."""
+    """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed`
+    prefixes a fault of the environment with file and line.
+    """
 
     path: Path
     name: str
@@ -57,9 +58,9 @@ class ReadStack:
 
 
 def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
-    """Each file, read and validated once; `locks`, against the lock file beside it too.
+    """Read and validate each file once; with `locks`, also against the lock file beside it.
 
-    Raises BadInputs with every fault of every file; strict, warnings too.
+    Raise BadInputs with every fault of every file; if strict, with warnings too.
     """
     faults: list[str] = []
     stacks: list[ReadStack] = []
@@ -113,12 +114,12 @@ def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
 
 
 def stack_output(name: str, stack: str | None) -> Any:
-    """One output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
+    """Return one output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
     return _output([name], stack, f"has no output {name}")
 
 
 def stack_outputs(stack: str | None) -> dict[str, Any]:
-    """Every output of a deployed stack, likewise."""
+    """Return every output of a deployed stack, likewise."""
     return _output([], stack, "cannot be read")
 
 
@@ -132,7 +133,7 @@ def _output(names: list[str], stack: str | None, failed: str) -> Any:
 
 
 def export(stack: str | None, out: Path) -> list[str]:
-    """Writes the targets of a deployed stack where `jobs` looks for them. Returns their names."""
+    """Write the targets of a deployed stack where `jobs` looks for them, and return their names."""
     targets = stack_output("targets", stack)
     from ..environment.targets_file import write
 

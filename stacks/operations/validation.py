@@ -1,4 +1,4 @@
-"""What `stacks validate` says of stacks: their files, and with --online what exists in their clouds."""
+"""Output of `stacks validate`: stack files, and with --online the existing resources of their clouds."""
 
 from pathlib import Path
 
@@ -8,8 +8,10 @@ from .stack_files import read_stacks
 
 
 def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
-    """A line for each valid file and for each of its warnings; `online`, also for what exists in its clouds. Raises
-    BadInputs as read_stacks does, and with every fault of what exists."""
+    """Return a line for each valid file and for each of its warnings; with `online`, also for existing resources.
+
+    Raise BadInputs as read_stacks does, and with every fault of the existing resources.
+    """
     lines: list[str] = []
     faults: list[str] = []
     for stack in read_stacks(paths, strict, locks=True):

@@ -1,4 +1,4 @@
-"""The model of the section aws of an environment."""
+"""The model of an environment's section aws."""
 
 from typing import Annotated, Literal, Self
 
@@ -32,13 +32,13 @@ from components.base import Name, Spec
 
 
 class CreatedNetwork(NetworkSpec):
-    """A network that this stack makes and owns."""
+    """A network that this stack creates and owns."""
 
     kind: Literal["create"]
 
 
 class ExistingNetwork(Spec):
-    """A network that is there already."""
+    """An existing network."""
 
     kind: Literal["existing"]
     vpc_id: str
@@ -64,7 +64,7 @@ Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discr
 
 
 class Aws(Spec):
-    """What is deployed to one region of AWS."""
+    """The resources of one environment in one region of AWS."""
 
     region: str
     account_id: str | None = Field(default=None, description="deploying into any other account is refused")
@@ -126,7 +126,9 @@ class Aws(Spec):
         return None
 
     def _zone_count(self, spec: OnDemandSpec | SpotSpec) -> int:
-        """Of the zones that an environment's instances may be in; where that is not known, of its subnets."""
+        """Return the number of zones that an environment's instances may be in, or where it is unknown, of its
+        subnets.
+        """
         if spec.zone:
             return 1
         if spec.subnet_ids:
@@ -164,7 +166,7 @@ class Aws(Spec):
 
     @property
     def closed(self) -> bool:
-        """Whether instances are known to reach services of AWS alone."""
+        """Return whether instances are known to reach only AWS services."""
         return isinstance(self.network, CreatedNetwork) and self.network.egress == "endpoints"
 
     def _gpu_metrics(self) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What an AWS section comes to where AWS has a limit, before anything is made."""
+"""The size of an AWS section against AWS's limits, before anything is created."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from .config import Aws
 
 _SUFFIX = "-0123456"
-"""What auto-naming appends to a key."""
+"""Suffix that auto-naming appends to a key."""
 _NAMESPACE = f"{'p' * 30}/{'s' * 30}"
-"""Of metrics: <project>/<stack>, which are not known where a file is validated."""
+"""Longest namespace of metrics, <project>/<stack>: the real one is unknown when a file is validated."""
 
 
 def findings(section: Aws) -> list[Finding]:
-    """User data of every environment, and the variables of the stack's functions."""
+    """Check user data of every environment, and the variables of the stack's functions."""
     found: list[Finding] = []
     for name, spec in section.environments.items():
         if spec.adopted is None or "launch_template" not in spec.adopted.keeps:

@@ -40,7 +40,7 @@ from .config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 
 @dataclass(frozen=True)
 class _Place:
-    """Where instances run."""
+    """The network of instances."""
 
     vpc_id: pulumi.Input[str]
     subnet_ids: pulumi.Input[list[str]]
@@ -49,12 +49,12 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Stopping:
-    """What queues and environments carry, which a budget may stop."""
+    """Tags and hooks for queues and environments that a budget may stop."""
 
     tags: Mapping[str, pulumi.Input[str]]
     """None where no budget stops anything."""
     hooks: pulumi.ResourceHookBinding
-    """There without a budget too: the update that takes it away is held up by them where it has stopped the stack."""
+    """Set without a budget too: an update that removes the budget of a stopped stack is held up by them."""
 
 
 def deploy(
@@ -64,7 +64,9 @@ def deploy(
     on_stop: pulumi.ResourceHookBinding,
     pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Creates the section's components and exports what other stacks need of them; the targets of jobs, by name."""
+    """Create the section's components, export what other stacks need of them, and return the targets of jobs by
+    name.
+    """
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
     place = _network(section, on_aws)
     log = JobLog("jobs", section.logs, on_aws)
@@ -181,12 +183,12 @@ def deploy(
 
 
 def _log_groups(section: Aws) -> list[str]:
-    """Those of definitions that do not log to the stack's own group."""
+    """Return the log groups of definitions that do not log to the stack's own."""
     return sorted({spec.log_group for spec in section.definitions.values() if spec.log_group})
 
 
 def _mounted_buckets(section: Aws) -> dict[str, Access]:
-    """Of all environments, each with the most that one of them may do with it."""
+    """Return the buckets of all environments, each with the widest access of any of them."""
     found: dict[str, Access] = {}
     for spec in section.environments.values():
         for name, access in spec.buckets.items():
@@ -229,14 +231,14 @@ def _metric_namespace() -> str:
 
 
 def _gpu_namespaces(section: Aws) -> dict[str, str]:
-    """The metric namespace of each compute environment's agents; empty where none run."""
+    """Return the metric namespace of each compute environment's agents; empty where none run."""
     if section.monitoring is None or not section.monitoring.gpu_metrics:
         return {}
     return {name: gpu_namespace(_metric_namespace(), name) for name in section.environments}
 
 
 def _boot_scripts(section: Aws, environment: str) -> list[str]:
-    """What instances of a compute environment run at first boot because of monitoring."""
+    """Return the scripts that monitoring adds to a compute environment's first boot."""
     namespace = _gpu_namespaces(section).get(environment)
     if section.monitoring is None or namespace is None:
         return []
@@ -275,7 +277,7 @@ def _deploy_monitoring(
 
 
 def _stopping(section: Aws, claims: ClaimTable | None, hooks: pulumi.ResourceHookBinding) -> _Stopping:
-    """For every queue and environment of the section."""
+    """Return tags and hooks for every queue and environment of the section."""
     return _Stopping(tag_of(section.region, claims.name) if claims and _limits(section) else {}, hooks)
 
 

@@ -1,4 +1,4 @@
-"""The queues of an AWS section as targets, and how each lies in SSM parameters."""
+"""The queues of an AWS section as targets, and their layout in SSM parameters."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ if TYPE_CHECKING:
     from .config import Aws
 
 LONGEST_ARN = "x" * 128
-"""As long as the ARN of a part may be: 68 characters before the name of an environment in the longest region, and the
-name of a key of 40 with its suffix."""
+"""The maximum length of a part's ARN: 68 characters before the name of an environment in the longest region, and a key
+of 40 with its suffix.
+"""
 
 
 def text(document: Any) -> str:
-    """As it is published."""
+    """Return the target as it is published."""
     return json.dumps(document, sort_keys=True)
 
 
 def split(section: Aws, allowances: Any) -> bool:
-    """Whether definitions are published in parameters of their own: a target with them might be too large for one.
-    Judged before anything exists, with the longest names. `allowances`: what every target has of them."""
+    """Return whether definitions get parameters of their own, because a target with them might be too large for one.
+
+    Decide before anything exists, with the longest names. `allowances`: those of every target.
+    """
     return any(len(text(target)) > rules.MOST for target in _longest(section, allowances).values())
 
 
 def findings(section: Aws, allowances: Any) -> list[Finding]:
-    """What is too large for a parameter of its own."""
+    """Return findings about values that are too large for a parameter of their own."""
     targets = _longest(section, allowances)
     first = next(iter(targets.values()), dict[str, Any]())
     return rules.sizes(
@@ -54,7 +57,7 @@ def _longest(section: Aws, allowances: Any) -> dict[str, dict[str, Any]]:
 
 
 def aws_batch(section: Aws, queue: str, prefix: str, arns: Mapping[str, Any]) -> AwsBatchTarget:
-    """A queue as a target. `arns`: of its parts, by what they are."""
+    """Return a queue as a target. `arns`: those of its parts, by kind."""
     return AwsBatchTarget(
         region=section.region,
         queue_arn=arns["queue"],

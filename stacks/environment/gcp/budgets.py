@@ -1,4 +1,6 @@
-"""The `budgets` of a Google section: the components, what the function may stop, and what others may know of them."""
+"""The `budgets` of a Google section: the components, the resources that the function may stop, and what others may
+read.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ NAME = "budget-stop"
 
 @dataclass
 class Stopping:
-    """The function that stops the section, and what is found on the way that it may stop."""
+    """The function that stops the section, and the resources collected for it to stop."""
 
     made: GcpBudgetStop
     tpu_queues: list[pulumi.Output[str]] = field(default_factory=list[pulumi.Output[str]])
@@ -40,12 +42,12 @@ class Stopping:
 
     @property
     def stop(self) -> pulumi.Output[str]:
-        """gs://<bucket>/<object>: where clients see whether the section is stopped."""
+        """Return gs://<bucket>/<object>, where clients see whether the section is stopped."""
         return self.made.stop
 
 
 def stopping(section: Gcp, hooks: StopHooks, on_gcp: pulumi.ResourceOptions) -> Stopping | None:
-    """None where no budget has to be heard of."""
+    """Create the function; return None where it need not watch any budget."""
     watched = [spec for spec in section.budgets.values() if spec.watched]
     if not watched:
         return None
@@ -61,7 +63,7 @@ def stopping(section: Gcp, hooks: StopHooks, on_gcp: pulumi.ResourceOptions) -> 
 
 
 def stop_of(stop: Stopping | None) -> dict[str, pulumi.Output[str]]:
-    """What targets are wired with."""
+    """Return what targets are wired with."""
     return {"stop": stop.stop} if stop else {}
 
 
@@ -73,8 +75,10 @@ def deploy(
     cluster: pulumi.Output[GkeCluster] | None,
     pools: Mapping[str, pulumi.Output[str]],
 ) -> None:
-    """Makes the budgets and the function's plan, and exports `gcp_budgets`; nothing without the section. `pools` are
-    the names of those of accelerators that were made here, by their keys."""
+    """Create the budgets and the function's plan, and export `gcp_budgets`; do nothing without the section.
+
+    `pools`: names of the accelerator pools created here, by their keys.
+    """
     if not section.budgets:
         return
     on_budgets = pulumi.ResourceOptions(providers=[_provider(environment, section, services)])
@@ -104,8 +108,11 @@ def deploy(
 
 
 def _provider(environment: Environment, section: Gcp, services: Services) -> gcp.Provider:
-    """The Billing Budgets API takes a person's credentials only where a project pays for the call. Source:
-    https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml"""
+    """Return a provider that names a paying project: without one the Billing Budgets API refuses a person's
+    credentials.
+
+    Source: https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml
+    """
     pays: dict[str, Any] = {"billing_project": section.project, "user_project_override": True}
     return gcp_provider(environment, section, "gcp-budgets", services, **pays)
 
@@ -119,7 +126,7 @@ def _plan(
     pools: Mapping[str, pulumi.Output[str]],
     on_gcp: pulumi.ResourceOptions,
 ) -> pulumi.Output[str]:
-    """Writes what the function may stop; the function's name, once it may."""
+    """Write what the function may stop; return the function's name, once it has the permissions."""
     queueing = section.workloads.queueing if section.workloads else None
     queues = sorted(queueing.queues) if queueing else []
     own = {name: value for name, value in labels(environment).items() if name in ("accel-project", "accel-stack")}

@@ -1,4 +1,4 @@
-"""Capacity in the `vms` part of the `gcp` section: what is reserved, placed together, or bought."""
+"""Capacity in the `vms` part of the `gcp` section: reservations, placements and commitments."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from components.gcp.reservation import ReservationSpec
 
 
 class Capacity(Spec):
-    """The capacity of a stack. A reservation has its key as its name."""
+    """The capacity of a stack. The key of a reservation is its name."""
 
     reservations: dict[Name, ReservationSpec] = Field(
         default_factory=dict[str, ReservationSpec], description="GPU machines that are kept, and paid for"
@@ -32,12 +32,12 @@ class Capacity(Spec):
     )
 
     def workload_policy(self, placement: str | None) -> bool:
-        """Whether it is a policy of groups, and not of single VMs."""
+        """Return whether it is a policy of groups, and not of single VMs."""
         found = self.placements.get(placement or "")
         return found is not None and found.kind == "workload"
 
     def of_commitments(self) -> Iterator[Finding]:
-        """What commitments name of the stack."""
+        """Check the resources of the stack that commitments name."""
         for key, spec in self.commitments.items():
             name, field = spec.reservation, f"commitments.{key}.reservation"
             if name is None:
@@ -47,7 +47,7 @@ class Capacity(Spec):
                 yield from gcp_commitments.attached_region(spec.region, self.reservations[name].zone, name, field)
 
     def of_machine(self, spec: GpuVmSpec, at: str, *, group: bool) -> Iterator[Finding]:
-        """What a VM or a group of them names of the stack."""
+        """Check the resources of the stack that a VM or a group of them names."""
         reserved = self.reservations.get(spec.reservation.name) if spec.reservation else None
         if spec.reservation and reserved and spec.reservation.project is None:
             wanted, here = (spec.zone, spec.machine), (reserved.zone, reserved.machine)
@@ -55,7 +55,7 @@ class Capacity(Spec):
         yield from self.of_placement(spec.placement, [spec.zone], spec.machine, f"{at}.placement", group=group)
 
     def of_target(self, placement: str | None, reservation: str | None, zones: list[str], at: str) -> Iterator[Finding]:
-        """What a target of GPU VMs names of the stack."""
+        """Check the resources of the stack that a target of GPU VMs names."""
         if reserved := self.reservations.get(reservation or ""):
             yield from capacity.use_zone(zones, reserved.zone, reservation or "", f"{at}.reservation")
         yield from self.of_placement(placement, zones, None, f"{at}.placement", group=False)
@@ -63,7 +63,7 @@ class Capacity(Spec):
     def of_placement(
         self, name: str | None, zones: list[str], machine: str | None, field: str, *, group: bool
     ) -> Iterator[Finding]:
-        """A placement by its name, and what it is to place."""
+        """Check a placement's name, and whether it fits the machines."""
         if name is None:
             return
         yield from capacity.placement_name(name, list(self.placements), field)

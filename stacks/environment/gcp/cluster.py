@@ -32,7 +32,7 @@ from .providers import labels
 
 @dataclass(frozen=True)
 class MadePool:
-    """A pool that this stack made. `facts` has the author's key where the physical name is to stand."""
+    """A pool that this stack created. `facts` contains the author's key as a placeholder for the physical name."""
 
     facts: contract.GkePool
     name: pulumi.Output[str]
@@ -40,8 +40,9 @@ class MadePool:
 
 @dataclass(frozen=True)
 class ClusterContext:
-    """What workloads stand on. `cluster` has every pool, also those of the stack that it came from; `pools` are those
-    that were made here; `emails` are of the Google service accounts that pods become, by their keys."""
+    """The ground of workloads. `cluster` has every pool, also those of the stack that it came from; `pools` are those
+    created here; `emails` are those of the Google service accounts that pods run as, by their keys.
+    """
 
     cluster: pulumi.Output[contract.GkeCluster] | None
     pools: Mapping[str, MadePool]
@@ -50,14 +51,14 @@ class ClusterContext:
 
     @property
     def accelerated_pools(self) -> dict[str, pulumi.Output[str]]:
-        """The names of pools with GPUs or TPUs that were made here, by their keys."""
+        """Return the names of GPU and TPU pools created here, by their keys."""
         return {key: one.name for key, one in self.pools.items() if one.facts.gpus or one.facts.tpu_chips}
 
 
 def deploy(
     environment: Environment, section: Gcp, hooks: pulumi.ResourceHookBinding, on_gcp: pulumi.ResourceOptions
 ) -> ClusterContext:
-    """Network, accounts, cluster and pools, as far as the section has them."""
+    """Create network, accounts, cluster and pools, as far as the section has them."""
     place = network_of(section, on_gcp)
     if place is not None:
         outputs.export_network(place.whole)
@@ -86,7 +87,7 @@ def deploy(
 
 
 def _pool(key: str, spec: AnyPool, common: PoolArgs, on_gcp: pulumi.ResourceOptions) -> pulumi.Output[str]:
-    """Makes a pool; its physical name."""
+    """Create a pool and return its physical name."""
     match spec:
         case CpuPoolSpec():
             return CpuPool(key, CpuPoolArgs(spec=spec, **vars(common)), on_gcp).name
@@ -102,7 +103,7 @@ def _with_pools(section: Gcp, cluster: contract.GkeCluster, names: Mapping[str, 
 
 
 def _node_account(section: Gcp, on_gcp: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
-    """The e-mail of what nodes run as; none where there are no nodes."""
+    """Return the e-mail of the nodes' account; None without nodes."""
     if not section.pools and not isinstance(section.cluster, CreatedCluster):
         return None
     spec = section.accounts.nodes
@@ -113,7 +114,7 @@ def _node_account(section: Gcp, on_gcp: pulumi.ResourceOptions) -> pulumi.Output
 
 @dataclass(frozen=True)
 class _Bare:
-    """A cluster without the pools that are made here; apart for the reason that Place has."""
+    """A cluster without the pools created here; separate for the same reason as ClusterNetwork's values."""
 
     whole: pulumi.Output[contract.GkeCluster]
     name: pulumi.Input[str]
@@ -193,8 +194,10 @@ class Clusters(RootModel[dict[str, contract.GkeCluster]]):
 
 
 def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
-    """The pools of another stack's cluster, as values: which objects are made in the cluster depends on them, and an
-    output is not known while the program runs."""
+    """Return the pools of another stack's cluster, as values.
+
+    They decide which objects are created in the cluster, and an output is not known while the program runs.
+    """
     # The engine's own function, by its own name. Source: ReadStackOutputs in pkg/resource/deploy/builtins.go of Pulumi.
     found: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": other.stack}).value
     clusters = Clusters.model_validate(found["outputs"].get("clusters", {}), extra="ignore")
@@ -202,7 +205,7 @@ def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
 
 
 def of_stack(clusters: Mapping[str, contract.GkeCluster], other: StackCluster) -> contract.GkeCluster:
-    """The cluster that is asked for. Raises pulumi.RunError where the other stack has none of that key."""
+    """Return the requested cluster. Raise pulumi.RunError where the other stack has none of that key."""
     if other.key not in clusters:
         near = nearest(other.key, list(clusters), 1) or sorted(clusters)
         raise pulumi.RunError(

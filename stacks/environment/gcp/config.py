@@ -1,4 +1,4 @@
-"""The `gcp` section of an environment: what is deployed to one project of Google Cloud."""
+"""The `gcp` section of an environment: the deployment to one project of Google Cloud."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -36,13 +36,13 @@ AnyPool = CpuPoolSpec | GpuPoolSpec | TpuPoolSpec
 
 
 class CreatedNetwork(GcpNetworkSpec):
-    """A network that this stack makes and owns."""
+    """A network that this stack creates and owns."""
 
     kind: Literal["create"]
 
 
 class ExistingSubnet(Spec):
-    """A subnet that is there already, with its two secondary ranges."""
+    """An existing subnet with its two secondary ranges."""
 
     subnetwork: str = Field(description="projects/<p>/regions/<r>/subnetworks/<s>; a host project's in a shared VPC")
     pods_range: str = Field(min_length=1, description="name of the secondary range for pods")
@@ -54,7 +54,7 @@ class ExistingSubnet(Spec):
 
 
 class ExistingNetwork(Spec):
-    """A network that is there already."""
+    """An existing network."""
 
     kind: Literal["existing"]
     network: str = Field(description="projects/<p>/global/networks/<n>")
@@ -78,13 +78,13 @@ Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discr
 
 
 class CreatedCluster(GkeClusterSpec):
-    """A cluster that this stack makes and owns."""
+    """A cluster that this stack creates and owns."""
 
     kind: Literal["create"]
 
 
 class ExistingCluster(Spec):
-    """A cluster that is there already, without the pools that others made in it."""
+    """An existing cluster, without the pools that others created in it."""
 
     kind: Literal["existing"]
     key: Name = Field(default="cluster", description="in the `clusters` output")
@@ -99,7 +99,7 @@ class ExistingCluster(Spec):
 
 
 class StackCluster(Spec):
-    """A cluster out of the `clusters` output of another stack, with the pools that are told of there."""
+    """A cluster from the `clusters` output of another stack, with the pools listed there."""
 
     kind: Literal["stack"]
     stack: str = Field(description="<organisation>/<project>/<stack>, as StackReference takes it")
@@ -110,13 +110,13 @@ Cluster = Annotated[CreatedCluster | ExistingCluster | StackCluster, Field(discr
 
 
 class CreatedNodeAccount(NodeServiceAccountSpec):
-    """An account for nodes that this stack makes."""
+    """An account for nodes that this stack creates."""
 
     kind: Literal["create"]
 
 
 class ExistingNodeAccount(Spec):
-    """An account for nodes that is there already, with the roles that they need."""
+    """An existing account for nodes, with the roles that they need."""
 
     kind: Literal["existing"]
     email: str
@@ -129,7 +129,7 @@ NodeAccount = Annotated[CreatedNodeAccount | ExistingNodeAccount, Field(discrimi
 
 
 class Accounts(Spec):
-    """Google service accounts: of nodes, and of what runs in pods."""
+    """Google service accounts of nodes and of pods."""
 
     nodes: NodeAccount = CreatedNodeAccount(kind="create")
     workloads: dict[Name, WorkloadServiceAccountSpec] = Field(default_factory=dict[str, WorkloadServiceAccountSpec])
@@ -141,9 +141,10 @@ class Accounts(Spec):
 
 
 class Gcp(Spec):
-    """What is deployed to one region of a project; machines of `vms` have zones of their own. A stack may hold one
-    layer alone: the network, or the cluster with its pools on the network of another stack, or pools in the cluster of
-    another stack."""
+    """The resources of one environment in one region of a project; machines of `vms` have zones of their own. A stack
+    may hold only one layer: the network, or the cluster with its pools on the network of another stack, or pools in the
+    cluster of another stack.
+    """
 
     project: str = Field(description="its id; of another project nothing is touched")
     region: str
@@ -200,21 +201,21 @@ class Gcp(Spec):
 
     @property
     def knows_pools(self) -> bool:
-        """Whether every pool of the cluster is in this section."""
+        """Return whether every pool of the cluster is in this section."""
         return not isinstance(self.cluster, StackCluster)
 
     def pool_facts(self, key: str, physical_name: str) -> GkePool:
-        """One of this section's pools as jobs see it."""
+        """Return one of this section's pools as jobs see it."""
         spec = self.pools[key]
         return gke_pool(key, spec, physical_name, self.node_zones(spec), self._most_pods())
 
     def _most_pods(self) -> int:
-        """Of a node, where its pool does not say: the cluster's, as far as it is known here."""
+        """Return the cluster's pods per node, as far as it is known here; pools may override it."""
         subnet = (self._subnets() or {}).get(self.region)
         return subnet.max_pods_per_node if subnet else network_rules.PODS_PER_NODE_DEFAULT
 
     def _subnets(self) -> Mapping[str, SubnetSpec | ExistingSubnet] | None:
-        """By region; None where another stack has them."""
+        """Return the subnets by region; None where another stack has them."""
         return None if self.network is None or isinstance(self.network, StackNetwork) else self.network.subnets
 
     def findings(self) -> list[Finding]:
@@ -252,20 +253,20 @@ class Gcp(Spec):
         return found
 
     def _zones(self, pool: AnyPool) -> list[Finding]:
-        """Where a pool wants nodes: in the region, said, and where what it asks for can be."""
+        """Check each pool's zones: in the region, named, and with what the pool asks for."""
         zones = self.node_zones(pool)
         if pool.zones or not zones:
             return cluster_rules.pool_zones(zones, self.region)
         return pool.in_zones(zones)
 
     def node_zones(self, pool: AnyPool) -> list[str]:
-        """The zones that nodes of a pool may be in: its own, or those that the cluster was made with."""
+        """Return the zones that nodes of a pool may be in: its own, or those that the cluster was created with."""
         if pool.zones or not isinstance(self.cluster, CreatedCluster):
             return list(pool.zones or [])
         return ([self.cluster.location] if self.cluster.zonal else []) + self.cluster.node_locations
 
     def _ranges(self, network: CreatedNetwork) -> list[Finding]:
-        """The ranges of a network that is made here, with what is put into it."""
+        """Check the ranges of a network created here, with those of the cluster and the pods in it."""
         cluster, subnet = self.cluster, network.subnets.get(self.region)
         if not isinstance(cluster, CreatedCluster) or subnet is None:
             return []

@@ -1,4 +1,4 @@
-"""The `batch`, `vertex` and `images` parts of the `gcp` section: what jobs of Google's own job services stand on."""
+"""The `batch`, `vertex` and `images` parts of the `gcp` section: the ground of jobs on Google's own job services."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from components.gcp.vertex_jobs import VertexJobsSpec
 
 
 class JobTarget(Spec):
-    """What targets of both services say."""
+    """Fields of targets of both services."""
 
     machine_types: list[str] = Field(
         default_factory=list, description="that jobs may ask for; none: every one that the service has here"
@@ -40,7 +40,7 @@ def _machine_types(names: Sequence[str], check: Callable[[str], list[Finding]]) 
 
 
 def _known(name: str) -> list[Finding]:
-    """Which GPUs go with an N1 machine is for a job to say."""
+    """Check that the machine type is known. A job says which GPUs go with an N1 machine."""
     return [each for each in machines.target_machine(name) if each.rule in (machines.UNKNOWN.id, machines.NEWER.id)]
 
 
@@ -58,7 +58,7 @@ class GoogleBatchTarget(JobTarget):
         return found + (gcp_zones.region(self.region) if self.region else [])
 
     def against(self, region: str, template: BatchTemplateSpec | None) -> list[Finding]:
-        """With the section's region and template."""
+        """Check the target with the section's region and template."""
         here = self.region or region
         found = google_batch_machines.zones(self.zones, here)
         found += rules.template(self.template, template.capacity if template else None, here, region)
@@ -68,7 +68,7 @@ class GoogleBatchTarget(JobTarget):
 
 
 class GoogleBatch(BatchJobsSpec):
-    """Google Batch: what its jobs stand on, and where they may run."""
+    """Google Batch: the ground of its jobs, and their regions."""
 
     notifications: JobNotificationsSpec | None = Field(
         default=None, description="a topic that is told of jobs' changes of state; {} for one"
@@ -80,11 +80,11 @@ class GoogleBatch(BatchJobsSpec):
 
     @property
     def ground(self) -> BatchJobsSpec:
-        """The component's part of it."""
+        """Return the component's part."""
         return BatchJobsSpec(account=self.account, bucket=self.bucket)
 
     def in_section(self, region: str, subnets: Sequence[str] | None) -> Iterator[Finding]:
-        """Against the region of the section, and those of the network's subnets, where these are known."""
+        """Check against the region of the section, and those of the network's subnets, where these are known."""
         if self.template is not None:
             yield from under("template", rules.template_zone(self.template.zone, region))
         for key, target in self.targets.items():
@@ -95,14 +95,15 @@ class GoogleBatch(BatchJobsSpec):
 
 
 class CreatedClaims(ClaimDatabaseSpec):
-    """A Firestore database that this stack makes."""
+    """A Firestore database that this stack creates."""
 
     kind: Literal["create"]
 
 
 class ExistingClaims(Spec):
-    """A Firestore database of the project that is there already. Documents of accel-claims expire there only where its
-    owner set a time-to-live policy on their field `expires`."""
+    """An existing Firestore database of the project. Documents of accel-claims expire there only if its owner set a
+    time-to-live policy on their field `expires`.
+    """
 
     kind: Literal["existing"]
     database: str = Field(description='its id, such as claims or "(default)"')
@@ -115,13 +116,13 @@ Claims = Annotated[CreatedClaims | ExistingClaims, Field(discriminator="kind")]
 
 
 class CreatedTensorboard(TensorboardSpec):
-    """A TensorBoard that this stack makes."""
+    """A TensorBoard that this stack creates."""
 
     kind: Literal["create"]
 
 
 class ExistingTensorboard(Spec):
-    """A TensorBoard that is there already."""
+    """An existing TensorBoard."""
 
     kind: Literal["existing"]
     name: str = Field(description="projects/<p>/locations/<r>/tensorboards/<t>")
@@ -131,7 +132,7 @@ AnyTensorboard = Annotated[CreatedTensorboard | ExistingTensorboard, Field(discr
 
 
 class PeeredNetwork(Spec):
-    """A network that is peered with Google's services already."""
+    """A network that is already peered with Google's services."""
 
     kind: Literal["peered"]
     network: str = Field(description="projects/<number>/global/networks/<n>")
@@ -141,7 +142,7 @@ class PeeredNetwork(Spec):
 
 
 class AttachedNetwork(Spec):
-    """A network that has a network attachment for Vertex AI already."""
+    """A network that already has a network attachment for Vertex AI."""
 
     kind: Literal["attachment"]
     network_attachment: str = Field(description="projects/<p>/regions/<r>/networkAttachments/<a>")
@@ -166,7 +167,7 @@ class VertexTarget(JobTarget):
 
 
 class Vertex(VertexJobsSpec):
-    """Vertex AI: what its custom jobs stand on, and where they may run."""
+    """Vertex AI: the ground of its custom jobs, and their targets."""
 
     claims: Claims | None = Field(
         default=CreatedClaims(kind="create"),
@@ -182,7 +183,7 @@ class Vertex(VertexJobsSpec):
 
     @property
     def ground(self) -> VertexJobsSpec:
-        """The component's part of it."""
+        """Return the component's part."""
         return VertexJobsSpec(account=self.account, bucket=self.bucket)
 
     def findings(self) -> list[Finding]:
@@ -196,7 +197,7 @@ class Vertex(VertexJobsSpec):
         ]
 
     def in_section(self, region: str) -> Iterator[Finding]:
-        """Against the region of the section."""
+        """Check against the region of the section."""
         if isinstance(self.network, AttachedNetwork):
             yield from under("network", rules.attachment(self.network.network_attachment, region))
         if isinstance(self.tensorboard, ExistingTensorboard):
@@ -207,7 +208,9 @@ class Vertex(VertexJobsSpec):
 
 
 def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """Faults where parts of a section have targets of one name: they are one output. `targets`: names by part."""
+    """Return faults where parts of a section have targets of one name: they are one output. `targets`: names by
+    part.
+    """
     first: dict[str, str] = {}
     faults: list[tuple[str, str]] = []
     for part, names in targets.items():

@@ -1,4 +1,4 @@
-"""The network of the Google Cloud section: made here, given, or of another stack."""
+"""The network of the Google Cloud section: created here, existing, or of another stack."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ from .config import CreatedNetwork, ExistingNetwork, Gcp, StackNetwork
 
 @dataclass(frozen=True)
 class ClusterNetwork:
-    """Where a cluster gets addresses. Each value comes from its own resource, and not out of `whole`, which is unknown
-    as long as anything in it is: a preview would take that for a change, and replace the cluster."""
+    """The network from which a cluster gets addresses. Each value comes from its own resource, and not out of `whole`,
+    which is unknown as long as anything in it is: a preview would take that for a change, and replace the cluster.
+    """
 
     whole: pulumi.Output[GcpNetwork]
     network: pulumi.Input[str]
@@ -25,11 +26,11 @@ class ClusterNetwork:
     services_range: pulumi.Input[str]
     max_pods_per_node: pulumi.Input[int]
     subnetwork_in: Callable[[str], pulumi.Input[str]]
-    """The subnet of any region that the network has one in."""
+    """Returns the subnet of any region in which the network has one."""
 
 
 def network_of(section: Gcp, on_gcp: pulumi.ResourceOptions) -> ClusterNetwork | None:
-    """The network of the section, made or read; None where it has none. Its own region is where clusters are."""
+    """Create or read the section's network; return None where it has none. Its own region is where clusters are."""
     match section.network:
         case None:
             return None
@@ -89,7 +90,7 @@ def _given(given: ExistingNetwork) -> GcpNetwork:
 
 
 def subnet_of(network: GcpNetwork, region: str) -> GcpSubnet:
-    """The subnet of the section's region. Raises pulumi.RunError where a network made elsewhere has none there."""
+    """Return the subnet of the section's region. Raise pulumi.RunError where an existing network has none there."""
     if region not in network.subnets:
         raise pulumi.RunError(
             f"gcp.region: is {region}, and the network has subnets in {', '.join(sorted(network.subnets))} only"

@@ -1,5 +1,6 @@
-"""What a stack promises of Google Cloud, built as the models of accel.contract: one that does not hold fails the
-update."""
+"""The Google Cloud outputs that a stack promises, built as the models of accel.contract: an invalid one fails the
+update.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,9 @@ from ..export_model import promise_output
 
 @dataclass(frozen=True, kw_only=True)
 class GkeQueue:
-    """A place in the cluster that jobs go to: what `targets` needs of the components that make it. `pools` are keys of
-    the cluster's pools that it may use."""
+    """A place in the cluster for jobs: what `targets` needs of the components that create it. `pools` are keys of the
+    cluster's pools that it may use.
+    """
 
     namespace: pulumi.Input[str]
     queue: pulumi.Input[str] | None = None
@@ -30,12 +32,12 @@ class GkeQueue:
 
 
 def export_network(network: pulumi.Output[GcpNetwork]) -> None:
-    """Exports `gcp_network`."""
+    """Export `gcp_network`."""
     pulumi.export("gcp_network", promise_output(network, lambda one: one.model_dump(mode="json", by_alias=True)))
 
 
 def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
-    """Exports `clusters`, by the author's keys."""
+    """Export `clusters`, by the author's keys."""
     pulumi.export(
         "clusters",
         {
@@ -46,7 +48,7 @@ def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
 
 
 def export_accounts(emails: Mapping[str, pulumi.Output[str]]) -> None:
-    """Exports `service_accounts`: the e-mail of each Google service account that pods become, by its key."""
+    """Export `service_accounts`: the e-mail of each Google service account that pods run as, by its key."""
     if emails:
         pulumi.export("service_accounts", dict(emails))
 
@@ -54,8 +56,10 @@ def export_accounts(emails: Mapping[str, pulumi.Output[str]]) -> None:
 def targets(
     cluster: pulumi.Output[GkeCluster], queues: Mapping[str, GkeQueue], more: Mapping[str, pulumi.Output[Any]]
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Each queue as a target of the contract, by its name; known once everything that it names exists. `more` is wired
-    into every one."""
+    """Return each queue as a target of the contract, by its name; known once everything that it names exists.
+
+    `more`: values for every target.
+    """
     return {name: _target(name, cluster, queue, more) for name, queue in queues.items()}
 
 

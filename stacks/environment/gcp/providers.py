@@ -1,4 +1,4 @@
-"""The explicit provider of the Google Cloud section: which project, which labels."""
+"""The explicit provider of the Google Cloud section, with its project and labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .config import Gcp
 
 
 def labels(environment: Environment) -> dict[str, str]:
-    """Labels of every resource: who owns it, and which stack made it."""
+    """Return the labels of every resource: its owner and its stack."""
     own = {
         "accel-owner": environment.owner,
         "accel-project": pulumi.get_project(),
@@ -26,8 +26,10 @@ def labels(environment: Environment) -> dict[str, str]:
 def gcp_provider(
     environment: Environment, section: Gcp, name: str = "", after: pulumi.Resource | None = None, **settings: Any
 ) -> gcp.Provider:
-    """A provider of the section's project. Credentials are those of the shell or of the CI job. What it makes waits for
-    `after`, as the provider does."""
+    """Return a provider of the section's project, with the credentials of the shell or of the CI job.
+
+    Its resources wait for `after`, as the provider does.
+    """
     return gcp.Provider(
         name or f"gcp-{section.region}",
         project=section.project,

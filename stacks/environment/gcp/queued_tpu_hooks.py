@@ -1,5 +1,5 @@
-"""Hooks of declared TPUs: the update that declares them asks for them, and the one that deletes them waits until they
-are gone. What comes later is for `accel-jobs tend`, or for the scheduled function.
+"""Hooks of declared TPUs: the update that declares them requests them, and the one that deletes them waits until they
+are gone. `accel-jobs tend`, or the scheduled function, does the rest.
 
 A state names the hooks of its resources, so every run registers them.
 """
@@ -13,13 +13,13 @@ import pulumi
 from accel.diagnostics.errors import JobsError, NotFound
 
 PATIENCE_S = 20 * 60
-"""As long as the provider waits for a queued resource."""
+"""The provider's own timeout for a queued resource."""
 ASKED_S, POLL_S = 10 * 60, 2.0
-"""How long an update waits for the nodes of a former declaration to go."""
+"""Maximum time for which an update waits for the nodes of a former declaration to go, and the pause between polls."""
 
 
 def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
-    """Registers the hooks, and returns them for QueuedTpuArgs."""
+    """Register the hooks and return them for QueuedTpuArgs."""
 
     def request(args: pulumi.ResourceHookArgs) -> None:
         bucket, key = _declared(args.new_outputs or args.new_inputs or {})
@@ -47,8 +47,10 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
 
 
 def ask(bucket: str, key: str, say: Any) -> None:
-    """Asks for the TPUs of a declaration, once those of a former one are gone. A refusal is said: whoever reconciles
-    asks again."""
+    """Request the TPUs of a declaration, once those of a former one are gone.
+
+    Report a refusal and go on: the reconciler repeats the request.
+    """
     end = time.monotonic() + ASKED_S
     try:
         queues = _queues(bucket)
@@ -66,7 +68,7 @@ def ask(bucket: str, key: str, say: Any) -> None:
 
 
 def retire(bucket: str, key: str) -> None:
-    """Deletes the TPUs of a declaration and waits until they are gone. Raises RunError."""
+    """Delete the TPUs of a declaration and wait until they are gone. Raise RunError."""
     try:
         _queues(bucket).retire(key, pulumi.log.info, PATIENCE_S)
     except NotFound:  # the bucket itself

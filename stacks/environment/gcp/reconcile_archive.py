@@ -1,4 +1,4 @@
-"""The files of the scheduled function: the reconciler of `jobs`, and what it imports, as they are in this project."""
+"""The files of the scheduled function: the reconciler of `jobs` and its imports, as they are in this project."""
 
 import ast
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from {_BEGIN} import handler
 
 
 def archive() -> dict[str, str]:
-    """The files by their paths in the archive."""
+    """Return the files by their paths in the archive."""
     modules = _imported()
     folders = {str(parent) for path in modules for parent in PurePosixPath(path).parents} - {"."}
     agent = sorted((_ROOTS["jobs"] / "agent" / "program").glob("*.py"))
@@ -41,7 +41,7 @@ def archive() -> dict[str, str]:
 
 
 def _imported() -> list[str]:
-    """Paths of the modules that the function imports at any time; a package's own only where it is used itself."""
+    """Return paths of the modules that the function imports at any time; a package's own only if it is itself used."""
     found: set[str] = set()
     ahead = [_path(_BEGIN) or ""]
     while ahead:
@@ -71,7 +71,7 @@ def _imports(path: str) -> Iterator[str]:
 
 
 def _path(module: str) -> str | None:
-    """Of a module of this project; None for any other."""
+    """Return the path of a module of this project; None for any other."""
     name = module.replace(".", "/")
     paths = (f"{name}.py", f"{name}/__init__.py") if module.partition(".")[0] in _ROOTS else ()
     return next((path for path in paths if _file(path).exists()), None)

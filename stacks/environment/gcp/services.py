@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from .config import Gcp
 
 BASE = ("cloudresourcemanager", "cloudquotas", "iam", "serviceusage")
-"""Roles, accounts and this list itself; and what `stacks quota` asks."""
+"""APIs for roles, accounts and this list itself, and for `stacks quota`."""
 CLUSTER = ("artifactregistry", "compute", "container", "iamcredentials", "logging", "monitoring")
-"""Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster, and where images are."""
+"""APIs of a cluster (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster) and of the
+registry of images.
+"""
 MACHINES = ("artifactregistry", "compute", "iap", "logging", "oslogin", "storage")
-"""`accel-jobs exec` reaches machines by OS Login and Identity-Aware Proxy."""
+"""APIs of machines; `accel-jobs exec` connects by OS Login and Identity-Aware Proxy."""
 
 
 def _filestore(section: Gcp) -> bool:
@@ -43,7 +45,7 @@ def _tpus(section: Gcp) -> bool:
 
 
 def _named(document: Any, fields: tuple[str, ...]) -> bool:
-    """Whether one of the fields has a value anywhere in a document."""
+    """Return whether one of the fields has a value anywhere in a document."""
     if isinstance(document, dict):
         members = cast("dict[str, Any]", document)
         return any(members.get(name) for name in fields) or _named(list(members.values()), fields)
@@ -72,12 +74,14 @@ _PARTS: tuple[tuple[str, Needs, tuple[str, ...]], ...] = (
     ("gcp", lambda section: _named(section.model_dump(), ("secrets", "chat_secret")), ("secretmanager",)),
     ("gcp", lambda section: _named(section.model_dump(), ("read_buckets", "write_buckets")), ("storage",)),
 )
-"""Which part of the section needs which APIs, by the first part of their names."""
+"""Parts of the section and the APIs that they need, by the first part of their names."""
 
 
 def needed_services(environment: Environment) -> dict[str, list[str]]:
-    """The APIs of the environment, by the first part of their names (`compute` of compute.googleapis.com), each with
-    the parts that need it; none without a Google section."""
+    """Return the APIs of the environment, each with the parts that need it; empty without a Google section.
+
+    An API has the first part of its name: `compute` of compute.googleapis.com.
+    """
     found: dict[str, list[str]] = {}
     for part, service in _needs(environment):
         parts = found.setdefault(service, [])
@@ -96,7 +100,7 @@ def _needs(environment: Environment) -> Iterator[tuple[str, str]]:
 
 
 def deploy(environment: Environment, section: Gcp) -> Services:
-    """Enables them, by a provider of their own: that of all others waits for them."""
+    """Enable them with a provider of their own: that of all others waits for them."""
     first = gcp_provider(environment, section, f"gcp-{section.region}-services")
     spec = ServicesSpec(services=list(needed_services(environment)))
     args = ServicesArgs(spec=spec, project=section.project)

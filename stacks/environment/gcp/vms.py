@@ -1,5 +1,6 @@
-"""The `vms` part of the Google Cloud section as components: capacity, machines, and the targets of jobs that make
-machines of their own."""
+"""The `vms` part of the Google Cloud section as components: capacity, machines, and the targets of jobs that create
+machines of their own.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,18 +38,20 @@ from .vms_config import AnyVmTarget, ExistingVmAccount, GceTarget, Vms
 
 @dataclass(frozen=True)
 class CapacityResources:
-    """What machines and targets may name by its key."""
+    """Resources that machines and targets may name by key."""
 
     reservations: Mapping[str, Reservation]
     placements: Mapping[str, Placement]
 
     def placement(self, name: str | None) -> pulumi.Output[str] | None:
-        """The path of the stack's placement of that name."""
+        """Return the path of the stack's placement of that name."""
         found = self.placements.get(name or "")
         return found.path if found else None
 
     def of_target(self, spec: AnyVmTarget) -> dict[str, pulumi.Output[str]]:
-        """What a target of GPU VMs says by its path where it is the stack's own. (Reservations of TPUs are others.)"""
+        """Return the paths of the stack's own resources that a target of GPU VMs names. (Reservations of TPUs are
+        others.)
+        """
         if not isinstance(spec, GceTarget):
             return {}
         reserved, placement = self.reservations.get(spec.reservation or ""), self.placement(spec.placement)
@@ -56,7 +59,7 @@ class CapacityResources:
         return {name: path for name, path in found.items() if path is not None}
 
     def options(self, reservation: Named | None, on_gcp: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-        """Options of a machine: one that a reservation is kept for is made after it, and given up before it."""
+        """Return the options of a machine: it is created after its reservation, and deleted before it."""
         if reservation is None or reservation.project or reservation.name not in self.reservations:
             return on_gcp
         after = pulumi.ResourceOptions(depends_on=[self.reservations[reservation.name]])
@@ -72,8 +75,11 @@ def deploy(
     wired: Wired,
     stop: Stopping | None = None,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Makes what stays, and the ground of jobs; the targets of jobs, by name. `hooks` are of the provider's queued
-    resources and of declared ones; `labels` go on what jobs make, and `wired` into every target."""
+    """Create the permanent machines and the ground of jobs; return the targets of jobs by name.
+
+    `hooks`: those of the provider's queued resources and of declared ones. `labels`: those of what jobs create.
+    `wired`: values for every target.
+    """
     vms = section.vms
     if vms is None:
         return {}
@@ -114,7 +120,7 @@ def deploy(
 
 
 def _capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions) -> CapacityResources:
-    """Makes it, and exports `capacity`: by kind and key, what whoever uses it needs to know."""
+    """Create it, and export `capacity`: by kind and key, what its users need to know."""
     told: dict[str, dict[str, Any]] = {}
     reservations: dict[str, Reservation] = {}
     for key, each in spec.reservations.items():
@@ -161,7 +167,7 @@ def _machines(
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
 ) -> tuple[list[pulumi.Output[str]], dict[str, dict[str, Any]]]:
-    """The TPU requests, by their whole names; and by kind and key, what a person needs to reach each machine."""
+    """Return the TPU requests by their full names, and by kind and key, what a person needs to reach each machine."""
     queued: list[pulumi.Output[str]] = []
     told: dict[str, dict[str, Any]] = {}
 
@@ -230,7 +236,7 @@ def _declared(
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, dict[str, Any]]:
-    """Declares TPUs in the bucket of jobs; what a person needs to reach them."""
+    """Declare TPUs in the bucket of jobs; return what a person needs to reach them."""
     told: dict[str, Any] = {}
     for key, spec in vms.queued_tpus.items():
         args = QueuedTpuArgs(
@@ -286,7 +292,7 @@ def _target(
     labels: Mapping[str, str],
     own: Wired,
 ) -> pulumi.Output[dict[str, Any]]:
-    """Known once everything that it names exists."""
+    """Return an output that is known once everything that the target names exists."""
     regions = dict.fromkeys(zone.rpartition("-")[0] for zone in spec.zones)
     known = pulumi.Output.all(
         network=place.network,

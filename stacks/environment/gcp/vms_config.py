@@ -1,4 +1,4 @@
-"""The `vms` part of the `gcp` section: TPU VMs and GPU VMs that stay, and the ground of jobs that make their own."""
+"""The `vms` part of the `gcp` section: permanent TPU VMs and GPU VMs, and the ground of jobs that create their own."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,13 +26,13 @@ from .capacity_config import Capacity
 
 
 class CreatedVmAccount(VmAccountSpec):
-    """An account for the machines of this part that this stack makes."""
+    """An account for the machines of this part that this stack creates."""
 
     kind: Literal["create"]
 
 
 class ExistingVmAccount(Spec):
-    """An account for machines that is there already."""
+    """An existing account for machines."""
 
     kind: Literal["existing"]
     email: str
@@ -45,7 +45,7 @@ VmAccount = Annotated[CreatedVmAccount | ExistingVmAccount, Field(discriminator=
 
 
 class VmTarget(Spec):
-    """What both kinds of target say."""
+    """Fields of both kinds of target."""
 
     zones: list[str] = Field(min_length=1, description="in the order in which a job tries them")
     reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
@@ -56,7 +56,7 @@ class VmTarget(Spec):
 
 
 class TpuVmTarget(VmTarget):
-    """TPU slices that jobs ask for by queued resources."""
+    """TPU slices that jobs request by queued resources."""
 
     kind: Literal["tpu-vm"]
     types: list[str] = Field(
@@ -71,7 +71,7 @@ class TpuVmTarget(VmTarget):
 
 
 class GceTarget(VmTarget):
-    """GPU VMs that jobs make."""
+    """GPU VMs that jobs create."""
 
     kind: Literal["gce"]
     machine_types: list[str] = Field(
@@ -145,7 +145,7 @@ class Vms(Capacity):
         return found
 
     def zones(self) -> Iterator[tuple[str, str]]:
-        """Every zone that is named for a machine, with its place."""
+        """Yield every zone that is named for a machine, with its place."""
         for kind in ("tpus", "tpu_queues", "queued_tpus", "gpus", "gpu_groups"):
             for key, spec in getattr(self, kind).items():
                 yield f"{kind}.{key}.zone", spec.zone
@@ -153,10 +153,10 @@ class Vms(Capacity):
             yield from ((f"targets.{key}.zones[{index}]", zone) for index, zone in enumerate(target.zones))
 
     def in_subnets(self, of_network: Sequence[str]) -> list[Finding]:
-        """Against the regions in which the network has subnets."""
+        """Check against the regions in which the network has subnets."""
         return [finding for field, zone in self.zones() for finding in rules.subnet(zone, of_network, field)]
 
     @property
     def own(self) -> bool:
-        """Whether any machine stays, and so an account for it is needed."""
+        """Return whether any machine is permanent, so that it needs an account."""
         return bool(self.tpus or self.queued_tpus or self.gpus or self.gpu_groups)

@@ -1,4 +1,4 @@
-"""The `workloads` section of a Google Cloud environment: what is put into the cluster, and where jobs may go."""
+"""The `workloads` section of a Google Cloud environment: the objects in the cluster, and the targets of jobs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -21,7 +21,7 @@ Faults = list[tuple[str, str]]
 
 
 class DriverVersions(Spec):
-    """Which driver the stack's own DaemonSets install, on the pools that leave it to them (`driver: daemonset`)."""
+    """The driver that the stack's own DaemonSets install, on the pools that leave it to them (`driver: daemonset`)."""
 
     cos: str = Field(default="default", description="default or latest of the node image")
     ubuntu: str = Field(default="default", description="default, or a branch such as R580")
@@ -44,7 +44,7 @@ class Volume(Spec):
 
 
 class TargetSpec(Spec):
-    """Where `accel-jobs submit --to` sends a job."""
+    """A target of `accel-jobs submit --to`."""
 
     namespace: Name = Field(description="key of `namespaces`")
     queue: str | None = Field(default=None, description="key of queueing.local_queues; absent: pods are made at once")
@@ -104,7 +104,7 @@ class Workloads(Spec):
 
     @property
     def coded(self) -> list[str]:
-        """Keys of the namespaces whose jobs may be sent with code."""
+        """Return the keys of the namespaces whose jobs may be sent with code."""
         used = [
             target.namespace for target in self.targets.values() if self.code and target.namespace in self.namespaces
         ]
@@ -126,20 +126,20 @@ class Workloads(Spec):
         return faults
 
     def pools_of(self, target: TargetSpec, known: Iterable[str]) -> list[str]:
-        """Keys of the pools that jobs of a target may use."""
+        """Return the keys of the pools that jobs of a target may use."""
         if target.queue is None or self.queueing is None:
             return target.pools or sorted(known)
         queue = self.queueing.queues[self.queueing.local_queues[target.queue].queue]
         return [each.pool for each in queue.pools]
 
     def used_pools(self, known: Iterable[str]) -> set[str]:
-        """Keys of the pools that a queue has, or jobs of a target may use."""
+        """Return the keys of the pools that a queue has, or jobs of a target may use."""
         queues = self.queueing.queues.values() if self.queueing else ()
         used = {each.pool for queue in queues for each in queue.pools}
         return used.union(*(self.pools_of(target, known) for target in self.targets.values()))
 
     def unknown_pools(self, pools: Iterable[str]) -> Faults:
-        """What is wrong with the targets over the pools of the cluster, by the author's keys."""
+        """Return faults of targets whose pools the cluster lacks, by the author's keys."""
         known = list(pools)
         return [
             fault
@@ -149,7 +149,7 @@ class Workloads(Spec):
         ]
 
     def unknown_accounts(self, accounts: Iterable[str]) -> Faults:
-        """What is wrong with the namespaces over the section's Google service accounts, by the author's keys."""
+        """Return faults of namespaces whose Google service accounts the section lacks, by the author's keys."""
         known = list(accounts)
         return [
             fault

@@ -1,4 +1,4 @@
-"""The `workloads` section as components in a cluster, by a provider of its own, and the targets that they make."""
+"""The `workloads` section as components in a cluster, with a provider of its own, and the targets that they create."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def deploy(
     wired: Wired,
     on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Makes what is put into the cluster; the targets of jobs there, by name."""
+    """Create the objects in the cluster; return the targets of jobs there by name."""
     workloads = section.workloads
     if workloads is None:
         return {}
@@ -111,7 +111,7 @@ def kubernetes_provider(
 
 
 def _kubeconfig(cluster: pulumi.Output[GkeCluster]) -> pulumi.Output[str]:
-    """A kubeconfig without a secret: gke-gcloud-auth-plugin, on PATH, hands over the credentials of whoever uses it.
+    """Return a kubeconfig without a secret: gke-gcloud-auth-plugin, on PATH, provides the credentials of its user.
 
     Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl
     """
@@ -146,7 +146,9 @@ def _queues(
     emails: Mapping[str, pulumi.Output[str]],
     in_cluster: pulumi.ResourceOptions,
 ) -> dict[str, GkeQueue]:
-    """Makes what the section has; the targets, by name. `emails`: of Google service accounts, by their keys."""
+    """Create the components of the section; return the targets by name. `emails`: Google service accounts by their
+    keys.
+    """
     own_drivers = _drivers(section, pools, in_cluster)
     releases = [ReleaseBundle(each.release, each, in_cluster) for each in section.releases]
     # What is named by a constant the engine cannot follow: controllers come before what their webhooks answer for, and
@@ -182,13 +184,13 @@ def _queues(
 
 
 def _admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pulumi.ResourceOptions) -> None:
-    """Lets the function that stops the stack hold its queues."""
+    """Allow the function that stops the stack to hold its queues."""
     args = StopAccessArgs(spec=StopAccessSpec(queues=sorted(queueing.queues)), email=email)
     StopAccess("budget-stop", args, in_cluster)
 
 
 def _code_readers(section: Workloads, emails: Mapping[str, pulumi.Output[str]]) -> dict[str, pulumi.Input[str]]:
-    """E-mails of the accounts that jobs with code run as, by the keys of their namespaces."""
+    """Return the e-mails of the accounts that jobs with code run as, by the keys of their namespaces."""
     found = {key: _account(section.namespaces[key], emails) for key in section.coded}
     return {key: email for key, email in found.items() if email is not None}
 
@@ -200,7 +202,7 @@ def _after(opts: pulumi.ResourceOptions, before: Sequence[pulumi.Resource]) -> p
 def _publish(
     section: Workloads, targets: Mapping[str, pulumi.Output[dict[str, Any]]], in_cluster: pulumi.ResourceOptions
 ) -> None:
-    """Puts each namespace's targets, as JSON, where `jobs` reads them without Pulumi."""
+    """Publish each namespace's targets, as JSON, where `jobs` reads them without Pulumi."""
     by_namespace: dict[str, dict[str, pulumi.Output[str]]] = {}
     for name, target in targets.items():
         text = target.apply(lambda value: json.dumps(value, sort_keys=True))

@@ -1,1 +1,3 @@
-"""Queues, environments and definitions that were made by hand, as an environment of this project and an import file."""
+"""Conversion of queues, environments and definitions made by hand into an environment of this project and an import
+file.
+"""

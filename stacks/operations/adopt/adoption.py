@@ -1,8 +1,8 @@
-"""All that was found as one environment, written as two files: a stack's config, and what `pulumi import` takes.
+"""All adopted resources as one environment, written as two files: a stack's config, and the input of `pulumi import`.
 
-A URN holds the types of a resource's parents, so each resource is imported under the component that the program will
-register, which the same file makes, empty; the provider likewise, from `providerInputs`.
-Sources: https://www.pulumi.com/docs/iac/guides/migration/import/#bulk-import-operations,
+A URN contains the types of a resource's parents, so each resource is imported under the component that the program will
+register, which the same file creates, empty; likewise the provider, from `providerInputs`. Sources:
+https://www.pulumi.com/docs/iac/guides/migration/import/#bulk-import-operations,
 https://github.com/pulumi/pulumi/pull/21671
 """
 
@@ -34,31 +34,31 @@ from .notes import Note, Part, Word
 _SECTIONS: dict[Kind, str] = {"environment": "environments", "queue": "queues", "definition": "definitions"}
 _KEY_MAX = 40
 _WORDS: tuple[Word, ...] = ("left out", "lost", "kept", "translated", "set", "warning")
-"""In the order in which they are said."""
+"""The order in which notes are printed."""
 _COMPONENTS: Mapping[str, tuple[str, str]] = {
     "environments": (ComputeEnvironment.TYPE, "aws:batch/computeEnvironment:ComputeEnvironment"),
     "queues": (JobQueue.TYPE, "aws:batch/jobQueue:JobQueue"),
     "definitions": (JobDefinition.TYPE, "aws:batch/jobDefinition:JobDefinition"),
 }
-"""By section: the component's type, and that of the resource in it."""
+"""Types of the component, and of the resource in it, by section."""
 _PROVIDER = "aws"
 _STACK = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 @dataclass
 class AdoptedEnvironment:
-    """The environment as plain values, what exists of it (section and key to what was found), and the notes."""
+    """The environment as plain values, its existing resources (by section and key), and the notes."""
 
     values: Json
     existing: dict[tuple[str, str], AwsResource]
     notes: list[Note]
     faults: list[Fault] = field(default_factory=list[Fault])
-    """What keeps it from being deployed as it is."""
+    """Faults that prevent its deployment as it is."""
 
 
 @dataclass(frozen=True)
 class WrittenConfig:
-    """What was written, what is wrong with it, and the commands that come next."""
+    """The written files, the config's faults, and the next commands."""
 
     config: Path
     lines: list[str]
@@ -129,7 +129,10 @@ def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEn
 def import_document(
     existing: Mapping[tuple[str, str], AwsResource], region: str, project: str, stack: str
 ) -> dict[str, Any]:
-    """What exists, as the program of this project registers it. An environment's id is its name, others' their ARN."""
+    """Return the existing resources as the program of this project registers them, for `pulumi import`.
+
+    The id of an environment is its name, that of others their ARN.
+    """
     sdk = version("pulumi_aws")
     resources: list[dict[str, Any]] = []
     for (section, key), found in existing.items():
@@ -169,7 +172,7 @@ def _before(config: Path) -> dict[str, Any]:
 
 
 def _project(out: Path) -> str:
-    """The name of the project, which every URN holds."""
+    """Return the name of the project, which every URN contains."""
     for folder in (out, Path()):
         try:
             document: Any = yaml.safe_load((folder / "Pulumi.yaml").read_text())
@@ -189,7 +192,9 @@ def _said(found: AdoptedEnvironment) -> list[str]:
 
 
 def _parts(found: list[AwsResource]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
-    """The resources by kind and name, and why others are left out. Raises BadInput for a value of another shape."""
+    """Return the resources by kind and name, and why others are left out. Raise BadInput for a value of another
+    shape.
+    """
     parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in _SECTIONS}
     refused: dict[Kind, dict[str, str]] = {kind: {} for kind in _SECTIONS}
     for kind in _SECTIONS:
@@ -207,7 +212,7 @@ def _parts(found: list[AwsResource]) -> tuple[dict[Kind, dict[str, Part]], dict[
 
 
 def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[Kind, dict[str, str]]) -> Part | str:
-    """One resource, or why it is left out. `by_name`: the keys of the environments before it."""
+    """Return one resource, or why it is left out. `by_name`: the keys of the environments before it."""
     match one.kind:
         case "environment":
             return batch.unfit_environment(one.document) or batch.environment(one, key)
@@ -218,7 +223,7 @@ def _part(one: AwsResource, key: str, by_name: Mapping[str, str], refused: dict[
 
 
 def _key(name: str, taken: list[str]) -> str:
-    """The author's key for a physical name: My_Queue as my-queue."""
+    """Return the author's key for a physical name: my-queue for My_Queue."""
     bare = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     bare = (bare if bare[:1].isalpha() else f"x-{bare}")[:_KEY_MAX].rstrip("-")
     tried, number = bare, 2
@@ -228,7 +233,7 @@ def _key(name: str, taken: list[str]) -> str:
 
 
 def _network(found: list[AwsResource], kept: list[AwsResource], parts: Mapping[str, Part], notes: list[Note]) -> Json:
-    """The network of the first environment; another one's is kept, or named as lost."""
+    """Return the network of the first environment; keep that of another one, or note it as lost."""
     places = [(batch.resources(one.document), parts[one.name], one) for one in kept]
     first = places[0][0] if places else {}
     subnets, groups = names(first, "subnets"), names(first, "securityGroupIds")
@@ -266,13 +271,13 @@ def _region_of(arns: list[str], given: str | None) -> str:
 
 
 def _repositories(parts: Mapping[str, Part]) -> list[str]:
-    """Those that the stack's own execution role has to pull from."""
+    """Return the repositories that the stack's own execution role has to pull from."""
     images = [str(p.values.get("image", "")) for p in parts.values() if "execution_role" not in p.values]
     return sorted({arn for image in images if (arn := batch.repository(image))})
 
 
 def _judged(adopted: AdoptedEnvironment) -> AdoptedEnvironment:
-    """With outdated values translated, and with what our rules say of the rest."""
+    """Translate outdated values, and add the other findings of our rules."""
     said: list[Note] = []
     for place, spec in _specs(adopted.values["aws"]):
         for finding in _findings(spec):
@@ -308,7 +313,7 @@ def _note(word: Word, path: tuple[str | int, ...], finding: Finding) -> Note:
 
 
 def _specs(section: Json) -> list[tuple[tuple[str, ...], Spec]]:
-    """Specs that were not validated, since one wrong value must not hide what there is to say of the others."""
+    """Return specs without validation, since one wrong value must not hide the findings about the others."""
     specs: list[tuple[tuple[str, ...], Spec]] = []
     for key, values in section["environments"].items():
         variant = SpotSpec if values["capacity"] == "spot" else OnDemandSpec

@@ -1,4 +1,4 @@
-"""Compute environments, job queues and job definitions of AWS Batch as ours."""
+"""Conversion of AWS Batch compute environments, job queues and job definitions to ours."""
 
 import re
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ _COMPUTE_FIELDS = {
     "bidPercentage": "bid_percentage",
     "spotIamFleetRole": "spot_fleet_role",
 }
-"""What is carried as it is, from `computeResources`."""
+"""Fields of `computeResources` that are copied unchanged."""
 
 KEEPS = {"ec2KeyPair": "key_pair", "imageId": "image_id", "placementGroup": "placement_group"}
-"""What has no counterpart, and would be taken from an environment that exists: AWS would replace its instances."""
+"""Fields without a counterpart. An existing environment keeps them: without them AWS would replace its instances."""
 
 DISK_GIB = 30
 """Root volume of an ECS-optimised image without a launch template that says otherwise.
@@ -39,7 +39,7 @@ _ENVIRONMENT_HANDLED = {
 
 
 def unfit_environment(document: Json) -> str | None:
-    """Why an environment cannot be one of ours."""
+    """Return why an environment cannot become one of ours, or None."""
     kind = str(resources(document).get("type", ""))
     if document.get("type") == "UNMANAGED":
         return "is UNMANAGED: its instances are somebody else's"
@@ -51,12 +51,14 @@ def unfit_environment(document: Json) -> str | None:
 
 
 def resources(document: Json) -> Json:
-    """Its `computeResources`, without what is empty."""
+    """Return its `computeResources`, without empty values."""
     return block(document, "computeResources")
 
 
 def environment(found: AwsResource, key: str) -> Part:
-    """The values of one environment. One that exists keeps its name, image, launch template and instance tags."""
+    """Return the values of one environment. An existing one keeps its name, image, launch template and instance
+    tags.
+    """
     part, inner = Part(key), resources(found.document)
     part.values["capacity"] = CAPACITY[str(inner["type"])]
     part.values |= {ours: inner[theirs] for theirs, ours in _COMPUTE_FIELDS.items() if theirs in inner}
@@ -147,13 +149,16 @@ _QUEUE_HANDLED = {
 
 
 def environment_names(found: AwsResource) -> list[str]:
-    """The environments that a queue tries, in their order, each by its name."""
+    """Return the names of the environments that a queue tries, in their order."""
     ordered = sorted(entries(found.document, "computeEnvironmentOrder"), key=lambda one: str(one.get("order")).zfill(9))
     return [str(one.get("computeEnvironment")).rpartition("/")[2] for one in ordered]
 
 
 def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
-    """Why a queue cannot be one of ours. `environments`: keys by name; `refused`: why an environment is left out."""
+    """Return why a queue cannot become one of ours, or None.
+
+    `environments`: keys by name; `refused`: why an environment is left out.
+    """
     if found.document.get("serviceEnvironmentOrder") or found.document.get("jobQueueType") == "SAGEMAKER_TRAINING":
         return "is a queue of SageMaker training jobs"
     for name in environment_names(found):
@@ -165,7 +170,7 @@ def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Ma
 
 
 def queue(found: AwsResource, key: str, environments: Mapping[str, str]) -> Part:
-    """The values of one queue; one that exists keeps its name, and the time limits that it has."""
+    """Return the values of one queue; an existing one keeps its name and its time limits."""
     part, document = Part(key), found.document
     part.values["environments"] = [environments[name] for name in environment_names(found)]
     if "priority" in document:
@@ -210,11 +215,11 @@ _CONTAINER_FIELDS = {
     "jobRoleArn": "job_role",
     "executionRoleArn": "execution_role",
 }
-"""What is carried as it is, from `containerProperties`."""
+"""Fields of `containerProperties` that are copied unchanged."""
 
 REQUIREMENTS = {"VCPU": "vcpus", "MEMORY": "memory_mib", "GPU": "gpus"}
 OLD_REQUIREMENTS = {"vcpus": "vcpus", "memory": "memory_mib"}
-"""Of definitions from before `resourceRequirements`."""
+"""Fields of definitions from before `resourceRequirements`."""
 EXIT = {"onStatusReason": "on_status_reason", "onReason": "on_reason", "onExitCode": "on_exit_code"}
 
 _CONTAINER_HANDLED = {*_CONTAINER_FIELDS, *OLD_REQUIREMENTS, "environment", "secrets", "resourceRequirements",
@@ -231,7 +236,7 @@ _ECR = re.compile(
 
 
 def unfit_definition(document: Json) -> str | None:
-    """Why a definition cannot be one of ours."""
+    """Return why a definition cannot become one of ours, or None."""
     if document.get("type") == "multinode" or document.get("nodeProperties"):
         return "is a multi-node definition"
     if document.get("eksProperties"):
@@ -244,7 +249,7 @@ def unfit_definition(document: Json) -> str | None:
 
 
 def definition(found: AwsResource, key: str) -> Part:
-    """The values of one definition. What has no counterpart keeps the whole container of one that exists."""
+    """Return the values of one definition. An existing one keeps its whole container if a field has no counterpart."""
     part, document = Part(key), found.document
     inner = block(document, "containerProperties")
     part.values |= {ours: inner[theirs] for theirs, ours in _CONTAINER_FIELDS.items() if theirs in inner}
@@ -304,7 +309,7 @@ def _exit(rule: Json) -> Json:
 
 
 def _log(part: Part, log: Json, found: AwsResource) -> None:
-    """Carry log group and stream prefix: what reads them by their names, an alarm or an export, goes on to do so."""
+    """Keep log group and stream prefix: alarms and exports that read them by name go on to do so."""
     driver = log.get("logDriver", "awslogs")
     if driver != "awslogs":
         if not found.exists:
@@ -337,7 +342,7 @@ def _keep_definition(part: Part, found: AwsResource, lost: list[str]) -> None:
 
 
 def repository(image: str) -> str | None:
-    """The ARN of the ECR repository of an image."""
+    """Return the ARN of the ECR repository of an image; None for another registry."""
     ecr = _ECR.match(image)
     if not ecr:
         return None

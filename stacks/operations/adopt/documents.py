@@ -1,4 +1,4 @@
-"""What the files hold: requests of the AWS CLI and its answers, told apart by their keys."""
+"""Input files: requests and answers of the AWS CLI, distinguished by their keys."""
 
 import json
 import re
@@ -36,7 +36,7 @@ _ARN = re.compile(r"arn:[a-z-]+:batch:[a-z0-9-]+:\d{12}:[a-z-]+/\S+")
 
 @dataclass(frozen=True)
 class AwsResource:
-    """One resource of a file. `exists`: AWS described it; else somebody asked for it."""
+    """One resource of a file. `exists`: from an answer of AWS, and not from a request."""
 
     kind: Kind
     name: str
@@ -51,7 +51,7 @@ class AwsResource:
 
 
 def read(paths: list[str]) -> list[AwsResource]:
-    """Every resource of the files (`-`: standard input). Raises BadInputs with each file that is something else."""
+    """Return every resource of the files (`-`: standard input). Raise BadInputs with each file of another kind."""
     found: list[AwsResource] = []
     faults: list[str] = []
     for path in paths:
@@ -120,12 +120,12 @@ def _one(entry: Any, kind: Kind, place: str, *, answered: bool) -> AwsResource:
 
 
 def without_empty(document: Json) -> Json:
-    """What an object says: skeletons and answers are full of empty values."""
+    """Drop empty values, of which skeletons and answers are full."""
     return {key: value for key, value in document.items() if value not in (None, "", [], {})}
 
 
 def block(document: Json, key: str) -> Json:
-    """An object inside a document, empty where it is not there. Raises BadInput for anything else."""
+    """Return an object inside a document; empty where it is absent. Raise BadInput for anything else."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         raise BadInput(f"{key}: must be an object, is {messages.display(value)}")
@@ -133,7 +133,7 @@ def block(document: Json, key: str) -> Json:
 
 
 def entries(document: Json, key: str) -> list[Json]:
-    """The objects of a list inside a document. Raises BadInput for anything else."""
+    """Return the objects of a list inside a document. Raise BadInput for anything else."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, dict) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of objects, is {messages.display(value)}")
@@ -141,7 +141,7 @@ def entries(document: Json, key: str) -> list[Json]:
 
 
 def names(document: Json, key: str) -> list[str]:
-    """The texts of a list inside a document. Raises BadInput for anything else."""
+    """Return the texts of a list inside a document. Raise BadInput for anything else."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of names, is {messages.display(value)}")
@@ -157,7 +157,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _newest(found: list[AwsResource]) -> list[AwsResource]:
-    """One of each name: what AWS described rather than what was asked for, and a definition's latest revision."""
+    """Return one resource per name: an answer of AWS before a request, and a definition's latest revision."""
 
     def rank(one: AwsResource) -> tuple[bool, int]:
         revision = one.document.get("revision")

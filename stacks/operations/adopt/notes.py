@@ -1,4 +1,4 @@
-"""What a person has to know of a resource that was taken over, one line each."""
+"""Notes for a person about an adopted resource, one line each."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,7 +12,7 @@ Word = Literal["kept", "lost", "left out", "set", "translated", "warning"]
 
 @dataclass(frozen=True)
 class Note:
-    """`kept`: as it was made; `lost`: without counterpart; `left out`: a whole resource; `set`: a value of ours."""
+    """`kept`: unchanged; `lost`: without counterpart; `left out`: a whole resource; `set`: a value of ours."""
 
     word: Word
     place: str
@@ -24,7 +24,7 @@ class Note:
 
 @dataclass
 class Part:
-    """One resource as the author's values of it, and what there is to say."""
+    """One resource as the author's values of it, and its notes."""
 
     key: str
     values: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -32,16 +32,16 @@ class Part:
     keeps: list[str] = field(default_factory=list[str])
 
     def note(self, word: Word, field: str, text: str) -> None:
-        """A line about a field of the AWS document."""
+        """Add a line about a field of the AWS document."""
         self.notes.append(Note(word, f"{self.key}.{field}" if field else self.key, text))
 
     def keep(self, part: str, field: str, text: str) -> None:
-        """A field that stays as it was made."""
+        """Note a field that stays unchanged."""
         self.keeps.append(part)
         self.note("kept", field, text)
 
     def rest(self, document: Json, known: set[str], prefix: str = "") -> list[str]:
-        """Notes the fields that say something and have no counterpart; their names."""
+        """Note the non-empty fields without a counterpart, and return their names."""
         lost = [name for name in document if name not in known and document[name] not in (False, 0)]
         for name in lost:
             self.note("lost", f"{prefix}{name}", f"is {messages.display(document[name])}, and has no counterpart here")

@@ -1,1 +1,1 @@
-"""What is spent of a stack's budgets, and what crossing one stops."""
+"""Spending of a stack's budgets, and the resources that crossing one stops."""

@@ -1,4 +1,4 @@
-"""The AWS part of `stacks budget`: what the deployed function is told says what there is to stop."""
+"""The AWS part of `stacks budget`: the deployed function's settings list what it may stop."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The budgets of a deployed stack, a cloud each: where a stop is remembered, what is spent, and the levers."""
+"""The budgets of a deployed stack by cloud: the record of a stop, the spending, and the levers."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -19,10 +19,11 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 from ..stack_files import stack_outputs
 
 TRIES, PAUSE_S = 5, 1.0
-"""Of a resume that meets the function at work."""
+"""Tries of a resume while the function is at work, and the pause between them."""
 CLOUDS = {"budgets": "aws", "gcp_budgets": "google"}
-"""Module by the output of the stack that it reads. Each has `cloud_budgets(promises) -> CloudBudgets | None`: None
-where no budget stops anything there. `promises`: accel.contract.budgets.Budget by the author's names."""
+"""Modules by the output of the stack that they read. Each has `cloud_budgets(promises) -> CloudBudgets | None`: None
+where no budget stops anything there. `promises`: accel.contract.budgets.Budget by the author's names.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class CloudBudgets:
     store: Store
     limits: Sequence[Limit]
     readings: Callable[[], Sequence[Reading]]
-    """Asks the cloud what is spent; a budget that it says nothing of is left out."""
+    """Returns the spending from the cloud; omits a budget for which the cloud has no reading."""
     levers: Callable[[], Sequence[Lever]]
     asking: Callable[[str], AbstractContextManager[None]]
     """Turns the cloud's errors into those of accel.diagnostics.errors, as the cloud's backends do."""

@@ -1,4 +1,4 @@
-"""The Google part of `stacks budget`: the plan of the deployed function says what there is to stop."""
+"""The Google part of `stacks budget`: the plan of the deployed function lists what it may stop."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -32,7 +32,7 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
         raise (CloudRefused if refused.status else CloudSilent)(f"{refused}") from None
 
     def readings() -> Sequence[Reading]:
-        """What Google said last: it tells topics, and cannot be asked."""
+        """Return Google's last notices: it publishes them to topics, and has no API to ask."""
         known = notices.load(cloud, store.bucket)
         return [known[limit.budget].reading for limit in plan.limits if limit.budget in known]
 

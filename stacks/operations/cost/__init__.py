@@ -1,1 +1,1 @@
-"""What an environment costs, from its model alone."""
+"""Cost of an environment, from its model alone."""

@@ -1,4 +1,4 @@
-"""What an environment costs, from its model alone: idle, as expected, and at its worst. No cloud is asked."""
+"""Cost of an environment, from its model alone: idle, expected, and worst case. It calls no cloud."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -24,21 +24,21 @@ from .lines import Line, unlisted_types
 ComputeSpec = OnDemandSpec | SpotSpec
 
 LARGEST = 2
-"""Instance types that the room of max_vcpus is told in."""
+"""Number of instance types in the description of max_vcpus."""
 
 SCENARIOS = ("floor", "expected", "worst")
 
 CENTS_BELOW = 10
-"""USD, above which the one line of a summary leaves the cents out."""
+"""USD, above which the one line of a summary omits the cents."""
 
 FREE_IOPS = 3000
 FREE_MIB_S = 125
-"""What a gp3 volume has without more pay. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
+"""Throughput that a gp3 volume includes. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """All lines of one environment, and what has none."""
+    """All lines of one environment, and the costs that have none."""
 
     stack: str
     region: str
@@ -47,17 +47,21 @@ class Estimate:
     unknown: tuple[str, ...] = ()
     not_included: tuple[str, ...] = ()
     totals: dict[str, Amount] = field(default_factory=dict[str, Amount])
-    """USD an hour, by scenario."""
+    """USD per hour, by scenario."""
 
 
 def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> list[Estimate]:
-    """One estimate a config file. Raises BadInputs with every fault of every file, as `stacks validate` does."""
+    """Return one estimate per config file. Raise BadInputs with every fault of every file, as `stacks validate`
+    does.
+    """
     return [estimate(stack.name, stack.environment, utilisation) for stack in read_stacks(paths, strict)]
 
 
 def estimate(stack: str, environment: Environment, utilisation: float, beside: Iterable[str] = ()) -> Estimate:
-    """The estimate of one environment; an absent section costs nothing. `beside` are types of resources that the stack
-    has too: those that nothing prices are named, and the totals are "at least"."""
+    """Return the estimate of one environment; an absent section costs nothing.
+
+    `beside`: further resource types of the stack. Those without a price are named, and the totals become "at least".
+    """
     lines: list[Line] = []
     not_included: list[str] = []
     if section := environment.aws:
@@ -93,7 +97,7 @@ def _pools(section: Aws, utilisation: float) -> Iterator[Line]:
 
 
 def _prices(region: str, spec: ComputeSpec, path: str) -> tuple[list[Machine], list[Price], tuple[str, ...]]:
-    """The instance types of a compute environment, their prices, and a line for each that has none."""
+    """Return the instance types of a compute environment, their prices, and a line for each that has none."""
     unknown: list[str] = []
     machines: dict[str, Machine] = {}
     for name in spec.instance_types:
@@ -137,7 +141,7 @@ def _instances(path: str, spec: ComputeSpec, machines: list[Machine], prices: li
 
 
 def _room(spec: ComputeSpec) -> list[str]:
-    """How many of the largest instances max_vcpus holds."""
+    """Return how many of the largest instances fit max_vcpus."""
     room = sorted(instances_within(spec.max_vcpus, spec.instance_types).items(), key=lambda each: each[1])
     shown = " or ".join(f"{count} {name}" for name, count in room[:LARGEST])
     return [f"max_vcpus has room for {shown}"] if shown else []
@@ -165,7 +169,7 @@ def _volumes(region: str, path: str, spec: ComputeSpec, machines: list[Machine],
 
 
 def _parts(region: str, items: list[str], path: str) -> tuple[dict[str, PartPrice], tuple[str, ...]]:
-    """The prices of all the items; none where one lacks its price, and a line about it."""
+    """Return the prices of all items; if one has none, return no prices and a line about it."""
     found = {item: part_price(region, item) for item in items}
     lacking = [item for item, part in found.items() if part is None]
     if lacking:
@@ -202,7 +206,7 @@ def _network(section: Aws) -> Iterator[Line]:
 
 
 def _not_included(section: Aws) -> Iterator[str]:
-    """What costs money by use that the model does not tell."""
+    """Yield usage-based costs that the model does not determine."""
     if not isinstance(section.network, CreatedNetwork):
         yield "network: it belongs to someone else"
     else:
@@ -222,7 +226,7 @@ def _not_included(section: Aws) -> Iterator[str]:
 
 
 def document(found: Estimate) -> dict[str, Any]:
-    """An estimate as JSON values: USD, an hour and a month of 730 hours."""
+    """Return an estimate as JSON values: USD per hour and per month of 730 hours."""
     lines = [
         {
             "component": line.component,
@@ -246,7 +250,7 @@ def document(found: Estimate) -> dict[str, Any]:
 
 
 def usd(amount: Amount) -> dict[str, Any]:
-    """An hour and a month of 730 hours."""
+    """Return USD per hour and per month of 730 hours."""
     month = amount.times(cost.HOURS_A_MONTH).usd
     return {
         "usd_hour": None if amount.usd is None else round(amount.usd, 4),
@@ -256,14 +260,14 @@ def usd(amount: Amount) -> dict[str, Any]:
 
 
 def amount_text(amount: Amount, decimals: int = 2) -> str:
-    """An amount as people read it: `1,234.50`, `at least 1.00`, `unknown`."""
+    """Return an amount for people: `1,234.50`, `at least 1.00`, `unknown`."""
     if amount.usd is None:
         return "unknown"
     return f"{'at least ' if amount.at_least else ''}{amount.usd:,.{decimals}f}"
 
 
 def summary(found: Estimate) -> str:
-    """The totals of a month in one line: `dev: idle $80 a month, expected $7,302, at most $36,239`."""
+    """Return the monthly totals in one line: `dev: idle $80 a month, expected $7,302, at most $36,239`."""
     floor, expected, worst = (_dollars(found.totals[name].times(cost.HOURS_A_MONTH)) for name in SCENARIOS)
     partly = found.totals["worst"].at_least
     largest = f"{worst} at its largest" if partly else f"at most {worst}"
@@ -277,7 +281,7 @@ def _dollars(amount: Amount) -> str:
 
 
 def rows(found: Estimate) -> list[dict[str, str]]:
-    """The lines, and the totals an hour and a month, for a table."""
+    """Return the lines, and the totals per hour and month, for a table."""
     made = [
         {
             "component": line.component,

@@ -1,5 +1,6 @@
-"""What a Google Cloud section costs, from its model alone: its cluster and node pools, machines that stay whatever runs
-on them (VMs, TPUs, reservations, commitments, and those that Vertex AI keeps), and their disks."""
+"""Cost of a Google Cloud section, from its model alone: its cluster and node pools, permanent machines whether used or
+not (VMs, TPUs, reservations, commitments, and those that Vertex AI keeps), and their disks.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +29,9 @@ from ...environment.gcp.vms_config import Vms
 from .lines import Line
 
 CLUSTER_USD_HOUR, CLUSTER_READ = 0.10, "2026-11-23"
-"""Whatever its size; an extended release costs more. Source: https://cloud.google.com/kubernetes-engine/pricing, a copy
-without a date, read on this day."""
+"""Fee of a cluster of any size; an extended release costs more. Source:
+https://cloud.google.com/kubernetes-engine/pricing, a copy without a date, read on this day.
+"""
 
 
 def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
@@ -41,7 +43,7 @@ def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 
 def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """A line a node pool, from its least nodes to its most."""
+    """Yield a line for each node pool, from its minimum to its maximum of nodes."""
     for key, spec in section.pools.items():
         path = f"gcp.pools.{key}"
         zones = len(section.node_zones(spec)) or 1
@@ -64,14 +66,14 @@ def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 
 def _control_plane(section: Gcp) -> Iterator[Line]:
-    """The fee of a cluster that is made here."""
+    """Yield the fee of a cluster created here."""
     if section.cluster is not None and section.cluster.kind == "create":
         what = "control plane; one zonal cluster of a billing account is free"
         yield Line("gcp.cluster", what, cost.fixed_cost(CLUSTER_USD_HOUR), (CLUSTER_READ,), "medium")
 
 
 def _node_price(region: str, spec: AnyPool) -> Price:
-    """Of a node: TPUs are priced by the slice, GPUs on N1 beside their host."""
+    """Return the price of a node: TPUs are priced by the slice, GPUs on N1 beside their host."""
     if isinstance(spec, TpuPoolSpec):
         return slice_host(region, spec.slice)
     if isinstance(spec, GpuPoolSpec) and spec.attached:
@@ -89,7 +91,7 @@ def _reconciled(spec: ReconcileSpec) -> str:
 
 
 def excluded_costs(section: Gcp) -> Iterator[str]:
-    """What costs money besides."""
+    """Yield the costs that are not estimated."""
     if section.vms is not None and section.vms.reconcile is not None:
         yield _reconciled(section.vms.reconcile)
     if section.network is not None and section.network.kind == "create":
@@ -116,7 +118,8 @@ RESERVED_TPU = "counted at the on-demand price, though a reservation is paid oth
 @dataclass(frozen=True)
 class Standing:
     """Machines of one kind: from `least` to `most` of them, at the price of one. `covered` is how many of them
-    something else pays for, and `notes` say what. `partly`: a charge on top of the price is not known."""
+    something else pays for, and `notes` name it. `partly`: a charge on top of the price is unknown.
+    """
 
     path: str
     what: str
@@ -130,7 +133,7 @@ class Standing:
 
 
 def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """A line for each kind of machine that stays."""
+    """Yield a line for each kind of permanent machine."""
     if section.vms is not None:
         for each in [*_of_vms(section.vms), *_tpus(section.vms)]:
             yield _line(each, utilisation)
@@ -145,7 +148,7 @@ def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 @dataclass
 class CommittedMachines:
-    """Machines that commitments pay for, by region and machine type, and that no line has used yet."""
+    """Machines that commitments pay for and that no line has used yet, by region and machine type."""
 
     left: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
@@ -159,7 +162,7 @@ class CommittedMachines:
         return found
 
     def take(self, region: str, machine: str, count: int) -> int:
-        """How many of `count` machines are paid for."""
+        """Use up to `count` committed machines, and return how many there were."""
         taken = min(count, self.left.get((region, machine), 0))
         if taken:
             self.left[region, machine] -= taken
@@ -167,8 +170,11 @@ class CommittedMachines:
 
 
 def _of_vms(vms: Vms) -> Iterator[Standing]:
-    """Reservations and the machines beside them. A reservation is paid whether it is used or not, so that the stack's
-    own machines in it cost nothing more; commitments pay for on-demand machines of their type and region."""
+    """Yield reservations and the machines beside them.
+
+    A reservation is billed whether it is used or not, so the stack's own machines in it cost nothing more; commitments
+    pay for on-demand machines of their type and region.
+    """
     paid = CommittedMachines.of(vms)
     for key, spec in vms.reservations.items():
         yield _paid(_reserved(f"gcp.vms.reservations.{key}", spec), spec, paid)
@@ -203,7 +209,7 @@ def _vm(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int, vms: Vms, paid:
 
 
 def _paid(made: Standing, spec: GpuMachineSpec, paid: CommittedMachines) -> Standing:
-    """With what commitments pay for."""
+    """Subtract the machines that commitments pay for."""
     taken = 0 if spec.attached else paid.take(spec.region, spec.machine, made.most)
     if not taken:
         return made
@@ -222,7 +228,7 @@ def _price(spec: GpuMachineSpec) -> Price:
 
 
 def _tpus(vms: Vms) -> Iterator[Standing]:
-    """Slices, which are priced as a whole."""
+    """Yield slices, which are priced as a whole."""
     for key, spec in vms.tpus.items():
         name, notes = spec.slice.name, (RESERVED_TPU,) if spec.reserved else ()
         bought = "spot" if spec.spot else "reserved" if spec.reserved else "on-demand"
@@ -241,7 +247,7 @@ def _tpus(vms: Vms) -> Iterator[Standing]:
 
 
 def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
-    """Machines that Vertex AI keeps: so many, or as many as jobs need between two numbers."""
+    """Return the machines that Vertex AI keeps: a fixed number, or between two numbers as jobs need them."""
     least = spec.replicas if spec.min_replicas is None else spec.min_replicas
     most = spec.replicas if spec.max_replicas is None else spec.max_replicas
     if spec.accelerator and spec.key != spec.machine_type:
@@ -275,7 +281,7 @@ def _dates(dates: list[str | None]) -> tuple[str, ...]:
 
 
 def _commitment(path: str, spec: CommitmentSpec) -> Line:
-    """What is paid for the whole term, used or not."""
+    """Return a line for the whole term, used or not."""
     years = {"TWELVE_MONTH": "1 year", "THIRTY_SIX_MONTH": "3 years"}[spec.plan]
     name = f"{spec.count or 1} {spec.machine_type}" if spec.machine_type else "resources"
     what = f"commitment of {years}: {name}"
@@ -290,12 +296,12 @@ def _commitment(path: str, spec: CommitmentSpec) -> Line:
 
 
 NODE_DISK = "pd-balanced"
-"""GKE's own choice. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
+"""GKE's default. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
 
 
 @dataclass(frozen=True)
 class Disks:
-    """From `least` to `most` disks of `gib` each."""
+    """A range from `least` to `most` disks of `gib` each."""
 
     path: str
     region: str
@@ -306,7 +312,7 @@ class Disks:
 
 
 def _disks(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """A line for each kind of disk."""
+    """Yield a line for each kind of disk."""
     for each in [*_pool_disks(section), *(_vm_disks(section.vms) if section.vms else ())]:
         if not each.most:
             continue

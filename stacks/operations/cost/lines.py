@@ -1,5 +1,6 @@
-"""A line of an estimate, and which components have one: what is on none of these lists is named, and makes the total
-"at least"."""
+"""A line of an estimate, and the components that have one: a component on none of these lists is named, and makes the
+total "at least".
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from accel.cost import Envelope
 
 @dataclass(frozen=True)
 class Line:
-    """One component's cost in USD an hour, the dates and the confidence of its prices, and what is to be said of it."""
+    """One component's cost in USD per hour, the dates and the confidence of its prices, and remarks."""
 
     component: str
     what: str
@@ -18,7 +19,7 @@ class Line:
     confidence: str = "low"
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """What of it has no known price, and why."""
+    """Parts without a known price, and why."""
 
 
 PRICED = frozenset({
@@ -27,7 +28,7 @@ PRICED = frozenset({
     *(f"accel:gcp:{name}" for name in ("GpuVm", "GpuVmGroup", "TpuVm", "TpuQueue", "QueuedTpu")),
     *(f"accel:gcp:{name}" for name in ("Reservation", "FutureReservation", "Commitment")),
 })  # fmt: skip
-"""Have a line in an estimate, by the hour that they are there."""
+"""Components with a line in an estimate, billed by the hour of their existence."""
 
 BY_USE: Mapping[str, str] = {
     "accel:aws:ClaimTable": "requests of submit (by the million)",
@@ -49,7 +50,7 @@ BY_USE: Mapping[str, str] = {
     "accel:gcp:VmJobs": "a bucket (by the GB-month)",
     "accel:kubernetes:JobVolume": "what is stored (by the GB-month)",
 }
-"""Cost what is used of them, which the environment does not tell."""
+"""Components billed by usage, which the environment does not determine."""
 
 FREE: Mapping[str, str] = {
     "accel:aws:BatchRoles": "IAM has no price",
@@ -80,10 +81,10 @@ FREE: Mapping[str, str] = {
         "runs on the cluster's own nodes",
     ),
 }
-"""Cost nothing, or cents, with the reason."""
+"""Components that cost nothing, or cents, with the reason."""
 
 
 def unlisted_types(types: Iterable[str]) -> list[str]:
-    """Types of resources that stand on their own, and are neither priced nor known to be free."""
+    """Return the types of independent resources that are neither priced nor known to be free."""
     known = (PRICED, BY_USE, FREE)
     return sorted({each for each in types if not any(each in listed for listed in known)})

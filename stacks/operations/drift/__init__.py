@@ -1,1 +1,1 @@
-"""Where a deployed stack and its clouds differ."""
+"""Differences between a deployed stack and its clouds."""

@@ -1,5 +1,6 @@
-"""Drift of AWS that no property shows: environments that are INVALID or start instances from an old template, images
-that have moved on, reservations that end."""
+"""AWS drift that no property shows: environments that are INVALID or start instances from an old template, outdated
+images, reservations that end.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ OTHER_RESERVATION = "name another capacity_reservation for the environment, then
 
 @dataclass(frozen=True)
 class Environment:
-    """A compute environment by the author's key, as AWS has it now."""
+    """A compute environment by the author's key, in its current state."""
 
     key: str
     now: Mapping[str, Any]
@@ -39,7 +40,7 @@ class Environment:
 
     @property
     def image(self) -> Mapping[str, Any]:
-        """The first of its `ec2Configuration`: ours have one."""
+        """Return the first entry of its `ec2Configuration`: ours have one."""
         found = structures(self.resources, "ec2Configuration")
         return found[0] if found else {}
 
@@ -49,12 +50,12 @@ class Environment:
 
     @property
     def image_id(self) -> str | None:
-        """Where one is pinned."""
+        """Return the pinned image, or None."""
         return self.image.get("imageIdOverride")
 
 
 def drift_of_aws(state: State, lock: ImageLock | None, now: datetime, within: timedelta) -> list[Drift]:
-    """Everything in the state's regions. What may not be read is `unknown`; raises NoCredentials and CloudSilent."""
+    """Return all drift in the state's regions; unreadable parts are `unknown`. Raise NoCredentials and CloudSilent."""
     found: list[Drift] = []
     by_region: dict[str, list[Resource]] = {}
     for each in state.of(ENVIRONMENT):
@@ -83,7 +84,10 @@ def _environments(
 
 
 def status(what: str, key: str, now: Mapping[str, Any], fix: str) -> Iterator[Drift]:
-    """INVALID takes no job. Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
+    """Report an INVALID environment, which takes no job.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
+    """
     if now["status"] == "INVALID":
         yield Drift(f"invalid {what}", key, "broken", f"INVALID: {now.get('statusReason') or 'no reason given'}", fix)
     elif now["status"] == "DELETING":
@@ -97,8 +101,9 @@ def _queues(region: Region, own: Sequence[Resource]) -> Iterator[Drift]:
 
 
 def _templates(region: Region, live: Sequence[Environment]) -> Iterator[Drift]:
-    """Batch keeps the version with which it was made or updated. Source:
-    https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html"""
+    """Compare launch template versions: Batch keeps the one of the environment's creation or last update. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
+    """
     used = {each.key: one for each in live if (one := structure(each.resources, "launchTemplate"))}
     templates = region.templates() if used else {}
     for key, one in used.items():
@@ -150,15 +155,16 @@ def _images(
 
 
 def _newest(image_type: str, region: Region, into: dict[str, LockedImage]) -> tuple[Drift, ...]:
-    """Reads what AWS recommends now, where it recommends anything of the type."""
+    """Add AWS's current recommendation to `into`, if there is one for the type."""
     if image_type in recommendation.PARAMETERS:
         into[image_type] = recommendation.recommended_image(image_type, region.name)
     return ()
 
 
 def _reservations(region: Region, state: State, now: datetime, within: timedelta) -> Iterator[Drift]:
-    """Instances in a Capacity Block are terminated before its end. Source:
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html"""
+    """Report reservations that end: instances in a Capacity Block are terminated before its end. Source:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
+    """
     here = {each.name for each in state.of(ENVIRONMENT) if each.inputs.get("region") == region.name}
     named = {
         each.name: str(reserved["id"])

@@ -1,5 +1,6 @@
-"""Where a deployed stack and its clouds differ, as far as it matters to jobs: all of it; the targets; and GKE clusters,
-whose nodes may have lost their GPUs or the labels by which they are found, and whose queues may be inactive."""
+"""Differences between a deployed stack and its clouds, as far as they matter to jobs: all of them; the targets; and GKE
+clusters, whose nodes may have lost their GPUs or their labels, and whose queues may be inactive.
+"""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,21 +29,23 @@ _TARGETS_FIX = "pulumi up --refresh publishes what the stack has"
 _BUCKET_TARGETS = "accel:gcp:BucketTargets"
 _SSM_TARGETS = "accel:aws:PublishedTargets"
 _BORNE = (CloudRefused, CloudSilent, NotFound)
-"""A private cluster is silent to whoever is outside it."""
+"""A private cluster does not answer callers outside it."""
 
 _NODE_POOL = "cloud.google.com/gke-nodepool"
 _GKE_PREFIXES = ("cloud.google.com/", "kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
-"""How labels begin that are not the author's own."""
+"""Prefixes of labels that are not the author's own."""
 _SELECTED = (
     *(f"cloud.google.com/gke-{of}" for of in ("accelerator", "tpu-accelerator", "tpu-topology")),
     *(f"cloud.google.com/gke-gpu-{of}" for of in ("driver-version", "partition-size", "sharing-strategy")),
 )
-"""Labels of GKE's by which device plugins, drivers and jobs find a node. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus"""
+"""GKE's labels by which device plugins, drivers and jobs select a node. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus
+"""
 GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
 SETTLING = timedelta(minutes=30)
-"""A new node has no GPUs yet, for up to 15 minutes (utils/gpu/gpu.go of the cluster autoscaler), and a driver may be
-built meanwhile."""
+"""Grace period of a new node: it has no GPUs for up to 15 minutes (utils/gpu/gpu.go of the cluster autoscaler), and a
+driver may be built meanwhile.
+"""
 _KUEUE = "kueue.x-k8s.io"
 _NEW_NODE = "kubectl drain and delete the node: GKE makes it anew"
 
@@ -91,7 +94,9 @@ def drift_of_quotas(stack: ReadStack) -> list[Drift]:
 
 
 def drift_of_targets(state: State) -> list[Drift]:
-    """Targets that jobs would read otherwise than the stack has them, that are missing, and that it has no longer."""
+    """Return targets whose published form differs from the stack's, that are missing, or that the stack no longer
+    has.
+    """
     promised = structure(state.outputs, "targets")
     found: list[Drift] = []
     for source, names in sorted(_target_sources(state, promised).items()):
@@ -103,8 +108,10 @@ def drift_of_targets(state: State) -> list[Drift]:
 
 
 def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
-    """Every cluster that the stack exports. What may not be read, or cannot be reached from here, is `unknown`; raises
-    NoCredentials."""
+    """Return the drift of every cluster that the stack exports; an unreadable or unreachable one is `unknown`.
+
+    Raise NoCredentials.
+    """
     found: list[Drift] = []
     for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
         cluster = GkeCluster.model_validate(told, extra="ignore")
@@ -125,7 +132,7 @@ def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
 
 
 def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterator[Drift]:
-    """What a node of a pool lacks. One that is not ready, that goes, or that is new, may lack what it likes."""
+    """Yield what a node of a pool lacks, unless it is not ready, being deleted, or new."""
     metadata, status = (mapping(node.get(part)) or {} for part in ("metadata", "status"))
     if metadata.get("deletionTimestamp") or not _ready(status):
         return
@@ -148,7 +155,7 @@ def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterato
 
 
 def _target_sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Where each target is published, as `jobs --targets` takes it."""
+    """Return where each target is published, as `jobs --targets` takes it."""
     paths = [str(each.outputs.get("path")) for each in state.of(_SSM_TARGETS)]
     buckets = {
         each.name.removeprefix(f"{parent.name}-"): str(parent.outputs.get("source"))
@@ -199,7 +206,9 @@ def _differing(wanted: Any, published: Any) -> str:
 
 
 def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
-    """ClusterQueues of the stack that admit nothing. Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/"""
+    """Yield ClusterQueues of the stack that admit nothing. Source:
+    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
+    """
     own = {
         (str(each.type).split("/")[1].partition(":")[0], str((mapping(each.inputs.get("metadata")) or {}).get("name")))
         for each in state.resources
@@ -218,7 +227,7 @@ def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
 
 
 def _selects_nodes(label: str) -> bool:
-    """Whether something selects nodes by it: the author's labels, and some of GKE's."""
+    """Return whether something selects nodes by it: true for the author's labels, and some of GKE's."""
     return label in _SELECTED or not label.startswith(_GKE_PREFIXES)
 
 

@@ -1,4 +1,4 @@
-"""What differs between a stack and its clouds, as plain values."""
+"""Differences between a stack and its clouds, as plain values."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,13 +9,14 @@ from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 
 Weight = Literal["broken", "changed", "soon", "unknown"]
 WEIGHTS: tuple[Weight, ...] = ("broken", "changed", "soon", "unknown")
-"""broken: jobs cannot run there, or will not for long; changed: not as the stack has it; soon: nothing is wrong yet;
-unknown: could not be asked."""
+"""broken: jobs cannot run there, or will soon be unable to; changed: differs from the stack; soon: nothing is wrong
+yet; unknown: could not be read.
+"""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """One difference. `what` is its kind, `name` the author's key where it has one, `fix` what ends it."""
+    """One difference. `what` is its kind, `name` the author's key if there is one, `fix` the remedy."""
 
     what: str
     name: str
@@ -24,17 +25,17 @@ class Drift:
     fix: str
 
     def row(self, stack: str) -> dict[str, Any]:
-        """For the table and for JSON."""
+        """Return the difference for the table and for JSON."""
         return {"stack": stack, **vars(self)}
 
 
 def in_order(found: list[Drift]) -> list[Drift]:
-    """The heaviest first, each once."""
+    """Sort by weight, the heaviest first, without duplicates."""
     return sorted(dict.fromkeys(found), key=lambda each: (WEIGHTS.index(each.weight), each.what, each.name))
 
 
 def ending(what: str, name: str, end: datetime | None, now: datetime, within: timedelta, fix: str) -> list[Drift]:
-    """That something with an end has ended, or ends within a time."""
+    """Return a difference if something has ended, or ends within a time."""
     if end is None or end > now + within:
         return []
     hours = (end - now).total_seconds() / 3600
@@ -47,8 +48,10 @@ def ending(what: str, name: str, end: datetime | None, now: datetime, within: ti
 def attempt_check(
     place: str, call: Callable[[], Iterable[Drift]], borne: tuple[type[JobsError], ...] = (CloudRefused, NotFound)
 ) -> list[Drift]:
-    """What a check finds; where that is answered with an error of the kinds in `borne`, that nothing is known of the
-    place. Other errors are raised."""
+    """Return the findings of a check, or one of weight `unknown` if it fails with an error of the kinds in `borne`.
+
+    Other errors are raised.
+    """
     found: list[Drift] = []
     try:
         for each in call():

@@ -1,5 +1,4 @@
-"""Drift of Google Cloud that no property shows: pools, clusters and machines that are not well, reservations that
-end."""
+"""Google Cloud drift that no property shows: unhealthy pools, clusters and machines, reservations that end."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ RENEW = "make another before it ends, or take it out of the stack"
 
 @dataclass(frozen=True)
 class When:
-    """Now, and the time in which an end counts as near."""
+    """The current time, and the time in which an end counts as near."""
 
     now: datetime
     within: timedelta
@@ -34,8 +33,10 @@ Check = Callable[[str, Mapping[str, Any], When], Iterator[Drift]]
 
 
 def drift_of_google(state: State, google: Google, when: When) -> list[Drift]:
-    """The state's resources of Google Cloud that can be unwell. One that is gone is a property's business. What may
-    not be read is `unknown`; raises NoCredentials and CloudSilent."""
+    """Return the drift of the state's Google Cloud resources that can be unhealthy; unreadable ones are `unknown`.
+
+    A deleted resource is left to the comparison of properties. Raise NoCredentials and CloudSilent.
+    """
     found = [drift for each in state.of(*KINDS) for drift in _of(each, google, when)]
     return found + [drift for each in state.of(OBJECT) for drift in _declared(each, google)]
 
@@ -64,7 +65,7 @@ def _cluster(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]
 
 
 def _why(found: Mapping[str, Any]) -> str:
-    """`statusMessage` is deprecated in favour of `conditions`; GKE fills in both."""
+    """Read both `statusMessage`, which is deprecated, and `conditions`; GKE fills in both."""
     told = [str((mapping(each) or {}).get("message") or "") for each in entries(found.get("conditions"))]
     return "; ".join(filter(None, told)) or str(found.get("statusMessage") or "no reason given")
 
@@ -76,7 +77,7 @@ def _reservation(name: str, found: Mapping[str, Any], when: When) -> Iterator[Dr
 
 
 def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
-    """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/futureReservations"""
+    """Map states: https://docs.cloud.google.com/compute/docs/reference/rest/v1/futureReservations"""
     how = str((mapping(found.get("status")) or {}).get("procurementStatus") or "")
     if how in ("FAILED", "DECLINED", "CANCELLED", "FAILED_PARTIALLY_FULFILLED"):
         yield Drift("future reservation", name, "broken", f"is {how}", RENEW)
@@ -91,7 +92,7 @@ def _commitment(name: str, found: Mapping[str, Any], when: When) -> Iterator[Dri
 
 
 def _request(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
-    """States: https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
+    """Map states: https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
     how = str((mapping(found.get("state")) or {}).get("state"))
     if how in ("SUSPENDING", "SUSPENDED", "FAILED"):
         yield Drift("queued resource", name, "broken", f"is {how}, and stays so", "make it anew: pulumi up --replace")
@@ -132,7 +133,7 @@ def _function(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift
 
 
 def _declared(each: Resource, google: Google) -> Iterator[Drift]:
-    """TPUs that the stack declares, by the record of what came of it and by what the cloud has."""
+    """Check TPUs that the stack declares, by the record of their request and by the cloud's state."""
     path = str(each.outputs.get("name"))
     if not path.startswith(f"{buckets.QUEUES}/"):
         return
@@ -163,4 +164,4 @@ KINDS: Mapping[str, tuple[str, str, Check]] = {
     "gcp:cloudscheduler/job:Job": ("cloudscheduler", "v1/", _schedule),
     "gcp:cloudfunctionsv2/function:Function": ("cloudfunctions", "v2/", _function),
 }
-"""By Pulumi type: the API, what is before the resource's id in its path, and what is unwell of it."""
+"""Checks by Pulumi type: the API, the prefix of the resource's id in its path, and the check for faults."""

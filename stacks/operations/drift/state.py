@@ -1,4 +1,4 @@
-"""What a stack's state has, and what its providers find changed of it: Pulumi's own commands, which change nothing."""
+"""A stack's state, and the changes that its providers find: read by Pulumi's own commands, which change nothing."""
 
 import json
 import re
@@ -23,9 +23,9 @@ NOISE: Mapping[str, tuple[str, ...]] = {
     "gcp:compute/reservation:Reservation": (r"specificReservation\.inUseCount",),
     "gcp:vertex/aiPersistentResource:AiPersistentResource": (r"resourcePools\[\d+\]\.(usedR|r)eplicaCount",),
 }
-"""By type: paths that the clouds change by themselves, as regular expressions over the whole path."""
+"""Paths that the clouds change by themselves, by type, as regular expressions over the whole path."""
 EVERYWHERE = (r"etag", r"status(\..*)?", r"(metadata\.)?(resourceVersion|generation|managedFields.*)", r"fingerprint")
-"""Of every type: what an API counts up with each change, and what Kubernetes reports in `status`."""
+"""The same for every type: fields that an API counts up with each change, and Kubernetes' `status`."""
 SHOWN = 4
 SET_AGAIN = "pulumi up --refresh sets it as the stack has it"
 AFTER_BUDGET = f"{SET_AGAIN}; what a budget stopped: stacks budget resume"
@@ -33,7 +33,7 @@ AFTER_BUDGET = f"{SET_AGAIN}; what a budget stopped: stacks budget resume"
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource of the state; `name` is its name in the program, `parent` that of the component that it is of."""
+    """A resource of the state; `name` is its name in the program, `parent` that of its component."""
 
     type: str
     name: str
@@ -45,8 +45,9 @@ class Resource:
 
 @dataclass(frozen=True)
 class State:
-    """The stack as it was deployed last. `pending`: an update is under way, or was cut off, so that the state may not
-    know of everything."""
+    """The stack as it was last deployed. `pending`: an update is under way, or was cut off, so that the state may be
+    incomplete.
+    """
 
     resources: tuple[Resource, ...]
     pending: bool = False
@@ -56,19 +57,21 @@ class State:
 
     @cached_property
     def outputs(self) -> Mapping[str, Any]:
-        """The outputs of the stack; secret ones are not among them in plain text."""
+        """Return the outputs of the stack; secret ones are not among them in plain text."""
         found = self.of("pulumi:pulumi:Stack")
         return found[0].outputs if found else {}
 
     @cached_property
     def ids(self) -> frozenset[str]:
-        """Of everything that the stack has."""
+        """Return the ids of everything that the stack has."""
         return frozenset(each.id for each in self.resources if each.id)
 
 
 def read_state(folder: Path, stack: str) -> State:
-    """What was deployed; nothing after a destroy. Raises NotFound where there is no such stack, CloudRefused where
-    Pulumi refuses."""
+    """Return the deployed state; empty after a destroy.
+
+    Raise NotFound where there is no such stack, and CloudRefused where Pulumi refuses.
+    """
     exported: dict[str, Any] = json.loads(_pulumi(folder, "stack", "export", "--stack", stack))
     deployment = structure(exported, "deployment")
     resources = tuple(map(_resource, structures(deployment, "resources")))
@@ -76,8 +79,10 @@ def read_state(folder: Path, stack: str) -> State:
 
 
 def changed_properties(folder: Path, stack: str, fix: str = SET_AGAIN) -> list[Drift]:
-    """What the providers see that differs from the state, without what clouds change by themselves; `fix` is that of a
-    changed property. The program is not run, and the state stays as it is."""
+    """Return the differences that the providers see, without what clouds change by themselves.
+
+    `fix`: the remedy for a changed property. The program is not run, and the state stays as it is.
+    """
     told: dict[str, Any] = json.loads(_pulumi(folder, "refresh", "--preview-only", "--json", "--stack", stack))
     return [drift for step in structures(told, "steps") for drift in _step(step, fix)]
 
@@ -95,12 +100,12 @@ def _step(step: Mapping[str, Any], fix: str) -> Iterator[Drift]:
 
 
 def noise(type_: str, path: str) -> bool:
-    """Whether clouds change a property by themselves."""
+    """Return whether clouds change a property by themselves."""
     return any(re.fullmatch(each, path) for each in (*NOISE.get(type_, ()), *EVERYWHERE))
 
 
 def _change(path: str, step: Mapping[str, Any]) -> str:
-    """Numbers and switches with what they were and are. Never a text: a value that nobody marked may be a secret."""
+    """Return numbers and switches with old and new value, but never a text: an unmarked value may be a secret."""
     before, after = (_at(step.get(side) or {}, path) for side in ("oldState", "newState"))
     if all(isinstance(each, bool | int | float) for each in (before, after)):
         return f"{path} {json.dumps(before)} -> {json.dumps(after)}"
@@ -108,7 +113,7 @@ def _change(path: str, step: Mapping[str, Any]) -> str:
 
 
 def _at(state: Mapping[str, Any], path: str) -> Any:
-    """The input at a path of a diff; None where there is none."""
+    """Return the input at a path of a diff; None where there is none."""
     value: Any = state.get("inputs")
     for key in re.findall(r"[^.\[\]]+", path):
         try:
@@ -141,7 +146,7 @@ def _pulumi(folder: Path, *arguments: str) -> str:
 
 
 def _errors(text: str) -> str:
-    """The errors among the diagnostics of a JSON answer, a line each."""
+    """Return the errors among the diagnostics of a JSON answer, one per line."""
     try:
         told = json.loads(text)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The images that instances and containers start from."""
+"""Images from which instances and containers start."""

@@ -1,4 +1,4 @@
-"""How to build and push container images that fit a stack's GPUs and their driver."""
+"""Commands to build and push container images that fit a stack's GPUs and their driver."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def _about(base: Base) -> Iterator[str]:
 
 
 def _repositories(stack: ReadStack) -> Iterator[tuple[str, str]]:
-    """The shell's word for each repository of a stack, and the command that logs in to it."""
+    """Yield the shell's word for each repository of a stack, and the command that logs in to it."""
     aws, gcp = stack.environment.aws, stack.environment.gcp
     for key in aws.repositories if aws else ():
         login = f"aws ecr get-login-password --region {aws.region if aws else ''} | docker login --username AWS"
@@ -80,7 +80,7 @@ def _build(repository: str, login: str, base: Base, platform: str, tag: str, pin
 
 
 def _platform(accelerator: str) -> str:
-    """Of the machines that have it: arm64 where all are."""
+    """Return the platform of the machines: arm64 if all are."""
     every = machines("aws") + machines("gcp")
     arches = {each.cpu_arch for each in every if each.accelerator == accelerator}
     return "linux/arm64" if arches == {"arm64"} else "linux/amd64"

@@ -1,4 +1,4 @@
-"""A container image's CUDA against the GPUs and their driver where it shall run."""
+"""Compatibility of a container image's CUDA with the GPUs and the driver of its machines."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any

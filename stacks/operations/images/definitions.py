@@ -1,4 +1,4 @@
-"""Old revisions of job definitions, of which every deployment leaves one behind."""
+"""Old revisions of job definitions; every deployment leaves one behind."""
 
 import re
 from collections import Counter
@@ -14,13 +14,14 @@ from accel.clouds.backoff import Lease, now, patiently, pause
 from accel.contract.targets import AwsBatchTarget
 
 LATEST = 5
-"""Revisions of each definition that stay."""
+"""Number of revisions of each definition to keep."""
 LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "RUNNABLE")
-"""States of a job that has not ended, in the order in which they are asked for: a job that moves on is seen in a later
-one, one that is retried in the last. The parent of an array is PENDING while its children run.
-Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
+"""States of a job that has not ended, in the order in which they are listed: a job that changes its state shows up in a
+later one, a retried one in the last. The parent of an array is PENDING while its children run. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html
+"""
 PAUSE_S = 0.2
-"""Between two DeregisterJobDefinition, on average: the account's limit is shared with whoever submits."""
+"""Average pause between two DeregisterJobDefinition calls: submitters share the account's limit."""
 PATIENCE_S = 300
 CALL_S = 25
 
@@ -29,7 +30,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Revision:
-    """An active revision of a job definition, whether it is deregistered, and why or why not."""
+    """An active revision of a job definition, whether to deregister it, and why or why not."""
 
     name: str
     number: int
@@ -39,13 +40,13 @@ class Revision:
     why: str
 
     def row(self) -> dict[str, Any]:
-        """For the table and for JSON."""
+        """Return the revision for the table and for JSON."""
         action = "deregister" if self.goes else "keep"
         return {"definition": self.name, "revision": self.number, "action": action, "why": self.why, "arn": self.arn}
 
 
 def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Iterator[Revision]:
-    """Every active revision of the targets' definitions, by region, name and falling number."""
+    """Yield every active revision of the targets' definitions, by region, name and falling number."""
     by_region: dict[str, list[AwsBatchTarget]] = {}
     for target in targets:
         by_region.setdefault(target.region, []).append(target)
@@ -68,7 +69,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
 
 
 def is_registered_by_jobs(definition: Mapping[str, Any], prefixes: Iterable[str]) -> bool:
-    """Whether a job registered the definition, under one of the prefixes, by the hash of its content."""
+    """Return whether a job registered the definition, under one of the prefixes, by the hash of its content."""
     name, tags = definition["jobDefinitionName"], structure(definition, "tags")
     named = any(re.fullmatch(re.escape(prefix[:115]) + "-[0-9a-f]{12}", name) for prefix in prefixes)
     return named and tags.get("accel:owner") == "jobs"
@@ -105,7 +106,7 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
 
 def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
-    """How many jobs that have not ended name each revision."""
+    """Count the jobs that have not ended, by the revision that they name."""
     named: dict[str, str] = {}
     for queue in sorted(queues):
         for state in LIVE:
@@ -123,7 +124,7 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 
 
 def deregister(old: list[Revision]) -> Iterator[str]:
-    """Deregister the oldest first, so that what an interruption leaves are the newer ones; yield a line each.
+    """Deregister the oldest first, so that an interruption leaves the newer ones; yield a line each.
 
     An inactive one stays inactive.
     """
@@ -143,5 +144,5 @@ def deregister(old: list[Revision]) -> Iterator[str]:
 
 
 def _patient(call: Callable[[], Result]) -> Result:
-    """The result of a call that may be made twice; made again, ever later, while AWS throttles it."""
+    """Return the result of an idempotent call; repeat it, with growing pauses, while AWS throttles it."""
     return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

@@ -1,4 +1,4 @@
-"""Which GPUs and which driver an image shall run on: those of a stack's environments, or of the command line."""
+"""GPUs and driver on which an image has to run: from a stack's environments, or from the command line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ..stack_files import ReadStack
 
 @dataclass(frozen=True)
 class ImageTarget:
-    """Where an image shall run: a compute environment of a stack, or what the command line says."""
+    """A place for an image: a compute environment of a stack, or the values from the command line."""
 
     name: str
     accelerators: tuple[str, ...]
@@ -22,7 +22,7 @@ class ImageTarget:
 
 
 def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | None) -> list[ImageTarget]:
-    """Of a stack; what the command line says goes before it."""
+    """Return the places of a stack; values from the command line take precedence."""
     if accelerators:
         return [ImageTarget(stack.name, accelerators, driver)]
     found = [
@@ -34,7 +34,7 @@ def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | No
 
 
 def _environments(stack: ReadStack) -> Iterator[tuple[str, tuple[str, ...], Version | None]]:
-    """AWS Batch environments, their GPUs, and the driver of their pinned image where it is known."""
+    """Yield AWS Batch environments, their GPUs, and the driver of their pinned image if it is known."""
     section = stack.environment.aws
     if section is None:
         return

@@ -1,4 +1,4 @@
-"""The pinned images (AMIs) of stacks: who uses them, and what AWS recommends now."""
+"""The pinned images (AMIs) of stacks: their users, and AWS's current recommendation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .recommendation import recommended_image, release_notes
 
 @dataclass(frozen=True)
 class Change:
-    """An image type of a region: what is pinned, None where nothing is, and what AWS recommends."""
+    """An image type of a region: its pin, or None, and AWS's recommendation."""
 
     image_type: str
     region: str
@@ -23,12 +23,12 @@ class Change:
 
     @property
     def driver_major(self) -> bool | None:
-        """Whether the driver's major version differs; None where one of the two is not known."""
+        """Return whether the driver's major version differs; None where one of the two is unknown."""
         majors = [each.nvidia_driver.partition(".")[0] for each in (self.old, self.new) if each]
         return majors[0] != majors[1] if len(majors) == 2 and all(one.isdigit() for one in majors) else None
 
     def row(self) -> dict[str, Any]:
-        """For -o json."""
+        """Return the change for -o json."""
         return {
             "image_type": self.image_type,
             "region": self.region,
@@ -69,7 +69,7 @@ def image_changes(stacks: list[ReadStack], lock: ImageLock, versions: Mapping[st
 
 
 def _used(stacks: list[ReadStack]) -> dict[tuple[str, str], list[str]]:
-    """The environments that use each image type of a region, as <stack>/<environment>."""
+    """Return the environments that use each image type of a region, as <stack>/<environment>."""
     used: dict[tuple[str, str], list[str]] = {}
     for stack in stacks:
         section = stack.environment.aws

@@ -16,8 +16,9 @@ PARAMETERS = {
 """Public SSM parameters by image type, both for x86_64.
 Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html"""
 RELEASES = "https://github.com/aws/amazon-ecs-ami/releases/tag/"
-"""Only here is the driver told: neither parameter, name nor description of an image has it.
-Source: https://github.com/aws/amazon-ecs-ami/blob/main/generate-release-notes.sh"""
+"""The only source of the driver's version: neither parameter, name nor description of an image has it. Source:
+https://github.com/aws/amazon-ecs-ami/blob/main/generate-release-notes.sh
+"""
 
 _RELEASE = re.compile(r"-\d+\.\d+\.(\d{8})\b")
 _DRIVER = re.compile(r"NVIDIA driver(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
@@ -25,9 +26,9 @@ _CUDA = re.compile(r"CUDA(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 
 
 def recommended_image(image_type: str, region: str) -> LockedImage:
-    """The image of a type in a region, as SSM and EC2 tell it.
+    """Return the image of a type in a region, from SSM and EC2.
 
-    Raises NoCredentials, CloudRefused, CloudSilent, and NotFound where AWS recommends none there.
+    Raise NoCredentials, CloudRefused, CloudSilent, and NotFound where AWS recommends none there.
     """
     names = [f"{PARAMETERS[image_type]}/{part}" for part in ("image_id", "image_name")]
     with asking(f"GetParameters {PARAMETERS[image_type]} in {region}"):
@@ -48,13 +49,13 @@ def recommended_image(image_type: str, region: str) -> LockedImage:
 
 
 def release_notes(image: LockedImage) -> str | None:
-    """The page that names driver and CUDA of an image, by the date in its name."""
+    """Return the page that names driver and CUDA of an image, by the date in its name."""
     found = _RELEASE.search(image.name)
     return f"{RELEASES}{found[1]}" if found else None
 
 
 def _image(image_id: str, region: str) -> dict[str, Any]:
-    """DescribeImages of one; empty where we may not ask, since only name and date come from it."""
+    """Return DescribeImages of one; empty without permission, since only name and date come from it."""
     try:
         with asking(f"DescribeImages {image_id} in {region}"):
             ec2 = client("ec2", region, connect_s=3, read_s=20, attempts=4)

@@ -1,1 +1,1 @@
-"""What exists in a cloud, listed once for the commands that look around there: a cloud a module."""
+"""Existing resources of a cloud, for the commands that list them: one module per cloud."""

@@ -1,4 +1,4 @@
-"""What exists in a region of AWS."""
+"""Existing resources in a region of AWS."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,17 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structures
 
 AT_ONCE = 100
-"""Names a Describe call of Batch takes. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html"""
+"""Maximum number of names in a Describe call of Batch. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html
+"""
 _DESCRIBE = {"computeEnvironments": "describe_compute_environments", "jobQueues": "describe_job_queues"}
 
 
 @dataclass(frozen=True)
 class Region:
-    """A region, by its APIs and by what they list. Lists are asked for whole where one name that is gone would refuse
-    the question. Raises as accel.clouds.aws.errors.asking does."""
+    """A region: its APIs, and their lists. A list is requested without filter if a single deleted name would make AWS
+    refuse the call. Raises as accel.clouds.aws.errors.asking does.
+    """
 
     name: str
 
@@ -35,20 +37,18 @@ class Region:
         return self._client("iam")
 
     def environments(self) -> list[dict[str, Any]]:
-        """Every compute environment."""
         return self.pages(self.batch, "describe_compute_environments", "computeEnvironments")
 
     def environment(self, name: str) -> dict[str, Any] | None:
-        """One of them as it is now; None once it is gone."""
+        """Return one environment in its current state; None once it is gone."""
         found = next(iter(self.described("computeEnvironments", [name])), None)
         return None if found is None or found["status"] == "DELETED" else found
 
     def queues(self) -> list[dict[str, Any]]:
-        """Every job queue."""
         return self.pages(self.batch, "describe_job_queues", "jobQueues")
 
     def described(self, what: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
-        """Compute environments (`computeEnvironments`) or queues (`jobQueues`) by name or ARN, those that are there."""
+        """Return existing compute environments (`computeEnvironments`) or queues (`jobQueues`) by name or ARN."""
         found: list[dict[str, Any]] = []
         for start in range(0, len(wanted), AT_ONCE):
             some = list(wanted[start : start + AT_ONCE])
@@ -57,7 +57,7 @@ class Region:
         return found
 
     def instances(self, states: Iterable[str], tags: Mapping[str, Iterable[str]] | None = None) -> list[dict[str, Any]]:
-        """Instances in some states, with one of the values of each tag."""
+        """Return instances in some states, with one of the values of each tag."""
         wanted = [{"Name": "instance-state-name", "Values": list(states)}]
         found = self.tagged("describe_instances", "Reservations", tags or {}, wanted)
         return [each for reservation in found for each in reservation["Instances"]]
@@ -69,28 +69,28 @@ class Region:
         tags: Mapping[str, Iterable[str]],
         filters: Iterable[Mapping[str, Any]] = (),
     ) -> list[dict[str, Any]]:
-        """Resources of EC2 with one of the values of each tag."""
+        """Return resources of EC2 with one of the values of each tag."""
         named = [{"Name": f"tag:{name}", "Values": list(values)} for name, values in tags.items()]
         return self.pages(self.ec2, operation, key, Filters=[*named, *filters])
 
     def templates(self) -> dict[str, dict[str, Any]]:
-        """Every launch template by id and by name."""
+        """Return every launch template by id and by name."""
         found = self.pages(self.ec2, "describe_launch_templates", "LaunchTemplates")
         return {each[key]: each for each in found for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
     def images(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Those of the images that are there, also deprecated ones. A filter leaves out what is gone."""
+        """Return the existing ones of these images, deprecated ones too. A filter omits deleted ones."""
         named = [{"Name": "image-id", "Values": sorted(set(ids))}]
         found = self.pages(self.ec2, "describe_images", "Images", Filters=named, IncludeDeprecated=True)
         return {each["ImageId"]: each for each in found}
 
     def reservations(self) -> dict[str, dict[str, Any]]:
-        """Every capacity reservation by id."""
+        """Return every capacity reservation by id."""
         found = self.pages(self.ec2, "describe_capacity_reservations", "CapacityReservations")
         return {each["CapacityReservationId"]: each for each in found}
 
     def pages(self, api: Any, operation: str, key: str, **given: Any) -> list[dict[str, Any]]:
-        """Everything that an operation lists under a key."""
+        """Return everything that an operation lists under a key."""
         with asking(f"{operation} in {self.name}"):
             if not api.can_paginate(operation):
                 return getattr(api, operation)(**given)[key]
@@ -102,5 +102,5 @@ class Region:
 
 
 def tags_of(resource: Mapping[str, Any], key: str = "Tags") -> dict[str, str]:
-    """The tags of a resource of EC2."""
+    """Return the tags of a resource of EC2."""
     return {tag["Key"]: tag["Value"] for tag in structures(resource, key)}

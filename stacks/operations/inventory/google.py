@@ -1,4 +1,4 @@
-"""What exists in a project of Google Cloud that jobs or stacks make, and that costs money or quota."""
+"""Resources of a Google Cloud project that jobs or stacks create, and that cost money or quota."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from accel.contract import buckets, machine_labels
 
 @dataclass(frozen=True)
 class GoogleResource:
-    """A resource: how it is deleted, whose it is, and what it is made of."""
+    """A resource: its deletion, its owner, and its parts."""
 
     kind: str
     name: str
@@ -23,7 +23,7 @@ class GoogleResource:
     labels: Mapping[str, str]
     created: datetime | None
     machine: str | None
-    """Catalogue's name of what it runs; None: nothing that has a price here."""
+    """The catalogue's name of its machine; None if nothing has a price here."""
     spot: bool
     api: str
     path: str
@@ -32,18 +32,18 @@ class GoogleResource:
     """Bucket and folder of the record of its job, or of its declared queue."""
     used: bool = True
     gpus: tuple[str, int] | None = None
-    """Attached to an N1 machine: their type and number."""
+    """Type and number of GPUs attached to an N1 machine."""
     by_group: bool = False
-    """A managed instance group made it, and would make it again."""
+    """Created by a managed instance group, which would recreate it."""
 
     @property
     def of_jobs(self) -> bool:
-        """Whether a job made it, or a declared queue."""
+        """Return whether a job created it, or a declared queue."""
         return self.labels.get(machine_labels.MAKER) in (machine_labels.JOBS, machine_labels.QUEUES)
 
 
 def lists_of_machines(google: Google, project: str) -> Mapping[str, Callable[[], Iterable[GoogleResource]]]:
-    """What lists the kinds that jobs make, in every zone of a project, by what it lists."""
+    """Return functions that list the kinds that jobs create, in every zone of a project, by what each lists."""
 
     def everywhere(kind: str, collection: str) -> Iterator[GoogleResource]:
         for place, item in list_everywhere(google, project, collection):
@@ -141,7 +141,7 @@ def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
 
 
 def list_everywhere(google: Google, project: str, collection: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The items of a collection with the places that they are in: zones/us-central1-a."""
+    """Yield the items of a collection with their places: zones/us-central1-a."""
     token: object = None
     while True:
         page = google.get("compute", f"projects/{project}/aggregated/{collection}", pageToken=token)
@@ -154,7 +154,7 @@ def list_everywhere(google: Google, project: str, collection: str) -> Iterator[t
 
 
 def _pairs(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata, which Compute Engine has as a list of keys and values."""
+    """Return metadata, which Compute Engine has as a list of keys and values."""
     pairs = [mapping(each) or {} for each in entries((mapping(item.get("metadata")) or {}).get("items"))]
     return {str(each.get("key")): each.get("value") for each in pairs}
 
@@ -164,7 +164,7 @@ def _machine(item: Mapping[str, Any]) -> str:
 
 
 def _attached(item: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Machines with GPUs built in have them listed too, and are priced with them."""
+    """Ignore built-in GPUs, which are listed too: machines are priced with them."""
     listed = [mapping(each) or {} for each in entries(item.get("guestAccelerators"))]
     if not listed or not _machine(item).startswith("n1-"):
         return None
@@ -177,12 +177,12 @@ def _zone(name: str) -> str:
 
 
 def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
-    """Those of a resource."""
+    """Return the labels of a resource."""
     return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
 
 
 def parse_google_time(text: object) -> datetime | None:
-    """A time as Google writes it."""
+    """Return a time from Google's notation; None for an empty value."""
     if not text:
         return None
     found = datetime.fromisoformat(str(text))
@@ -190,7 +190,7 @@ def parse_google_time(text: object) -> datetime | None:
 
 
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The record that a machine's own metadata names."""
+    """Return the record that a machine's own metadata names."""
     try:
         of_job = machine_labels.JOB in metadata
         kind, of = (machine_labels.JOB, buckets.JOBS) if of_job else (machine_labels.QUEUE, buckets.QUEUES)

@@ -1,1 +1,1 @@
-"""What costs money or quota and serves nobody."""
+"""Unused resources that cost money or quota."""

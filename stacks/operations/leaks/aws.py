@@ -1,5 +1,6 @@
-"""What serves nobody in a region of AWS: what Batch left behind, what no environment uses, environments that are
-stuck. Only what carries the tags of the stacks asked about is looked at."""
+"""Unused resources in a region of AWS: leftovers of Batch, resources that no environment uses, stuck environments. Only
+resources with the tags of the given stacks are considered.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,15 +22,18 @@ from ..inventory.aws import Region, tags_of
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
-"""States in which an instance, or its disk, is there. Source:
-https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
+"""States in which an instance, or its disk, exists. Source:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+"""
 FREE_IOPS, FREE_MIB_S = 3000, 125
-"""Of a gp3 volume. Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
+"""Performance that a gp3 volume includes. Source:
+https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+"""
 
 
 @dataclass(frozen=True)
 class Search:
-    """A region, and whose resources are looked for there."""
+    """A region, and the stacks whose resources are searched there."""
 
     region: Region
     stacks: Stacks
@@ -40,16 +44,16 @@ class Search:
 
     @cached_property
     def environments(self) -> list[dict[str, Any]]:
-        """Every compute environment, of whomever: a template is in use wherever it is named."""
+        """Return every compute environment, whoever owns it: a template is in use wherever it is named."""
         return self.region.environments()
 
     @cached_property
     def instances(self) -> list[dict[str, Any]]:
-        """Those of the stacks that are there."""
+        """Return the existing instances of the stacks."""
         return self.region.instances(RUNNING, self._tags)
 
     def tagged(self, operation: str, key: str, *filters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Resources of EC2 with the tags of the stacks."""
+        """Return resources of EC2 with the tags of the stacks."""
         return self.region.tagged(operation, key, self._tags, filters)
 
     @property
@@ -57,7 +61,7 @@ class Search:
         return {"accel:project": [self.stacks.project or ""], "accel:stack": sorted(self.stacks.names)}
 
     def call(self, operation: str, **given: Any) -> Callable[[], object]:
-        """A deletion, for later. Raises NotFound for what is gone already."""
+        """Return a deletion to run later. It raises NotFound for what is gone already."""
 
         def act() -> None:
             try:
@@ -77,8 +81,10 @@ class Search:
 
 
 def look(search: Search, unread: Unread) -> Iterator[Orphan]:
-    """Everything of the stacks that serves nobody. Raises as accel.clouds.aws.errors does, but for refusals,
-    which `unread` is told."""
+    """Yield all unused resources of the stacks.
+
+    Raise as accel.clouds.aws.errors does, except for refusals, which go to `unread`.
+    """
     checks: dict[str, Callable[[Search], Iterator[Orphan]]] = {
         "environments": _environments,
         "queues": _queues,
@@ -95,7 +101,10 @@ def look(search: Search, unread: Unread) -> Iterator[Orphan]:
 
 
 def _environments(search: Search) -> Iterator[Orphan]:
-    """Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
+    """Yield stuck environments.
+
+    Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
+    """
     for each in search.environments:
         tags, name, status = structure(each, "tags"), each["computeEnvironmentName"], each["status"]
         if not search.stacks.own(tags):
@@ -112,7 +121,7 @@ def _environments(search: Search) -> Iterator[Orphan]:
 
 
 def _all_a_day(search: Search, environment: Mapping[str, Any]) -> float | None:
-    """USD of the instances of an environment; None where one has no known price."""
+    """Return USD per day of an environment's instances; None where one has no known price."""
     whose = _whose(structure(structure(environment, "computeResources"), "tags"))
     own = [_instance_a_day(search, each) for each in search.instances if _whose(tags_of(each)) == whose]
     return None if None in own else sum(filter(None, own))
@@ -131,7 +140,7 @@ def _queues(search: Search) -> Iterator[Orphan]:
 
 
 def _instances(search: Search) -> Iterator[Orphan]:
-    """Instances of an environment that is gone: those of Batch carry its tags, the stack and its key as `Name`."""
+    """Yield instances of a deleted environment: those of Batch carry its tags, the stack and its key as `Name`."""
     keys = {
         _whose(tags)
         for each in search.environments
@@ -155,7 +164,7 @@ def _instances(search: Search) -> Iterator[Orphan]:
 
 
 def _whose(tags: Mapping[str, str]) -> tuple[str | None, ...]:
-    """The environment that an instance is of."""
+    """Return project, stack and key of an instance's environment."""
     return tuple(tags.get(key) for key in ("accel:project", "accel:stack", "Name"))
 
 
@@ -166,7 +175,7 @@ def _instance_a_day(search: Search, instance: Mapping[str, Any]) -> float | None
 
 
 def machine_a_day(region: str, machine: str, spot: bool) -> float | None:
-    """USD; None where the catalogue has no price."""
+    """Return USD per day; None where the catalogue has no price."""
     price = find_price("aws", region, machine)
     hour = price.spot if spot else price.on_demand
     return None if hour is None else hour * 24
@@ -191,7 +200,7 @@ def _volumes(search: Search) -> Iterator[Orphan]:
 
 
 def volume_a_day(region: str, volume: Mapping[str, Any]) -> float | None:
-    """USD of a gp3 volume; None for another kind, or a region without figures."""
+    """Return USD per day of a gp3 volume; None for another kind, or a region without figures."""
     amounts = {
         "gp3-gib": float(volume["Size"]),
         "gp3-iops": max(0.0, float(volume.get("Iops") or 0) - FREE_IOPS),
@@ -244,7 +253,7 @@ def _templates(search: Search) -> Iterator[Orphan]:
 
 
 def _revisions(search: Search) -> Iterator[Orphan]:
-    """Of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
+    """Yield revisions of the definitions of the stacks' targets; jobs that have not ended keep theirs."""
     targets = [
         AwsBatchTarget.model_validate(each, extra="ignore")
         for each in search.stacks.targets

@@ -1,8 +1,7 @@
-"""What costs money or quota in a project of Google Cloud and serves nobody.
+"""Unused resources in a Google Cloud project that cost money or quota.
 
-Of jobs: machines of those that have ended, requests that cannot come to anything, disks that no machine has. Of stacks:
-resources that their state does not have, addresses that nothing uses, pools in error, machines that Vertex AI keeps
-idle.
+Those of jobs: machines of ended jobs, requests that cannot succeed, disks without a machine. Those of stacks: resources
+that their state lacks, unused addresses, pools in error, idle machines that Vertex AI keeps.
 """
 
 import json
@@ -29,17 +28,18 @@ https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states""
 _DEAD_NODES = {"PREEMPTED", "TERMINATED"}
 
 MADE_BY_PULUMI = "goog-pulumi-provisioned"
-"""Label of what the provider made. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
+"""Label that the provider sets. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
 _GKE = "goog-gke-"
-"""How labels begin of what GKE makes for its nodes, which has the labels of the cluster too. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels"""
+"""Prefix of labels on what GKE creates for its nodes, which has the labels of the cluster too. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels
+"""
 _LIVE = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_UPDATING")
 """Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
 
 
 @dataclass(frozen=True)
 class Leak:
-    """A resource, and why nobody needs it."""
+    """A resource, and why it is unused."""
 
     found: GoogleResource
     why: str
@@ -49,8 +49,11 @@ class Leak:
 def of_project(
     google: Google, project: str, stacks: Stacks, regions: frozenset[str], now: datetime, unread: Unread
 ) -> Iterator[Orphan]:
-    """Everything in a project; Vertex AI's machines in `regions`. Where no stack is named, also what is another's, but
-    for deletion. Raises what google_api raises, but for refusals, which `unread` is told."""
+    """Yield all unused resources of a project; machines of Vertex AI in `regions`.
+
+    Without a named stack, include those of others, but do not delete them. Raise what google_api raises, except for
+    refusals, which go to `unread`.
+    """
     ours = _spelt(stacks)
     lists = {f"{name} of {project}": each for name, each in lists_of_machines(google, project).items()}
     found = list(search_parts(lists, unread))
@@ -76,7 +79,7 @@ def of_project(
 
 
 def orphan(each: GoogleResource, stacks: Stacks) -> bool:
-    """Whether Pulumi made it for one of the stacks, and the state has it no longer."""
+    """Return whether Pulumi created it for one of the stacks, and the state no longer has it."""
     if each.of_jobs or each.by_group or each.labels.get(MADE_BY_PULUMI) != "true" or not stacks.own(each.labels, "-"):
         return False
     if any(name.startswith(_GKE) for name in each.labels) or (each.kind == "disk" and each.used):
@@ -85,13 +88,15 @@ def orphan(each: GoogleResource, stacks: Stacks) -> bool:
 
 
 def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
-    """Those that serve nobody. `ended` tells of a job, by bucket and name, how it has ended, or None."""
+    """Return the unused ones, the most expensive first. `ended` returns how a job, by bucket and name, has ended, or
+    None.
+    """
     made = [Leak(each, why, dollars_a_day(each)) for each in found if (why := reason(each, ended, now))]
     return sorted(made, key=lambda leak: -(leak.dollars_a_day or 0))
 
 
 def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: datetime) -> str | None:
-    """Why nobody needs it; None where somebody may."""
+    """Return why it is unused; None where it may be in use."""
     if each.kind == "queued resource" and each.state in _DEAD_REQUESTS:
         return _DEAD_REQUESTS[each.state]
     if not each.of_jobs:
@@ -107,7 +112,7 @@ def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: d
 
 
 def dollars_a_day(each: GoogleResource) -> float | None:
-    """What it costs in a day, by the catalogue; None where no price is known, 0 for what is not billed."""
+    """Return its cost per day by the catalogue; None where no price is known, 0 if it is not billed."""
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
     if each.state in _DEAD_REQUESTS or each.state in _DEAD_NODES | {"STOPPED", "SUSPENDED"}:
@@ -122,7 +127,7 @@ def dollars_a_day(each: GoogleResource) -> float | None:
 
 
 def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
-    """How a job has ended, by its record's bucket and folder; each is read once."""
+    """Return a function for how a job has ended, by its record's bucket and folder; each is read once."""
     known: dict[tuple[str, str], str | None] = {}
 
     def ended(bucket: str, folder: str) -> str | None:
@@ -138,7 +143,7 @@ def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
 
 
 def owner(each: GoogleResource) -> str:
-    """Whose it is, as far as it says so."""
+    """Return its job, queue, stack or owner from its labels."""
     if each.labels.get(machine_labels.MAKER) == machine_labels.QUEUES:
         return f"queue {each.labels.get(machine_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
@@ -147,18 +152,18 @@ def owner(each: GoogleResource) -> str:
 
 
 def _spelt(stacks: Stacks) -> Stacks:
-    """With its names as labels have them: Google Cloud spells them its own way."""
+    """Convert names to Google Cloud's spelling of labels."""
     names = frozenset(to_gcp({"stack": name})["stack"] for name in stacks.names)
     return replace(stacks, project=to_gcp({"project": stacks.project or ""})["project"], names=names)
 
 
 def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
-    """Whether something is told of: what is the stacks' own, and everything where a whole project was named."""
+    """Return whether to report it: the stacks' own resources, and everything if a whole project was named."""
     return not stacks.names or stacks.own(labels, "-")
 
 
 def _fix(request: GoogleResource, stacks: Stacks) -> str:
-    """Of a queued resource that no job made."""
+    """Return the remedy for a queued resource that no job created."""
     if stacks.held and request.path.removeprefix("v2/") in stacks.held:
         return "the stack has it: pulumi up --replace its URN"
     at = f"{request.name} --zone {request.zone} --force"
@@ -182,7 +187,7 @@ def _lost_resource(google: Google, project: str, each: GoogleResource, why: str,
 
 
 def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
-    """States: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
+    """Check states: https://docs.cloud.google.com/compute/docs/reference/rest/v1/addresses"""
     for place, item in list_everywhere(google, project, "addresses"):
         name, labels = str(item.get("name")), labels_of(item)
         path = f"projects/{project}/{place}/addresses/{name}"
@@ -205,7 +210,7 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]
 
 
 def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
-    """A pool in ERROR keeps what nodes it has, which are paid."""
+    """Yield pools in ERROR, which keep their nodes and are billed for them."""
     answer = google.get("container", f"v1/projects/{path_segment(project)}/locations/-/clusters")
     for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
         labels = {str(key): str(value) for key, value in (mapping(cluster.get("resourceLabels")) or {}).items()}
@@ -230,8 +235,9 @@ def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orph
 
 
 def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Orphan]:
-    """Persistent resources on which no job runs: they are paid all the same. Source:
-    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
+    """Yield persistent resources without a running job: they are billed all the same. Source:
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview
+    """
     api, place = f"{region}-aiplatform", f"v1/projects/{path_segment(project)}/locations/{path_segment(region)}"
     every = google.pages(api, f"{place}/persistentResources", "persistentResources")
     kept = [each for each in every if _concern(stacks, labels_of(each))]
@@ -265,7 +271,7 @@ def _pools_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
-    """USD of the machines of every pool; None where one has no price."""
+    """Return USD per day of the machines of every pool; None where one has no price."""
     total = 0.0
     for pool in pools:
         spec = mapping(pool.get("machineSpec")) or {}

@@ -1,4 +1,4 @@
-"""What costs money or quota and serves nobody, whatever the cloud."""
+"""Unused resources that cost money or quota, in any cloud."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,15 @@ NOT_HELD = "the stack's state does not have it (any more)"
 
 Item = TypeVar("Item")
 Unread = Callable[[str], object]
-"""Is told what could not be looked at, and why."""
+"""Callback for what could not be read, and why."""
 
 
 @dataclass(frozen=True)
 class Stacks:
-    """Whose resources may be judged: `names` are stacks of the Pulumi project, `held` the ids that their states have
-    now, by which nothing that a stack still owns is taken for lost; None where a state could not be read. `targets` are
-    those that their states promise."""
+    """The stacks to search: `names` are stacks of the Pulumi project, `held` the ids in their current states, which
+    keep resources that a stack still owns from being reported; None where a state could not be read. `targets` are
+    those that their states promise.
+    """
 
     project: str | None = None
     names: frozenset[str] = frozenset()
@@ -27,20 +28,21 @@ class Stacks:
     targets: tuple[Mapping[str, Any], ...] = ()
 
     def own(self, tags: Mapping[str, str], separator: str = ":") -> bool:
-        """Whether tags or labels are of one of these stacks."""
+        """Return whether tags or labels are those of one of these stacks."""
         project, stack = (tags.get(f"accel{separator}{key}") for key in ("project", "stack"))
         return project is not None and project == self.project and stack in self.names
 
     def holds(self, *ids: str) -> bool:
-        """Whether a stack has one of the ids, or may have it."""
+        """Return whether a stack has one of the ids, or may have it."""
         return self.held is None or any(each in self.held for each in ids)
 
 
 @dataclass(frozen=True)
 class Orphan:
-    """A resource that nobody needs, and why. `place` is a project of Google Cloud or a region of AWS; `usd_a_day` is
-    None where no price is known. `delete` is None for what has a command of its own, which `fix` names. `settled`: its
-    state, or the record of its job, says enough, so that its age says nothing more."""
+    """An unused resource, and why it is unused. `place` is a project of Google Cloud or a region of AWS; `usd_a_day` is
+    None where no price is known. `delete` is None if `fix` names a command instead. `settled`: its state, or the record
+    of its job, suffices as proof, whatever its age.
+    """
 
     cloud: str
     place: str
@@ -57,7 +59,7 @@ class Orphan:
     settled: bool = False
 
     def row(self, now: datetime) -> dict[str, Any]:
-        """For the table and for JSON."""
+        """Return the resource for the table and for JSON."""
         hours = self.hours(now)
         shown = {name: value for name, value in vars(self).items() if name not in ("delete", "created", "settled")}
         return shown | {
@@ -68,17 +70,17 @@ class Orphan:
         }
 
     def hours(self, now: datetime) -> float | None:
-        """Its age; None where the cloud does not tell it."""
+        """Return its age; None where the cloud does not report it."""
         return (now - self.created).total_seconds() / 3600 if self.created else None
 
     def younger(self, now: datetime, hours: float) -> bool:
-        """Whether somebody may only just be making what would use it. What has no date is as old as it can be."""
+        """Return whether its user may still be in creation. A resource without a date counts as old."""
         age = self.hours(now)
         return not self.settled and age is not None and age < hours
 
 
 def search_parts(parts: Mapping[str, Callable[[], Iterable[Item]]], unread: Unread) -> Iterator[Item]:
-    """What every part finds. An API that is not enabled, or may not be asked, does not keep the others."""
+    """Yield the findings of every part. A refused or disabled API does not stop the others."""
     for place, part in parts.items():
         try:
             yield from part()

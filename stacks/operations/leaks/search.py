@@ -1,4 +1,4 @@
-"""What costs money or quota and serves nobody, in the regions and projects of stacks."""
+"""Unused resources that cost money or quota, in the regions and projects of stacks."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -15,13 +15,13 @@ from .google import of_project
 from .orphans import Orphan, Stacks, Unread
 
 Remark = Callable[[str], object]
-"""Is told why less than everything is looked for."""
+"""Callback for the reason of an incomplete search."""
 ORDER = (
     # Groups before their machines, which they would make again, and both before what they use.
     *("queued resource", "group", "tpu", "instance", "disk", "volume", "interface", "address"),
     *("template", "launch template"),
 )
-"""In which they are deleted."""
+"""Order of deletion."""
 
 
 def of_projects(projects: Iterable[str], now: datetime, unread: Unread) -> Iterator[Orphan]:

@@ -1,1 +1,1 @@
-"""`stacks validate --online`: what an environment names and does not make, read from the clouds before any create."""
+"""`stacks validate --online`: resources that an environment names and does not create, read before any create."""

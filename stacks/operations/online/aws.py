@@ -1,4 +1,4 @@
-"""The AWS section of an environment against what the account has."""
+"""The AWS section of an environment against the account's resources."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,18 +23,23 @@ from ..stack_files import stack_output
 from .checks import CheckResult
 
 WAYS_OUT = (*AGENT_ENDPOINTS[:3], *JOB_ENDPOINTS, "s3")
-"""What an instance without a way out reaches by endpoints; layers of images in ECR lie in S3. Source:
-https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
+"""Endpoints that an instance without a way out needs; layers of images in ECR lie in S3. Source:
+https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
+"""
 
 TASKS, BATCH = "ecs-tasks.amazonaws.com", "batch.amazonaws.com"
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 PULL = ("ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 SECRETS = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetParameters"}
-"""Source of all three: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
+"""Actions of the execution role by service. Source of all three:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html
+"""
 
 
 def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
-    """Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the section's."""
+    """Check the section. Raise NoCredentials, CloudSilent, and BadInput for credentials of another account than the
+    section's.
+    """
     if section.account_id is not None:
         check_account(section.region, section.account_id)
     reader = reader or Reader(Clients(section.region, Timing()))
@@ -44,7 +49,7 @@ def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
 
 @dataclass(frozen=True)
 class _Network:
-    """A network that is there before the stack: the field that names each subnet and group, by id."""
+    """A network that exists before the stack: the field that names each subnet and group, by id."""
 
     vpc_id: str | None = None
     vpc_field: str = ""
@@ -69,7 +74,7 @@ def _network(section: Aws) -> _Network:
 
 
 def _networks(section: Aws, reader: Reader) -> Iterator[Finding]:
-    """The network, the subnets that environments name, and whether their zones offer the instance types."""
+    """Check the network, the subnets that environments name, and whether their zones offer the instance types."""
     network = _network(section)
     if network.vpc_id and (known := read_vpcs(reader, network.vpc_id)) is not None:
         yield from rules.vpc(network.vpc_field, network.vpc_id, known)
@@ -93,7 +98,7 @@ def _networks(section: Aws, reader: Reader) -> Iterator[Finding]:
 
 
 def _zones_of(kind: str, offered: Mapping[str, Collection[str]]) -> set[str]:
-    """Of an instance type, or of any size of a family."""
+    """Return the zones of an instance type, or of any size of a family."""
     return {zone for name, zones in offered.items() if name == kind or name.startswith(f"{kind}.") for zone in zones}
 
 
@@ -138,7 +143,7 @@ def _execution_actions(spec: JobDefinitionSpec) -> tuple[str, ...]:
 
 
 def _read_profile(reader: Reader, profile: str) -> RoleFacts | None:
-    """The role of an instance profile, by name or ARN; None where it may not be read."""
+    """Return the role of an instance profile, by name or ARN; None where it may not be read."""
     found = iam_role.role(reader, profile)
     if found is None:
         return None
@@ -146,7 +151,7 @@ def _read_profile(reader: Reader, profile: str) -> RoleFacts | None:
 
 
 def _read_role(reader: Reader, arn: str, service: str, actions: Sequence[str]) -> RoleFacts | None:
-    """A role by name or ARN; None where it may not be read."""
+    """Return a role by name or ARN; None where it may not be read."""
     name = arn.rpartition("/")[2]
     try:
         found = reader.ask("iam:GetRole", lambda iam: iam.get_role(RoleName=name), absent=("NoSuchEntity",))
@@ -162,13 +167,13 @@ EVERY_PORT = range(65536)
 
 
 def read_vpcs(reader: Reader, wanted: str) -> Collection[str] | None:
-    """The VPCs with this id; None where they may not be read."""
+    """Return the VPCs with this id; None where they may not be read."""
     rows = reader.pages("ec2:DescribeVpcs", "describe_vpcs", "Vpcs", Filters=_only("vpc-id", [wanted]))
     return None if rows is None else {str(row["VpcId"]) for row in rows}
 
 
 def read_subnets(reader: Reader, wanted: Iterable[str]) -> dict[str, SubnetFacts] | None:
-    """The subnets that are there, by id; None where they or the ways out of them may not be read."""
+    """Return the existing subnets by id; None where they or the ways out of them may not be read."""
     # By filter: asked for by id, one that is missing makes EC2 answer for none.
     only = _only("subnet-id", wanted)
     subnets = reader.pages("ec2:DescribeSubnets", "describe_subnets", "Subnets", Filters=only)
@@ -196,7 +201,7 @@ def read_subnets(reader: Reader, wanted: Iterable[str]) -> dict[str, SubnetFacts
 
 
 def _usable(reader: Reader, endpoints: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Endpoints that answer: available, under the service's own name, and open to HTTPS where they have groups."""
+    """Return the working endpoints: available, under the service's own name, and open to HTTPS if they have groups."""
     ids = sorted({str(group["GroupId"]) for row in endpoints for group in structures(row, "Groups")})
     groups = {}
     if ids:
@@ -220,7 +225,7 @@ def _private_dns(row: Mapping[str, Any]) -> bool:
 
 
 def _services(region: str, endpoints: list[dict[str, Any]], subnet: Mapping[str, Any], table: str) -> frozenset[str]:
-    """What a subnet reaches: interface endpoints of its VPC by name, gateway endpoints by its route table."""
+    """Return what a subnet reaches: interface endpoints of its VPC by name, gateway endpoints by its route table."""
     found: set[str] = set()
     for row in endpoints:
         gateway = row.get("VpcEndpointType") == "Gateway"
@@ -230,7 +235,7 @@ def _services(region: str, endpoints: list[dict[str, Any]], subnet: Mapping[str,
 
 
 def _table_of(tables: list[dict[str, Any]], subnet: Mapping[str, Any]) -> str:
-    """The route table of a subnet: its own, else its VPC's main one."""
+    """Return the route table of a subnet: its own, else its VPC's main one."""
     main = ""
     for table in tables:
         for row in structures(table, "Associations"):
@@ -242,7 +247,7 @@ def _table_of(tables: list[dict[str, Any]], subnet: Mapping[str, Any]) -> str:
 
 
 def read_groups(reader: Reader, wanted: Iterable[str]) -> dict[str, GroupFacts] | None:
-    """The security groups that are there, by id; None where they may not be read."""
+    """Return the existing security groups by id; None where they may not be read."""
     rows = reader.pages(
         "ec2:DescribeSecurityGroups", "describe_security_groups", "SecurityGroups", Filters=_only("group-id", wanted)
     )
@@ -255,7 +260,7 @@ def read_groups(reader: Reader, wanted: Iterable[str]) -> dict[str, GroupFacts] 
 
 
 def _open_ports(group: Mapping[str, Any], direction: str) -> tuple[range, ...]:
-    """TCP ports of a group's rules in one direction. A rule for all protocols has no ports."""
+    """Return TCP ports of a group's rules in one direction. A rule for all protocols has no ports."""
     found: list[range] = []
     for row in structures(group, direction):
         if row.get("IpProtocol") == "-1":
@@ -266,7 +271,7 @@ def _open_ports(group: Mapping[str, Any], direction: str) -> tuple[range, ...]:
 
 
 def read_offers(reader: Reader) -> Mapping[str, Collection[str]] | None:
-    """The zones that offer each instance type of the region; None where that may not be read."""
+    """Return the zones that offer each instance type of the region; None where they may not be read."""
     rows = reader.pages(
         "ec2:DescribeInstanceTypeOfferings",
         "describe_instance_type_offerings",

@@ -1,4 +1,4 @@
-"""What a look at the clouds gives for one environment."""
+"""Result of an online check of one environment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,21 @@ from accel.diagnostics.findings import Finding, under
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Findings with their paths in the environment, what was looked at, and what could not be, with the reason."""
+    """Findings with their paths in the environment, the resources that were read, and those that could not be, with the
+    reason.
+    """
 
     findings: tuple[Finding, ...] = ()
     looked_at: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
     def within(self, path: str) -> "CheckResult":
-        """The same, with `path` in front of each finding's field."""
+        """Return the same result with `path` in front of each finding's field."""
         return CheckResult(tuple(under(path, self.findings)), self.looked_at, self.unread)
 
 
 def together(parts: Sequence[CheckResult]) -> CheckResult:
-    """All parts as one."""
+    """Merge all parts into one."""
     return CheckResult(
         tuple(finding for part in parts for finding in part.findings),
         tuple(line for part in parts for line in part.looked_at),

@@ -1,4 +1,4 @@
-"""One environment against what exists in its clouds."""
+"""One environment against the existing resources of its clouds."""
 
 from accel.diagnostics.faults import Fault, parse_path
 
@@ -10,7 +10,7 @@ from .google import check_google
 
 
 def check(environment: Environment) -> CheckResult:
-    """What exists before the stack, with the paths of the environment. Raises NoCredentials, CloudSilent, BadInput."""
+    """Check existing resources, with the paths of the environment. Raise NoCredentials, CloudSilent, BadInput."""
     parts: list[CheckResult] = []
     if environment.aws is not None:
         parts.append(check_aws(environment.aws).within("aws"))
@@ -20,8 +20,10 @@ def check(environment: Environment) -> CheckResult:
 
 
 def lines(stack: ReadStack, strict: bool) -> tuple[list[str], list[str]]:
-    """What `stacks validate --online` says of one file: its lines, and its errors with file, line and path. With
-    `strict`, warnings and what could not be looked at are errors too."""
+    """Return the lines of `stacks validate --online` for one file, and its errors with file, line and path.
+
+    With `strict`, warnings and resources that could not be read are errors too.
+    """
     checked = check(stack.environment)
     errors: list[str] = []
     shown: list[str] = []

@@ -1,4 +1,4 @@
-"""The Google section of an environment against what the project has."""
+"""The Google section of an environment against the project's resources."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -30,14 +30,15 @@ ADDONS = {
     "GcsFuseCsiDriver": "gcsFuseCsiDriverConfig",
     "GcpFilestoreCsiDriver": "gcpFilestoreCsiDriverConfig",
 }
-"""gcloud's names of add-ons, and those of the API. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#addonsconfig"""
+"""Names of add-ons in gcloud, and in the API. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#addonsconfig
+"""
 VOLUMES: Mapping[type[object], str] = {BucketVolume: "GcsFuseCsiDriver", FilestoreVolume: "GcpFilestoreCsiDriver"}
 GROUPS = {"kueue": "kueue.x-k8s.io", "jobset": "jobset.x-k8s.io"}
 
 
 class GoogleReader:
-    """Asks Google, and keeps account of what was looked at and of what may not be."""
+    """A reader that records what was read, and what was refused."""
 
     def __init__(self, google: Google | None = None) -> None:
         self._google = google or Google()
@@ -45,7 +46,9 @@ class GoogleReader:
         self.unread: dict[str, str] = {}
 
     def ask(self, what: str, call: Callable[[Google], T]) -> T | None:
-        """The answer; None where the call was refused. Raises NoCredentials, and NotFound for what is not there."""
+        """Return the answer; None where the call was refused. Raise NoCredentials, and NotFound for what does not
+        exist.
+        """
         try:
             answer = call(self._google)
         except NotFound:
@@ -58,7 +61,7 @@ class GoogleReader:
         return answer
 
     def get(self, what: str, api: str, path: str) -> tuple[bool, dict[str, Any] | None]:
-        """Whether the object is there, and the object; (True, None) where it may not be read."""
+        """Return whether the object exists, and the object; (True, None) where it may not be read."""
         try:
             return True, self.ask(what, lambda google: google.get(api, path))
         except NotFound:
@@ -66,7 +69,7 @@ class GoogleReader:
 
 
 def check_google(section: Gcp, reader: GoogleReader | None = None) -> CheckResult:
-    """Raises NoCredentials."""
+    """Check the section. Raise NoCredentials."""
     reader = reader or GoogleReader()
     found = [*_network(section, reader), *_cluster(section, reader), *_node_account(section, reader)]
     return CheckResult(
@@ -92,14 +95,14 @@ def _network(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:
 
 
 def _ranges(section: Gcp, region: str, spec: ExistingSubnet) -> dict[str, str]:
-    """The secondary ranges that a cluster made here takes."""
+    """Return the secondary ranges that a cluster created here uses."""
     if not isinstance(section.cluster, CreatedCluster) or region != section.region:
         return {}
     return {spec.pods_range: "pods_range", spec.services_range: "services_range"}
 
 
 def _private(section: Gcp) -> bool:
-    """Whether machines of any part have no public addresses."""
+    """Return whether machines of any part have no public addresses."""
     nodes = isinstance(section.cluster, CreatedCluster) and section.cluster.private_nodes
     targets = [
         *(section.vms.targets.values() if section.vms else ()),
@@ -119,8 +122,9 @@ def _subnet_facts(reader: GoogleReader, path: str, subnet: Mapping[str, Any]) ->
 
 
 def _nat(reader: GoogleReader, path: str, network: str) -> bool | None:
-    """Whether a Cloud NAT of the region serves a subnet's nodes. Source:
-    https://docs.cloud.google.com/compute/docs/reference/rest/v1/routers"""
+    """Return whether a Cloud NAT of the region serves a subnet's nodes. Source:
+    https://docs.cloud.google.com/compute/docs/reference/rest/v1/routers
+    """
     region = path.partition("/subnetworks/")[0]
     try:
         routers = reader.ask(
@@ -143,7 +147,7 @@ def _nat(reader: GoogleReader, path: str, network: str) -> bool | None:
 
 
 def _below_projects(link: object) -> str:
-    """projects/... of a resource's URL."""
+    """Return projects/... of a resource's URL."""
     _, found, rest = str(link or "").partition("projects/")
     return f"{found}{rest}"
 
@@ -186,7 +190,7 @@ def _cluster_facts(
 
 
 def _apis(section: Gcp, given: ExistingCluster, reader: GoogleReader) -> frozenset[str] | None:
-    """The groups of the API server. Source: https://kubernetes.io/docs/reference/using-api/#api-groups"""
+    """Return the groups of the API server. Source: https://kubernetes.io/docs/reference/using-api/#api-groups"""
     target = GkeTarget(
         project=section.project,
         location=given.location,

@@ -1,1 +1,1 @@
-"""What whoever deploys, submits or previews may have to do: read off the resources of an environment."""
+"""Permissions to deploy, submit or preview, derived from the resources of an environment."""

@@ -1,4 +1,4 @@
-"""The policies of AWS: who deploys has those of the resources' types, of the roles passed on and of the hooks."""
+"""Policies of AWS: a deployment needs those of the resources' types, of the passed roles and of the hooks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ Statement = dict[str, Any]
 Policy = dict[str, Any]
 
 MOST = 6144
-"""Characters of a managed policy, white space not counted.
-Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+"""Maximum characters of a managed policy, without white space. Source:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
 ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
 REPOSITORY = "aws:ecr/repository:Repository"
 ROLE = "aws:iam/role:Role"
@@ -30,28 +31,29 @@ PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 ROLE_ARN = "arn:{partition}:iam::{account}:role/{name}"
 DEFINITION = "aws:batch/jobDefinition:JobDefinition"
 LINKED = "batch.amazonaws.com"
-"""Whose service-linked role an environment without a service role makes CreateComputeEnvironment create, as the caller.
-Those of Spot, of Auto Scaling and of ECS Batch creates by that role (BatchServiceRolePolicy).
-Sources: https://docs.aws.amazon.com/batch/latest/userguide/using-service-linked-roles-batch-general.html,
-https://docs.aws.amazon.com/aws-managed-policy/latest/reference/BatchServiceRolePolicy.html"""
+"""Owner of the service-linked role that CreateComputeEnvironment creates, as the caller, for an environment without a
+service role. With that role Batch creates those of Spot, of Auto Scaling and of ECS (BatchServiceRolePolicy). Sources:
+https://docs.aws.amazon.com/batch/latest/userguide/using-service-linked-roles-batch-general.html,
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/BatchServiceRolePolicy.html
+"""
 TASKS, INSTANCES = "ecs-tasks.amazonaws.com", "ec2.amazonaws.com"
 THROUGH_BATCH = (TASKS, INSTANCES)
-"""Whose roles Batch takes and passes on."""
+"""Services whose roles Batch takes and passes on."""
 
 
 def deployer(resources: Sequence[RegisteredResource], at: ArnPrefix) -> list[Policy]:
-    """What an update, a refresh and a destroy need."""
+    """Return the policies for an update, a refresh and a destroy."""
     own = _merged([*_of_types(resources, at, OPERATIONS), *_of_keys(resources), *_of_hooks(resources, at)])
     return pack_policies([*own, *_passed(resources, at), *_linked(resources, at)])
 
 
 def reader(resources: Sequence[RegisteredResource], at: ArnPrefix) -> list[Policy]:
-    """What a preview needs, with --refresh too."""
+    """Return the policies for a preview, with --refresh too."""
     return pack_policies(_merged(_of_types(resources, at, ("read",))))
 
 
 def submitter(resources: Sequence[RegisteredResource]) -> list[Policy]:
-    """What the stack's own submit policy allows."""
+    """Return the stack's own submit policy."""
     return [
         json.loads(one.inputs["policy"])
         for one in resources
@@ -60,7 +62,7 @@ def submitter(resources: Sequence[RegisteredResource]) -> list[Policy]:
 
 
 def policies(environment: Environment, project: str, stack: str, purpose: str) -> list[Policy]:
-    """The policies for deploy, preview or submit; none without an AWS section."""
+    """Return the policies for deploy, preview or submit; none without an AWS section."""
     if environment.aws is None:
         return []
     alone = environment.model_copy(update={"gcp": None})
@@ -92,8 +94,11 @@ def _of_types(
 
 
 def _of_keys(resources: Sequence[RegisteredResource]) -> Iterator[Statement]:
-    """ECR makes a grant on the key of a repository as whoever creates it; other services use a key in their own name.
-    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"""
+    """Yield permissions on keys: ECR creates a grant on the key of a repository as the caller; other services use their
+    own name.
+
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html
+    """
     for one in resources:
         for encryption in one.inputs.get("encryptionConfigurations") or () if one.type == REPOSITORY else ():
             if key := encryption.get("kmsKey"):
@@ -110,7 +115,7 @@ def _of_hooks(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterato
 
 
 def _passed(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[Statement]:
-    """The roles that services get, by whom each may be assumed."""
+    """Yield the roles that services get, by the service that may assume them."""
     by_service: dict[str, set[str]] = {}
     for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
         by_service.setdefault(service, set()).add(role)
@@ -123,7 +128,7 @@ def _passed(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[
 def _roles(
     one: RegisteredResource, resources: Sequence[RegisteredResource], at: ArnPrefix
 ) -> Iterator[tuple[str, str]]:
-    """Services and the roles that they get by one resource: those that the stack makes, and those that were there."""
+    """Yield services and the roles that they get from one resource, both created and existing ones."""
 
     def arn(role: str) -> str:
         return role if role.startswith("arn:") else at.arn(ROLE_ARN, role)
@@ -157,12 +162,12 @@ def _allow(actions: Collection[str], arns: list[str], condition: dict[str, list[
 
 
 def _anywhere(actions: Collection[str], at: ArnPrefix) -> Statement:
-    """Of what has no ARN that could be named: in the environment's region."""
+    """Return a statement for actions without a resource, restricted to the environment's region."""
     return _allow(actions, ["*"], {"aws:RequestedRegion": [at.region]})
 
 
 def _merged(statements: Iterable[Statement]) -> list[Statement]:
-    """One statement for each set of resources."""
+    """Return one statement for each set of resources."""
     found: dict[tuple[str, ...], Statement] = {}
     for one in statements:
         kept = found.setdefault(tuple(one["Resource"]), one)
@@ -171,12 +176,12 @@ def _merged(statements: Iterable[Statement]) -> list[Statement]:
 
 
 def size(document: Any) -> int:
-    """As IAM counts it."""
+    """Return the size as IAM counts it."""
     return len(json.dumps(document, separators=(",", ":")))
 
 
 def pack_policies(statements: Iterable[Statement]) -> list[Policy]:
-    """As few policies as hold them, each no longer than IAM takes."""
+    """Return as few policies as possible, each no longer than IAM takes."""
     found: list[Policy] = []
     for one in [part for whole in statements for part in _parts(whole)]:
         grown = _policy([*found[-1]["Statement"], one]) if found else None
@@ -192,7 +197,7 @@ def _policy(statements: list[Statement]) -> Policy:
 
 
 def _parts(statement: Statement) -> Iterator[Statement]:
-    """The statement, in halves of its resources where it alone is too long."""
+    """Split a statement that is too long on its own into halves of its resources."""
     arns = statement["Resource"]
     if size(_policy([statement])) <= MOST or len(arns) == 1:
         yield statement

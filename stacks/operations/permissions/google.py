@@ -1,4 +1,4 @@
-"""What Google Cloud has to allow: permissions, and the least predefined roles that have them."""
+"""Google Cloud permissions, and the narrowest predefined roles that contain them."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
     from ...environment.gcp.config import Gcp
 
 BILLING = "billing."
-"""What begins so is granted on the billing account, not in the project. Source:
-https://docs.cloud.google.com/billing/docs/how-to/billing-access"""
+"""Prefix of permissions that are granted on the billing account, not in the project. Source:
+https://docs.cloud.google.com/billing/docs/how-to/billing-access
+"""
 VERBS: dict[Operation, str] = {"create": "create", "read": "get", "update": "update", "delete": "delete"}
 KUBERNETES = ("container.clusters.connect", "container.clusters.get")
 AWAITED = ("container.events.list", "container.pods.list", "container.replicaSets.list")
-"""What the provider watches until Deployments, DaemonSets and Jobs are ready."""
+"""Resources that the provider watches until Deployments, DaemonSets and Jobs are ready."""
 GRANTS = {"container.roles": ("bind", "escalate"), "container.clusterRoles": ("bind", "escalate")}
-"""Who makes roles in a cluster without these may only give away what RBAC has given to them. Sources:
+"""Permissions without which the creator of a cluster role may only grant what RBAC has granted to them. Sources:
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control (interaction with IAM),
-https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"""
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+"""
 BOUND = {
     "container.roleBindings": "container.roles.bind",
     "container.clusterRoleBindings": "container.clusterRoles.bind",
 }
 OTHER = "container.thirdPartyObjects"
-"""Objects of definitions that somebody has installed. Source:
-https://docs.cloud.google.com/iam/docs/roles-permissions/container"""
+"""Objects of custom definitions. Source: https://docs.cloud.google.com/iam/docs/roles-permissions/container"""
 
 
 class UnknownType(Exception):
@@ -40,7 +41,7 @@ class UnknownType(Exception):
 
 
 def document(environment: Environment, project: str, stack: str, purpose: str) -> dict[str, Any]:
-    """The APIs to be enabled, which a deployment does itself, and the grants; empty without a Google section."""
+    """Return the APIs to enable, which a deployment does itself, and the grants; empty without a Google section."""
     section = environment.gcp
     if section is None:
         return {}
@@ -65,7 +66,7 @@ def _grant(where: str, permissions: Collection[str], purpose: str) -> dict[str, 
 
 
 def operator(resources: Sequence[RegisteredResource], operations: Collection[Operation]) -> Iterator[str]:
-    """What the operations need on all types that are registered. Raises UnknownType."""
+    """Yield the permissions that the operations need on all registered types. Raise UnknownType."""
     for kind in sorted({one.type for one in resources}):
         if kind.startswith("kubernetes:"):
             yield from _of_kind(kind, operations)
@@ -76,7 +77,7 @@ def operator(resources: Sequence[RegisteredResource], operations: Collection[Ope
 
 
 def _of_kind(kind: str, operations: Collection[Operation]) -> Iterator[str]:
-    """Of a type of Kubernetes, which GKE also takes from IAM."""
+    """Yield the permissions on a Kubernetes type, which GKE also takes from IAM."""
     resource = f"container.{plural(kind.rpartition(':')[2])}"
     known = resource if f"{resource}.create" in gcp_permissions() else OTHER
     yield from KUBERNETES
@@ -89,7 +90,7 @@ def _of_kind(kind: str, operations: Collection[Operation]) -> Iterator[str]:
 
 
 def plural(kind: str) -> str:
-    """As IAM writes a kind: networkPolicies of NetworkPolicy."""
+    """Return a kind in IAM's spelling: networkPolicies for NetworkPolicy."""
     name = kind[0].lower() + kind[1:]
     if name.startswith("aPI"):
         name = f"api{name[3:]}"
@@ -99,13 +100,13 @@ def plural(kind: str) -> str:
 
 
 def submitter(environment: Environment, section: Gcp) -> Iterator[str]:
-    """What jobs to the targets of the section need of whoever submits, follows and ends them."""
+    """Yield the permissions to submit, follow and end jobs on the section's targets."""
     for kind in kinds(environment, section):
         yield from of_targets()[kind]
 
 
 def kinds(environment: Environment, section: Gcp) -> list[str]:
-    """The kinds of the section's targets; `ledger` where Firestore keeps what jobs may cost."""
+    """Return the kinds of the section's targets; `ledger` where Firestore keeps the reservations of jobs' cost."""
     found = {target.kind for target in section.vms.targets.values()} if section.vms else set[str]()
     found |= {"gke"} if section.workloads and section.workloads.targets else set[str]()
     found |= {"google-batch"} if section.batch and section.batch.targets else set[str]()

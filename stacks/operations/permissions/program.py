@@ -1,4 +1,4 @@
-"""The program, run without an engine: which resources it registers, and under which names."""
+"""A run of the program without an engine: the resources that it registers, and their names."""
 
 from __future__ import annotations
 
@@ -31,49 +31,49 @@ NAMES = ("name", "bucket", "dashboardName", "policyName")
 LOWER = ("aws:s3/bucket:Bucket", "aws:ecr/repository:Repository")
 """Types whose names have no capital letters."""
 NETWORK = {"schema": 1, "vpc_id": "vpc-0", "subnet_ids": ["subnet-0"], "security_group_ids": ["sg-0"]}
-"""What a stack that has the network would export: no permission depends on it."""
+"""Output of the stack that owns the network: no permission depends on its values."""
 
 
 @dataclass(frozen=True)
 class RegisteredResource:
-    """A resource as the program asks for it."""
+    """A resource as the program requests it."""
 
     type: str
     name: str
-    """The physical one; Pulumi ends a name that it makes up with letters that nobody knows before: `*`."""
+    """The physical name; Pulumi ends generated names with unpredictable letters: `*`."""
     parent: str
     inputs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ArnPrefix:
-    """What ARNs begin with."""
+    """The prefix of ARNs."""
 
     region: str
     account: str
 
     def arn(self, template: str, name: str) -> str:
-        """The template of the catalogue's table, filled in."""
+        """Fill in the template of the catalogue's table."""
         partition = partition_of(self.region).name
         filled = template.format(partition=partition, region=self.region, account=self.account, name=name)
         return filled.replace("**", "*")
 
 
 def place(environment: Environment) -> ArnPrefix:
-    """Of the environment's AWS section; an account that is not named is any."""
+    """Return the place of the environment's AWS section; without an account, any matches."""
     section = environment.aws
     return ArnPrefix(section.region if section else "", section.account_id or "*" if section else "*")
 
 
 def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """The name that a resource gets in its cloud, as far as it is known."""
+    """Return the name that a resource gets in its cloud, as far as it is known."""
     prefix = f"{inputs['namePrefix']}*" if "namePrefix" in inputs else f"{name}-*"
     given = next((inputs[each] for each in NAMES if isinstance(inputs.get(each), str)), prefix)
     return given.lower() if kind in LOWER else given
 
 
 def registered_resources(environment: Environment, project: str, stack: str) -> list[RegisteredResource]:
-    """Every resource of the environment, in the order of the program. No cloud is asked, and no hook runs."""
+    """Return every resource of the environment, in the order of the program. No cloud is called, and no hook runs."""
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -92,7 +92,7 @@ def registered_resources(environment: Environment, project: str, stack: str) -> 
 
 
 class _Answers(Mocks):
-    """What a cloud would answer, with names and ARNs that match those to come."""
+    """Answers in place of a cloud, with names and ARNs that match the later ones."""
 
     def __init__(self, environment: Environment) -> None:
         self._at = place(environment)
@@ -122,7 +122,7 @@ class _Answers(Mocks):
 
 
 class _Callbacks:
-    """Takes hooks, and calls none: Pulumi's own mocks know no hooks."""
+    """A registry that accepts hooks and calls none: Pulumi's own mocks know no hooks."""
 
     def register_resource_hook(self, hook: Any) -> None: ...
 
@@ -142,7 +142,7 @@ class _Monitor(MockMonitor):
 
 
 def _google_computed(kind: str, name: str, project: str) -> dict[str, Any]:
-    """What Google makes up, of a type whose attributes others read."""
+    """Return the attributes that Google generates and other resources read."""
     email = f"{name}@{project}.iam.gserviceaccount.com"
     match kind:
         case "gcp:serviceaccount/account:Account":
@@ -158,7 +158,7 @@ def _google_computed(kind: str, name: str, project: str) -> dict[str, Any]:
 
 
 def _google_answers(environment: Environment) -> dict[str, dict[str, Any]]:
-    """Of the functions that the program calls, by token."""
+    """Return the answers of the functions that the program calls, by token."""
     section = environment.gcp
     budgets = section.budgets.values() if section else ()
     currency = next((one.currency for one in budgets if one.currency), "USD")
@@ -170,7 +170,7 @@ def _google_answers(environment: Environment) -> dict[str, dict[str, Any]]:
 
 
 def _google_outputs(environment: Environment) -> dict[str, Any]:
-    """What another stack would export: no permission depends on it, so pools are named and no more."""
+    """Return the outputs of another stack. No permission depends on them, so pools have little more than names."""
     section = environment.gcp
     if section is None:
         return {}
@@ -197,7 +197,7 @@ def _pool(key: str, region: str) -> GkePool:
 
 
 def _pools(document: Any) -> Iterator[str]:
-    """The pools that a section's workloads name, wherever they do."""
+    """Yield the pools that a section's workloads name, at any depth."""
     if isinstance(document, dict):
         members = cast("dict[str, Any]", document)
         named = [members.get("pool"), *(members.get("pools") or ())]

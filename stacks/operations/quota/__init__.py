@@ -1,1 +1,1 @@
-"""Whether an account's quotas hold an environment at its largest."""
+"""Comparison of an account's quotas with an environment at its largest."""

@@ -1,4 +1,4 @@
-"""What EC2 and Service Quotas say now, limits and the vCPUs that run, and whether that holds what is wanted."""
+"""Limits from Service Quotas and running vCPUs from EC2, compared with the planned use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ def judge_aws(
     project: str | None = None,
     stack: str | None = None,
 ) -> tuple[Verdict, ...]:
-    """Compares what the pools can use at most with the account's quotas in a region; what cannot be read is unknown.
-    Instances that are tagged with the project and the stack are a part of what the pools can use.
+    """Compare the maximum use of the pools with the account's quotas in a region; unreadable values are unknown.
 
-    Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than `account_id`.
+    Instances with the tags of project and stack are a part of that use. Raise NoCredentials, CloudSilent, and BadInput
+    for credentials of another account than `account_id`.
     """
     wanted = needs(pools)
     read = readings(region, [need.quota for need in wanted if need.quota], account_id, project, stack)
@@ -40,7 +40,7 @@ def judge_aws(
 
 @dataclass(frozen=True)
 class Running:
-    """vCPUs under each quota's code. `unsized` are the codes with an instance whose size is not known."""
+    """vCPUs under each quota's code. `unsized` are the codes with an instance of unknown size."""
 
     total: dict[str, float] = field(default_factory=dict[str, float])
     own: dict[str, float] = field(default_factory=dict[str, float])
@@ -49,14 +49,14 @@ class Running:
 
 @dataclass(frozen=True)
 class Readings:
-    """Limits by code, and what runs; None and the reason where that may not be read."""
+    """Limits by code, and running instances; None and the reason where they may not be read."""
 
     limits: dict[str, Limit]
     running: Running | None
     why: str = ""
 
     def of(self, quota: Quota | None) -> tuple[Use | None, float | None, str]:
-        """Use, limit, and why one of them is missing."""
+        """Return use, limit, and why one of them is missing."""
         if quota is None:
             return None, None, ""
         limit = self.limits[quota.code]
@@ -69,7 +69,9 @@ class Readings:
 def readings(
     region: str, quotas: Iterable[Quota], account_id: str | None, project: str | None, stack: str | None
 ) -> Readings:
-    """Asks a region. What may not be read is None with its reason; raises as `judge_aws` does."""
+    """Read the quotas and instances of a region. Unreadable values are None, with a reason. Raise as `judge_aws`
+    does.
+    """
     if account_id is not None:
         check_account(region, account_id)
     asked = service_quotas.client(region)
@@ -81,7 +83,7 @@ def readings(
 
 
 def check_account(region: str, account_id: str) -> None:
-    """Raises BadInput where the credentials are of another account."""
+    """Raise BadInput for credentials of another account."""
     with asking("GetCallerIdentity"):
         account = client("sts", region, connect_s=3, read_s=10, attempts=3).get_caller_identity()["Account"]
     if account != account_id:
@@ -92,8 +94,10 @@ def check_account(region: str, account_id: str) -> None:
 
 
 def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str | None) -> Running:
-    """Adds up instances as DescribeInstances shows them. Capacity Blocks and dedicated hosts have quotas of their own
-    and are left out; the stack's own carry its tags."""
+    """Add up instances from DescribeInstances; the stack's own carry its tags.
+
+    Capacity Blocks and dedicated hosts have quotas of their own and are left out.
+    """
     found = Running()
     for instance in instances:
         lifecycle = instance.get("InstanceLifecycle")
@@ -114,7 +118,7 @@ def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str
 
 
 def _vcpus(instance: dict[str, Any]) -> int | None:
-    """The type's vCPUs, which is what quotas count, also where CPU options switch some off."""
+    """Return the type's vCPUs, which quotas count even if CPU options switch some off."""
     try:
         return machine("aws", instance["InstanceType"]).vcpus
     except UnknownName:

@@ -1,7 +1,7 @@
-"""What Google's APIs say now of a project's quotas, and whether these hold what is wanted.
+"""A project's quotas from Google's APIs, compared with the planned use.
 
 Compute Engine reports limit and use of its metrics. Cloud Quotas has the limits of everything else (a GPU family, a
-TPU, Vertex AI), and Cloud Monitoring what of those was in use within the last day.
+TPU, Vertex AI), and Cloud Monitoring their use within the last day.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ AGED = "use as of the last day, by Cloud Monitoring"
 
 @dataclass(frozen=True)
 class Own:
-    """Which instances are a part of what is wanted: those with these labels. `machine` reads one, with its zone."""
+    """The instances that are part of the planned use: those with these labels. `machine` parses one, with its zone."""
 
     labels: Mapping[str, str]
     machine: Callable[[str, Mapping[str, Any]], GooglePool | None]
@@ -34,10 +34,10 @@ def judge_google(
     own: Own | None = None,
     borne: tuple[type[JobsError], ...] = (),
 ) -> tuple[Verdict, ...]:
-    """Compares what the pools can use at most with the project's quotas; what cannot be read is unknown.
+    """Compare the maximum use of the pools with the project's quotas; unreadable values are unknown.
 
-    Raises NoCredentials, CloudSilent, and NotFound for a project or region that does not exist. An answer of the kinds
-    in `borne` makes what it was about unknown instead.
+    Raise NoCredentials, CloudSilent, and NotFound for a project or region that does not exist. An error of the kinds in
+    `borne` makes its subject unknown instead.
     """
     asked = _Project(project, own, borne)
     return tuple(asked.judge(need) for need in google_needs(pools))
@@ -45,8 +45,9 @@ def judge_google(
 
 @dataclass(frozen=True)
 class _Found:
-    """What was read of one quota; `why` says what is missing, `remark` where the numbers are from, `quota_id` is the
-    one that Cloud Quotas knows it by."""
+    """The values of one quota; `why` says what is missing, `remark` names the source, `quota_id` is its id in Cloud
+    Quotas.
+    """
 
     limit: float | None = None
     use: Use | None = None
@@ -56,7 +57,7 @@ class _Found:
 
 
 class _Project:
-    """The answers about one project, each asked for once."""
+    """The answers about one project; each request is sent once."""
 
     def __init__(self, project: str, own: Own | None, borne: tuple[type[JobsError], ...]) -> None:
         self._project, self._name, self._own = project, path_segment(project), own
@@ -76,7 +77,9 @@ class _Project:
         return replace(judged, reason=f"{judged.reason} ({found.remark})") if found.remark else judged
 
     def _with_own(self, need: Need, found: _Found) -> tuple[Use | None, float | None, str]:
-        """Use, limit, and what is missing; without its own part a use would be counted twice, so it is missing then."""
+        """Return use, limit, and what is missing. Without its own part a use would count twice, so it is missing
+        then.
+        """
         if self._own is None or found.use is None:
             return found.use, found.limit, found.why
         amounts = self._own_amounts(self._own)
@@ -85,7 +88,7 @@ class _Project:
         return replace(found.use, own=amounts.get((need.label, need.region), 0)), found.limit, found.why
 
     def _own_amounts(self, own: Own) -> dict[tuple[str, str], float] | str:
-        """What runs already, by quota and region, or why that could not be read."""
+        """Return the running use by quota and region, or why it could not be read."""
         wanted = " ".join(f'(labels.{key} = "{value}")' for key, value in own.labels.items())
         found: list[GooglePool] = []
         query = {"filter": wanted}
@@ -105,8 +108,11 @@ class _Project:
         return f"compute aggregated/instances: more than {MAX_PAGES} pages"
 
     def _perhaps_standard(self, judged: Verdict, need: Need) -> Verdict:
-        """A preemptible limit of 0 may be one that was never granted, and then the standard quota holds Spot machines
-        too. Source: https://cloud.google.com/compute/resource-usage"""
+        """Judge a preemptible limit of 0, which may never have been granted: then the standard quota limits Spot
+        machines too.
+
+        Source: https://cloud.google.com/compute/resource-usage
+        """
         standard = standard_of(need.quota) if need.quota and need.quota.purchase == "spot" else None
         other = self.judge(replace(need, quota=standard)) if standard else None
         if not need.quota or not standard or not other or other.word == "over":
@@ -144,8 +150,9 @@ class _Project:
         return _Found(limit, use, why, AGED if use else "", str(info.get("quotaId") or ""))
 
     def _used(self, quota: Quota, info: Mapping[str, Any], location: str) -> tuple[Use | None, str]:
-        """Quotas with a dimension of their own have metrics of their own; the others share one. Source:
-        https://cloud.google.com/monitoring/alerts/using-quota-metrics"""
+        """Read the use: quotas with a dimension of their own have metrics of their own; the others share one. Source:
+        https://cloud.google.com/monitoring/alerts/using-quota-metrics
+        """
         metric = str(info.get("metric") or "")
         service, _, name = metric.partition("/")
         if quota.dimension:
@@ -173,7 +180,7 @@ class _Project:
         return Use(amount), ""
 
     def _ask(self, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any] | str:
-        """The answer, or why there is none."""
+        """Return the answer, or why there is none."""
         key = f"{api} {path} {query}"
         if key not in self._kept:
             try:
@@ -183,7 +190,7 @@ class _Project:
         return self._kept[key]
 
     def _listed(self, api: str, path: str, query: Mapping[str, str] | None = None) -> list[dict[str, Any]] | str:
-        """The entries of all pages, or why not all of them could be read."""
+        """Return the entries of all pages, or why not all of them could be read."""
         name = path.rpartition("/")[2]
         found: list[dict[str, Any]] = []
         given = dict(query or {})
@@ -200,8 +207,9 @@ class _Project:
 
 
 def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
-    """The newest value of the time series of a quota in a place, the largest of several; None where none is surely
-    its own."""
+    """Return the newest value of a quota's time series in a place, the largest of several; None if none certainly
+    belongs to it.
+    """
     wanted = dimensions(quota).items()
     found: list[float | None] = []
     for each in series:
@@ -213,8 +221,9 @@ def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str
 
 
 def _newest(series: Mapping[str, Any]) -> Iterator[float | None]:
-    """Points are sorted, the newest first. Source:
-    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list"""
+    """Yield the newest point of a series; points are sorted, the newest first. Source:
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
+    """
     for point in mappings(series.get("points"))[:1]:
         value = mapping(point.get("value")) or {}
         amount = number(value.get("int64Value", value.get("doubleValue")))

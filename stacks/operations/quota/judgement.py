@@ -1,5 +1,6 @@
-"""Whether the account's and the project's quotas hold an environment at its largest, with the pools and machines of its
-sections as the arithmetic of quotas takes them."""
+"""Comparison of the account's and the project's quotas with an environment at its largest; the pools and machines of
+its sections as quotas count them.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,14 +30,15 @@ from .aws import judge_aws
 from .google import Own, judge_google
 
 _DISK = "pd-balanced"
-"""GKE's own choice. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
+"""GKE's default. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
 
 _SSD_DISKS = ("pd-balanced", "pd-ssd")
 """Counted by SSD_TOTAL_GB; hyperdisks are not. Source: https://cloud.google.com/compute/resource-usage"""
 
 _PREEMPTIBLE = ("spot", "flex-start")
-"""Flex-start spends the preemptible quota too.
-Source: https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
+"""Capacity types that use the preemptible quota; flex-start does too. Source:
+https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless
+"""
 
 _BORNE = (NoCredentials, CloudSilent, NotFound)
 
@@ -47,8 +49,9 @@ Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle"""
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the quotas say of one environment; of planned machines where `stack` is None. `whose` names the account or
-    project."""
+    """The verdicts on one environment, or on planned machines where `stack` is None. `whose` names the account or
+    project.
+    """
 
     stack: str | None
     whose: str | None
@@ -88,7 +91,7 @@ def aws_pools(section: Aws) -> list[Pool]:
 
 
 def google_pools(section: Gcp) -> list[GooglePool]:
-    """The pools with accelerators as plain values, as large as they can become, and the machines that stay."""
+    """Return the pools with accelerators at their largest, and the permanent machines, as plain values."""
     found = [*_permanent_machines(section)]
     for key, spec in section.pools.items():
         # From memory, no page was found: a reservation takes its quota when it is made, and its machines take none.
@@ -106,10 +109,10 @@ def google_pools(section: Gcp) -> list[GooglePool]:
 
 
 def machine_of(section: Gcp, zone: str, item: Mapping[str, Any]) -> GooglePool | None:
-    """An instance of the stack as Compute Engine lists it; None for one that holds no accelerators, or that a
-    reservation holds. Its disk counts as those of the section's pools of that machine type do.
+    """Return a listed instance of the stack; None without accelerators, or in a reservation.
 
-    Source: https://cloud.google.com/compute/docs/reference/rest/v1/instances
+    Its disk counts as in the section's pools of that machine type. Source:
+    https://cloud.google.com/compute/docs/reference/rest/v1/instances
     """
     scheduling = mapping(item.get("scheduling")) or {}
     model = str(scheduling.get("provisioningModel") or "STANDARD")
@@ -149,9 +152,11 @@ def row_of(stack: str | None, verdict: Verdict) -> dict[str, Any]:
 
 
 def _judge_section(section: Gcp, stack: str, project: str | None) -> tuple[Verdict, ...]:
-    """Compares what the GPU and TPU pools can come to with the quotas of the section's project. Machines that have the
-    labels of the Pulumi project and the stack are a part of that. Where Google cannot be asked at all, every quota is
-    unknown, with the reason."""
+    """Compare the maximum of the GPU and TPU pools with the quotas of the section's project.
+
+    Machines that have the labels of the Pulumi project and the stack are a part of that. If Google cannot be reached at
+    all, every quota is unknown, with the reason.
+    """
     found = google_pools(section)
     for key, spec in section.pools.items():
         if spec.capacity == "reservation":
@@ -171,7 +176,9 @@ def _whole(value: float | None) -> float | int | None:
 
 
 def _ssd_gb(spec: GpuPoolSpec | TpuPoolSpec) -> int:
-    """Of a node's boot disk. TPU hosts whose disk nothing tells are left out: newer ones take hyperdisks."""
+    """Return the SSD size of a node's boot disk. TPU hosts without a known disk are left out: newer ones take
+    hyperdisks.
+    """
     disk = spec.disk.type or disk_type(spec.machine_type) or (_DISK if isinstance(spec, GpuPoolSpec) else None)
     return spec.disk.size_gib if disk in _SSD_DISKS else 0
 
@@ -182,7 +189,7 @@ def _machine_type(section: Gcp, key: str) -> str | None:
 
 
 def _accelerators(kind: str, item: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The kind and number of what a machine brings, or of what is attached to it."""
+    """Yield kind and number of a machine's built-in or attached accelerators."""
     try:
         built_in = node_machine(kind)
         if built_in.whole_accelerators:
@@ -199,7 +206,7 @@ def _mappings(value: Any) -> Iterable[dict[str, Any]]:
 
 
 def _permanent_machines(section: Gcp) -> Iterator[GooglePool]:
-    """VMs, groups, TPUs, reservations and machines that Vertex AI keeps, each under its path below `gcp`."""
+    """Yield VMs, groups, TPUs, reservations and machines that Vertex AI keeps, each under its path below `gcp`."""
     if section.vms is not None:
         yield from _vm_pools(section.vms)
     if section.vertex is None:
@@ -235,12 +242,14 @@ def _vm_pools(vms: Vms) -> Iterator[GooglePool]:
 
 
 def _reserved_pool(path: str, spec: ReservedSpec) -> GooglePool:
-    """A reservation takes its quota when it is made."""
+    """Return the pool of a reservation, which takes its quota when it is created."""
     return GooglePool(path, spec.region, _accelerator_name(spec), spec.gpus, spec.count)
 
 
 def _vm_pool(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int) -> Iterator[GooglePool]:
-    """Machines of a reservation take no quota of their own (from memory, no page was found); empty groups none."""
+    """Return the pool of a VM or group. Machines of a reservation take no quota of their own (from memory, no page was
+    found); empty groups none.
+    """
     if spec.reservation is not None or not count:
         return
     disk = spec.disk.size_gib if spec.disk_type in _SSD_DISKS else 0
@@ -252,5 +261,5 @@ def _accelerator_name(spec: GpuMachineSpec) -> str:
 
 
 def _slice_pool(path: str, zone: str, tpu: Slice, slices: int, *, spot: bool) -> GooglePool:
-    """The Cloud TPU API counts by the zone."""
+    """Return the pool of slices, by zone as the Cloud TPU API counts."""
     return GooglePool(path, zone, tpu.generation.accelerator, tpu.chips, slices, spot, service="tpu")

@@ -1,4 +1,4 @@
-"""Machines that are only planned, and whether the quotas hold them beside what runs."""
+"""Planned machines, and whether the quotas suffice for them beside the running ones."""
 
 import os
 from collections.abc import Sequence
@@ -31,8 +31,11 @@ PROJECT = "GOOGLE_CLOUD_PROJECT"
 def judge_machines(
     texts: Sequence[str], region: str | None, spot: bool, project: str | None
 ) -> tuple[str | None, tuple[Verdict, ...]]:
-    """Whose quotas they are, where that is said, and the verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one
-    region. Raises BadInput for names and regions that the catalogue does not have, and as the clouds' readers do."""
+    """Return the owner of the quotas, if known, and the verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one
+    region.
+
+    Raise BadInput for names and regions that the catalogue does not have, and as the clouds' readers do.
+    """
     if region is None:
         raise BadInput("stacks quota: --region is missing: quotas are a region's own")
     planned = [_parsed(text, region, spot) for text in texts]
@@ -55,7 +58,9 @@ def judge_machines(
 
 
 def _parsed(text: str, region: str, spot: bool) -> tuple[Machine | Slice, int]:
-    """A machine, or what GPUs by kind and number (`t4:1`, `gcp:l4:8`) or a slice (`v4-8`) come to, which is said."""
+    """Parse a machine; convert GPUs by kind and number (`t4:1`, `gcp:l4:8`) or a slice (`v4-8`), and print the
+    result.
+    """
     cloud, _, rest = text.partition(":")
     named = rest if cloud in CLOUDS else text
     if found := _slice(text, named, region) or _gpus(text, named, cloud if cloud in CLOUDS else None, region, spot):
@@ -86,7 +91,9 @@ def _slice(text: str, name: str, region: str) -> Slice | None:
 
 
 def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> Machine | None:
-    """The cheapest machine with them, by the price that is asked about; without a known price, any that is offered."""
+    """Return the cheapest machine with these GPUs, by the requested price; without a known price, any that is
+    offered.
+    """
     kind, _, count = name.partition(":")
     try:
         gpu = accelerator(kind)
@@ -108,7 +115,7 @@ def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> M
 
 
 def _named(cloud: str, name: str) -> Machine:
-    """A machine, or GPUs attached to one under the catalogue's own name."""
+    """Return a machine, or GPUs attached to one under the catalogue's own name."""
     if kinds(cloud).get(name) != "n1-attach":
         return machine(cloud, name)
     kind, _, count = name.partition("+")[2].rpartition("x")

@@ -41,12 +41,15 @@ _SERVICES = {
 }
 
 Stack = tuple[str | None, str | None, Sequence[Verdict]]
-"""A stack's name, None for planned machines; whose quotas ("account 123"); the verdicts."""
+"""A stack's name, None for planned machines; the owner of the quotas ("account 123"); the verdicts."""
 
 
 def program(stacks: Iterable[Stack]) -> str:
-    """A program that asks for each limit that is too small, by the total that the stack comes to. Limits that are too
-    small for two stacks are asked for once, with the larger total; quotas without a known id are a comment."""
+    """Return a program that requests each limit that is too small, at the total that the stack needs.
+
+    A limit that is too small for two stacks is requested once, with the larger total; quotas without a known id become
+    a comment.
+    """
     wanted: dict[tuple[str, str], tuple[str | None, Verdict]] = {}
     owners: dict[str, None] = {}
     for stack, whose, verdicts in stacks:
@@ -69,7 +72,7 @@ def program(stacks: Iterable[Stack]) -> str:
 
 
 def value_of(row: Verdict) -> int:
-    """What to ask for: the account's use at the environment's maximum."""
+    """Return the value to request: the account's use at the environment's maximum."""
     return math.ceil(row.need.amount if row.total is None else row.total)
 
 

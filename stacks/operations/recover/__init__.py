@@ -1,1 +1,1 @@
-"""`stacks recover`: a state that tells the truth again after a run of Pulumi that was killed."""
+"""`stacks recover`: repair of a state after a run of Pulumi that was killed."""

@@ -1,4 +1,4 @@
-"""Looking on AWS for what a killed run may have made: by the rows of aws.yaml."""
+"""Search on AWS for what a killed run may have created, by the rows of aws.yaml."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from .lookup import GONE, Candidate, NotSought, matching, parse_cloud_time, proo
 from .pending import Json, Pending, resources, setting
 
 _NOT_THERE = re.compile(r"NotFound|NoSuch|\.Unknown$")
-"""In the code of an error."""
+"""Pattern of error codes."""
 _SIGNS_IN = ("accessKey", "profile", "assumeRoles", "assumeRoleWithWebIdentity")
-"""Settings of a provider by which it signs in otherwise than this shell."""
+"""Settings of a provider that make it sign in with other credentials than this shell's."""
 _ACCOUNT = re.compile(r"arn:aws[^:]*:[^:]*:[^:]*:(\d{12}):")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of aws.yaml; its head says what each field is."""
+    """A row of aws.yaml, whose head explains each field."""
 
     look: Mapping[str, Mapping[str, Any]]
     found: str
@@ -38,13 +38,13 @@ class Row:
 
     @property
     def within(self) -> frozenset[str]:
-        """The properties that the call is made of."""
+        """Return the properties that are part of the call."""
         return frozenset(re.findall(r"\$(\w+)", str(self.look)))
 
 
 @cache
 def rows() -> dict[str, Row]:
-    """By Pulumi type."""
+    """Return the rows by Pulumi type."""
     import yaml
 
     table = yaml.safe_load(Path(__file__).with_name("aws.yaml").read_text())
@@ -53,7 +53,7 @@ def rows() -> dict[str, Row]:
 
 @dataclass
 class Aws:
-    """AWS with this shell's credentials. `accounts`: those that the state speaks of."""
+    """AWS with this shell's credentials. `accounts`: those named in the state."""
 
     accounts: frozenset[str]
     provider: Callable[[Pending], Json]
@@ -61,7 +61,9 @@ class Aws:
     _account: str = ""
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Raises NotSought, NoCredentials where the account is not the stack's, and what the API raises."""
+        """Find candidates. Raise NotSought, NoCredentials where the account is not the stack's, and what the API
+        raises.
+        """
         row = rows().get(operation.type)
         if row is None:
             raise NotSought(f"no row of aws.yaml says how to look for {operation.type}")
@@ -88,7 +90,7 @@ class Aws:
         return found
 
     def names(self, operation: Pending) -> Sequence[str]:
-        """Those that all of its kind have, where its region is."""
+        """Return the names of all resources of its kind in its region."""
         import jmespath
 
         row = rows().get(operation.type)
@@ -103,7 +105,7 @@ class Aws:
         return [re.split("[:/]", each)[-1] if each.startswith("arn:") else each for each in told]
 
     def finish(self, operation: Pending, id: str) -> None:
-        """Makes the calls that its creation had still to make; those that it did make change nothing."""
+        """Make the remaining calls of its creation; repeated ones change nothing."""
         region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
         for calls in rows()[operation.type].rest:
             for call, parameters in calls.items():
@@ -119,7 +121,7 @@ class Aws:
         yield from jmespath.search(Template(row.found).safe_substitute(values), answer) or () if answer else ()
 
     def _answer(self, service: str, operation: str, region: str, parameters: Any) -> Json | None:
-        """The whole answer, all pages; None where what was asked for is not there."""
+        """Return the whole answer, all pages; None where the requested resource does not exist."""
         from botocore.exceptions import ClientError
 
         client = self._client(service, region)
@@ -142,7 +144,7 @@ class Aws:
         return self._clients[service, region]
 
     def _checked(self, region: str, allowed: frozenset[str]) -> str:
-        """The account that is asked. What is not in another one's listing may well be there."""
+        """Check and return the account: a resource missing from the listing of another account may well exist."""
         if not self._account:
             client = self._client("sts", region)
             with asking("GetCallerIdentity"):
@@ -156,7 +158,7 @@ class Aws:
 
 
 def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
-    """The accounts that ARNs in the outputs of the state's resources are of."""
+    """Return the accounts in the ARNs of the state's outputs."""
     found: set[str] = set()
     for each in resources(deployment):
         outputs: Json = each.get("outputs") or {}
@@ -167,7 +169,7 @@ def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
 
 
 def fill(value: Any, values: Mapping[str, Any]) -> Any:
-    """`value` with each "$name" replaced. Raises NotSought where the inputs have none, or a secret."""
+    """Return `value` with each "$name" replaced. Raise NotSought where the inputs have none, or a secret."""
     inside: Any = value
     if isinstance(value, Mapping):
         return {key: fill(each, values) for key, each in inside.items()}
@@ -187,7 +189,7 @@ def _tags(inputs: Json, settings: Json) -> dict[str, str]:
 
 
 def _pairs(tags: Any) -> dict[str, str]:
-    """Tags as a map, however the service lists them."""
+    """Return tags as a map, however the service lists them."""
     if not isinstance(tags, list):
         return dict(tags or {})
     return {

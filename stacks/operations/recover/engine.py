@@ -1,5 +1,5 @@
-"""The pulumi command, as recover uses it on one stack, what its file backend keeps beside the state, and what outlives
-a killed engine: locks, and language hosts, which end by themselves only after minutes.
+"""The pulumi command for one stack, the files that its file backend keeps beside the state, and the leftovers of a
+killed engine: locks, and language hosts, which end by themselves only after minutes.
 
 Source: https://github.com/pulumi/pulumi/pull/9735
 """
@@ -26,31 +26,31 @@ from ..pulumi_command import ran
 
 Json = dict[str, Any]
 _REMEMBERED = 20
-"""Of the last runs: refreshes are among them."""
+"""Number of last runs, including refreshes."""
 _ATTRIBUTES = ".attrs"
-"""Ending of the file that the file backend keeps beside each of its own."""
+"""Suffix of the file that the file backend keeps beside each of its own."""
 _FOLDERS = ("locks/organization", "backups", "history")
-"""Of the file backend, beside that of the states."""
+"""Folders of the file backend beside that of the states."""
 
 Holder = Literal["at work", "gone", "elsewhere"]
 
 _HOST = re.compile(r"\s*(\d+) \S*/pulumi-language-\S+ .*\b127\.0\.0\.1:(\d+)")
-"""The process, and where its engine listens."""
+"""The process, and the port of its engine."""
 _ANSWER_S = 1
 
 
 @dataclass(frozen=True)
 class Engine:
-    """`pulumi` in this folder, on one stack of its project."""
+    """`pulumi` in this folder, for one stack of its project."""
 
     stack: str
 
     def export(self) -> Json:
-        """The state. Raises NotFound where there is no such stack, CloudRefused where it cannot be read."""
+        """Return the state. Raise NotFound where there is no such stack, CloudRefused where it cannot be read."""
         return json.loads(self.run("stack", "export"))
 
     def replace(self, state: Json) -> None:
-        """Writes the state whole. Pulumi drops every pending operation while it does so."""
+        """Write the whole state. Pulumi drops every pending operation in doing so."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "state.json")
             file.touch(mode=0o600)
@@ -58,20 +58,20 @@ class Engine:
             self.run("stack", "import", "--file", str(file))
 
     def planned(self) -> Json:
-        """What an `up` would do after a refresh. Raises CloudRefused where the program cannot be run."""
+        """Return what an `up` would do after a refresh. Raise CloudRefused where the program cannot be run."""
         return json.loads(self.run("preview", "--refresh", "--json"))
 
     def history(self) -> list[Json]:
-        """The last runs that came to their end, the latest first."""
+        """Return the last finished runs, the latest first."""
         return json.loads(self.run("stack", "history", "--json", "--page-size", str(_REMEMBERED)))
 
     def refresh(self, urns: Sequence[str] = ()) -> None:
-        """Reads these resources in the cloud, or all: the state then has them as they are, or not any more."""
+        """Read these resources in the cloud, or all: the state then has their current values, or drops them."""
         targets = [part for urn in urns for part in ("--target", urn)]
         self.run("refresh", "--yes", "--skip-preview", *targets)
 
     def cancel(self) -> None:
-        """Takes away every lock of the stack."""
+        """Remove every lock of the stack."""
         self.run("cancel", "--yes", self.stack, named=False)
 
     def up(self) -> None:
@@ -81,15 +81,15 @@ class Engine:
         self.run("destroy", "--yes", "--skip-preview", "--run-program")  # which registers the hooks that it needs
 
     def unchanged(self) -> None:
-        """Raises CloudRefused unless a preview is empty."""
+        """Raise CloudRefused unless a preview is empty."""
         self.run("preview", "--expect-no-changes")
 
     def backend(self) -> str:
-        """URL of where states are kept."""
+        """Return the URL of the states' backend."""
         return json.loads(self.run("whoami", "--json", named=False))["url"]
 
     def run(self, *arguments: str, named: bool = True) -> str:
-        """What it writes to stdout. Raises NotFound or CloudRefused with its own first error."""
+        """Return its stdout. Raise NotFound or CloudRefused with its own first error."""
         done = ran(*arguments, *(["--stack", self.stack] if named else []))
         if done.returncode:
             # Errors of the engine come on stdout, among what it shows; those of the command on stderr.
@@ -102,8 +102,9 @@ class Engine:
 
 @dataclass(frozen=True)
 class Files:
-    """Of a backend in a folder: the stack's state and its locks. Source:
-    https://github.com/pulumi/pulumi/blob/master/pkg/backend/diy (lock.go, state.go, store.go)"""
+    """Files of a backend in a folder: the stack's state and its locks. Source:
+    https://github.com/pulumi/pulumi/blob/master/pkg/backend/diy (lock.go, state.go, store.go)
+    """
 
     root: Path
     project: str
@@ -111,7 +112,7 @@ class Files:
 
     @classmethod
     def of(cls, backend: str, project: str, stack: str) -> "Files | None":
-        """None for a backend that is no folder."""
+        """Return the files of a stack; None for a backend that is no folder."""
         if not backend.startswith("file://"):
             return None
         path = unquote(urlsplit(backend).path) if backend.startswith("file:///") else backend[len("file://") :]
@@ -122,26 +123,29 @@ class Files:
         return sorted(folder.glob("*.json"))
 
     def mark(self) -> Path:
-        """There while recover is at work: where it is killed itself, what it was for is known to the next."""
+        """Return a file that exists while recover is at work: if recover is killed itself, the next one finds its
+        purpose there.
+        """
         return self.root / "recover" / self.project / f"{self.stack}.json"
 
     def state(self) -> Path:
-        """Where the state is, or would be; it may be compressed."""
+        """Return the path of the state, existing or not; it may be compressed."""
         folder = self.root / "stacks" / self.project
         kinds = [folder / f"{self.stack}.json{ending}" for ending in ("", ".gz", ".zst")]
         return next((path for path in kinds if path.exists()), kinds[0])
 
     def corrupt(self) -> Path | None:
-        """The state's file where it is no JSON: cut off, or empty."""
+        """Return the state's file if it is no JSON: cut off, or empty."""
         path = self.state()
         if path.suffix != ".json" or not path.exists() or _sound(path):
             return None
         return path
 
     def torn(self) -> Path | None:
-        """The state's file of attributes where it is no JSON, without which the state can be read, but not with it.
+        """Return the state's file of attributes if it is no JSON; the state can be read without that file, but not with
+        it.
 
-        It is written before the state takes its name, and not in one step. Source:
+        It is written before the state takes its name, and not atomically. Source:
         https://github.com/google/go-cloud/blob/master/blob/fileblob/attrs.go
         """
         path = self.state()
@@ -149,13 +153,13 @@ class Files:
         return path if path.exists() and _json_object(path) is None else None
 
     def unfinished(self) -> list[Path]:
-        """Files that a killed engine was about to give their names."""
+        """Return files that a killed engine was about to rename."""
         own = f"{self.project}/{self.stack}"
         kinds = (f"stacks/{own}.json.*.tmp", *(f"{kind}/{own}/*.tmp" for kind in _FOLDERS))
         return sorted(path for kind in kinds for path in self.root.glob(kind))
 
     def backups(self) -> list[Path]:
-        """Earlier states that can be read, the latest first: that of the write before, and those of whole runs."""
+        """Return readable earlier states, the latest first: that of the previous write, and those of whole runs."""
         path = self.state()
         kept = (self.root / "backups" / self.project / self.stack).glob(f"{self.stack}.*.json")
         found = [path.with_name(f"{path.name}.bak"), *kept]
@@ -164,24 +168,23 @@ class Files:
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock of Pulumi's file backend, which holds pid, user, host and time."""
+    """A lock of Pulumi's file backend with pid, user, host and time."""
 
     path: Path
     pid: int
-    """0: the file does not say."""
+    """0 where the file has none."""
     user: str
     host: str
     since: datetime
 
     @property
     def holder(self) -> Holder:
-        """`elsewhere`: on another machine, where nobody here can look."""
+        """Return the state of the holder; `elsewhere`: on another machine, where it cannot be checked."""
         if self.host != socket.gethostname():
             return "elsewhere"
         return "at work" if _runs(self.pid) else "gone"
 
     def text(self, now: datetime) -> str:
-        """In words."""
         minutes = (now - self.since).total_seconds() / 60
         age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
         state = {"at work": "is at work", "gone": "is gone", "elsewhere": "runs on another machine, if it still does"}
@@ -189,7 +192,7 @@ class Lock:
         return f"locked {age} ago by {self.user} on {self.host}: {who} {state[self.holder]}"
 
     def remove(self) -> None:
-        """Takes it away, with the file that the backend keeps beside each of its own."""
+        """Remove it, with the file that the backend keeps beside each of its own."""
         self.path.unlink(missing_ok=True)
         self.path.with_name(f"{self.path.name}{_ATTRIBUTES}").unlink(missing_ok=True)
 
@@ -224,7 +227,7 @@ def _sound(path: Path) -> bool:
 
 
 def _json_object(path: Path) -> Json | None:
-    """The object in a file; None where it is gone, or holds none."""
+    """Return the object in a file; None where it is gone, or holds none."""
     try:
         return mapping(json.loads(path.read_bytes()))
     except (FileNotFoundError, ValueError):
@@ -241,7 +244,7 @@ def _parse_lock(path: Path, told: str, written: datetime) -> Lock:
 
 
 def _runs(pid: int) -> bool:
-    """Whether it is a pulumi: numbers of processes are used again, and one that nobody waited for has ended."""
+    """Return whether it is a pulumi: pids are reused, and a zombie has ended."""
     if not pid:
         return False
     try:

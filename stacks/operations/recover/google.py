@@ -1,4 +1,4 @@
-"""Looking on Google Cloud and in its clusters for what a killed run may have made: by google.yaml, or by name."""
+"""Search on Google Cloud and in its clusters for what a killed run may have created: by google.yaml, or by name."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ from .pending import Json, Pending, setting
 
 @dataclass(frozen=True)
 class Row:
-    """A row of google.yaml; its head says what each field is."""
+    """A row of google.yaml, whose head explains each field."""
 
     api: str = ""
     under: str = ""
@@ -30,20 +30,20 @@ class Row:
     labels: str = ""
     found: str = ""
     at: str = ""
-    """The property that begins the host, where the API has one a region."""
+    """The property that begins the host, if the API has one per region."""
     part: bool = False
     over: bool = False
     again: bool = False
 
     @property
     def within(self) -> frozenset[str]:
-        """The properties that the path is made of."""
+        """Return the properties that are part of the path."""
         return frozenset(re.findall(r"\{(\w+)\}", self.path))
 
 
 @cache
 def rows() -> dict[str, Row]:
-    """By Pulumi type."""
+    """Return the rows by Pulumi type."""
     import yaml
 
     table = yaml.safe_load(Path(__file__).with_name("google.yaml").read_text())
@@ -61,7 +61,7 @@ class GoogleCloud:
         return Google()
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Raises NotSought, MadeAgain, and what the API raises."""
+        """Find candidates. Raise NotSought, MadeAgain, and what the API raises."""
         import jmespath
 
         row = rows().get(operation.type)
@@ -88,7 +88,7 @@ class GoogleCloud:
         return [Candidate(id, state, why, None if row.found else made, row.part, row.over)]
 
     def names(self, operation: Pending) -> Sequence[str]:
-        """Those that all of its kind have, in its project and place."""
+        """Return the names of all resources of its kind in its project and place."""
         row = rows().get(operation.type, Row())
         folder, slash, last = row.path.rpartition("/")
         if last != f"{{{operation.naming}}}" or not slash or row.at:
@@ -100,7 +100,7 @@ class GoogleCloud:
         return [str(each.get("name")).rpartition("/")[2] for each in self._google.pages(row.api, path, member, **query)]
 
     def _inputs(self, operation: Pending) -> Json:
-        """With the places of its provider, and its cluster by its whole name."""
+        """Return the inputs with the places of its provider, and its cluster by its full name."""
         settings = self.provider(operation)
         places = {name: settings[name] for name in ("project", "region", "zone") if name in settings}
         inputs: Json = {**places, **operation.inputs}
@@ -138,7 +138,7 @@ class Kubernetes:
     _apis: dict[str, Api] = field(default_factory=dict[str, Api])
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Raises NotSought, and what the API raises."""
+        """Find candidates. Raise NotSought, and what the API raises."""
         api, inputs = self._api(operation), operation.inputs
         version, kind = str(inputs.get("apiVersion") or ""), str(inputs.get("kind") or "")
         meta = mapping(inputs.get("metadata")) or {}
@@ -171,7 +171,7 @@ class Kubernetes:
 
 
 def _api(kubeconfig: str) -> Api:
-    """The server of a kubeconfig as GKE's are. Raises NotSought for one of another form."""
+    """Return the server of a kubeconfig in GKE's form. Raise NotSought for one of another form."""
     import yaml
 
     try:
@@ -190,7 +190,7 @@ def _api(kubeconfig: str) -> Api:
 
 
 def token() -> str:
-    """That of the credentials that Google's APIs are called with."""
+    """Return the token of the credentials for Google's APIs."""
     # google-auth writes the name small.
     headers = {name.title(): value for name, value in auth_headers().items()}
     return headers["Authorization"].removeprefix("Bearer ")

@@ -1,4 +1,4 @@
-"""What looking for a resource in its cloud tells."""
+"""Result of a search for a resource in its cloud."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,31 +10,33 @@ from .pending import Pending
 MOVING = frozenset(
     {"pending", "creating", "updating", "deleting", "provisioning", "staging", "stopping", "reconciling", "repairing"}
 )
-"""States, whatever their case, that end by themselves."""
+"""Transitional states, in lower case."""
 GONE = frozenset({"deleted"})
-"""Not `terminated`: on Google a machine that is stopped is so. Source:
-https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle"""
+"""Without `terminated`, which Google uses for a stopped machine. Source:
+https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle
+"""
 _STACK = frozenset({"accel:stack", "accel-stack"})
-"""The labels that say of which stack a resource is; one of them alone proves something."""
+"""Labels with the name of a resource's stack; any one of them is proof."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that is there, as the pending operation wanted it. `why`: what proves that the operation made it;
-    empty: nothing does."""
+    """An existing resource as the pending operation requested it. `why`: the proof that the operation created it; empty
+    without proof.
+    """
 
     id: str
     state: str = ""
     why: str = ""
     made: datetime | None = None
     only: bool = False
-    """There can be one only, so what the state has of it with the same inputs is this."""
+    """There can be only one, so the one that the state has with the same inputs is this."""
     over: bool = False
-    """To make it again would write over it."""
+    """Creating it again would overwrite it."""
     strange: bool = False
-    """It has no name of its own, and not the labels of this stack."""
+    """It has neither a name of its own nor the labels of this stack."""
     rest: tuple[str, ...] = ()
-    """Calls that its creation makes afterwards, and that no later update would make up for."""
+    """Later calls of its creation, for which no later update would make up."""
 
     @property
     def moving(self) -> bool:
@@ -42,19 +44,21 @@ class Candidate:
 
 
 class NotSought(Exception):
-    """There is no way here to look for it. The message says why."""
+    """The message of why a search is impossible here."""
 
 
 class MadeAgain(Exception):
-    """It need not be looked for: to make it again changes nothing where it is there."""
+    """A sign that no search is needed: creating the resource again changes nothing if it exists."""
 
 
 Finder = Callable[[Pending], Sequence[Candidate]]
 
 
 def matching(inputs: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Whether a description has the values of the inputs, of those properties that both have. Raises NotSought where
-    an input is a secret."""
+    """Return whether a description has the values of the inputs, for the properties that both have.
+
+    Raise NotSought where an input is a secret.
+    """
     compared = [name for name in item.keys() - {"id", "tags", "state", "made"} if inputs.get(name) is not None]
     if hidden := [name for name in compared if isinstance(inputs[name], dict)]:
         raise NotSought(f"its {hidden[0]} is a secret, so that nothing can be compared with it")
@@ -69,10 +73,10 @@ def proof(
     wanted: Mapping[str, str],
     seen: Mapping[str, str] | None,
 ) -> tuple[str, bool]:
-    """Why what was found is what the operation made, empty where nothing tells; and whether it is strange.
+    """Return why the resource is the one that the operation created, empty without proof; and whether it is strange.
 
-    `part`, `over`: as its row says; `within`: the properties that name what holds it; `wanted`: the labels that it was
-    given; `seen`: those that it has, None where they are not told.
+    `part`, `over`: as in its row; `within`: the properties that name its container; `wanted`: the labels of the
+    operation; `seen`: the labels of the resource, None where they are unknown.
     """
     if operation.made_up:
         return f"its {operation.naming} was made up for it", False
@@ -92,7 +96,7 @@ def proof(
 
 
 def parse_cloud_time(value: object) -> datetime | None:
-    """A time as clouds tell it: RFC 3339, botocore's datetime, or milliseconds."""
+    """Parse a time from a cloud: RFC 3339, botocore's datetime, or milliseconds."""
     if isinstance(value, datetime):
         return value.astimezone(UTC)
     if isinstance(value, int | float):

@@ -1,11 +1,10 @@
-"""What a killed run left in a state, and the state with it resolved. Pure: deployments as `pulumi stack export` writes
-them.
+"""Operations that a killed run left in a state, and the state with them resolved. Pure: deployments as `pulumi stack
+export` writes them.
 
-A run that is killed leaves each operation that was under way as a pending one. The next `up` warns of pending creates
-and makes the same resources again; they stay pending, beside those of its own. Sources:
+A killed run leaves each operation that was under way as a pending one. The next `up` warns of pending creates and
+creates the same resources again; they stay pending, beside those of its own. Sources:
 https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
-https://github.com/pulumi/pulumi/pull/9293,
-https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go
+https://github.com/pulumi/pulumi/pull/9293, https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go
 """
 
 import copy
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 Json = dict[str, Any]
 Doing = Literal["creating", "updating", "deleting", "reading", "importing", "adopting"]
-"""Pulumi's own words; and `adopting`: recover itself was killed between entering a resource and reading it."""
+"""Pulumi's own words, and `adopting`: recover itself was killed between entering a resource and reading it."""
 
 NAMES = (
     *("name", "bucket", "dashboardName", "policyName", "statementId"),
@@ -26,24 +25,25 @@ NAMES = (
 )
 """Properties that name a resource in its cloud; a resource has one of them, or none."""
 _MADE_UP = re.compile(r"[0-9a-f]{6,}$")
-"""How a name ends that Pulumi made up, unless a project says otherwise. Source:
-https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""
+"""Suffix of names that Pulumi generates, unless a project says otherwise. Source:
+https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming
+"""
 _READ = ("aws:", "gcp:", "kubernetes:")
-"""Types whose provider answers more than it was asked for: an id at least."""
+"""Types whose provider returns more than the inputs: at least an id."""
 
 
 @dataclass(frozen=True)
 class Pending:
-    """An operation that nothing is known of but its beginning."""
+    """An operation of which only the beginning is known."""
 
     doing: Doing
     resource: Json
     own: frozenset[str] = frozenset()
-    """The properties that come from what the state has made."""
+    """Properties whose values come from what the state has created."""
     sought: bool = False
-    """Its name is one that its cloud has, and proves nothing."""
+    """Its name was taken from the cloud's list, and proves nothing."""
     unknown: frozenset[str] = frozenset()
-    """The properties that are known only once something else has been made."""
+    """Properties that are known only once something else has been created."""
 
     @property
     def urn(self) -> str:
@@ -55,12 +55,14 @@ class Pending:
 
     @property
     def name(self) -> str:
-        """The name in the program."""
+        """Return the name in the program."""
         return self.urn.rpartition("::")[2]
 
     @property
     def id(self) -> str:
-        """Of a create only where the state was written between the cloud's answer and the end of the operation."""
+        """Return the id; a create has one only if the state was written between the cloud's answer and the end of the
+        operation.
+        """
         return self.resource.get("id") or ""
 
     @cached_property
@@ -69,17 +71,19 @@ class Pending:
 
     @property
     def outside(self) -> bool:
-        """Whether it is about anything outside the state: components and providers are not."""
+        """Return whether it affects anything outside the state: components and providers do not."""
         return bool(self.resource.get("custom")) and not self.type.startswith("pulumi:providers:")
 
     @property
     def naming(self) -> str:
-        """The property that names it in its cloud; empty where none does."""
+        """Return the property that names it in its cloud; empty where none does."""
         return next((name for name in NAMES if name in self.inputs), "")
 
     @property
     def made_up(self) -> bool:
-        """Whether its name was made up, with random digits: what has it was made by this operation."""
+        """Return whether its name was generated, with random digits: then the resource of that name is this
+        operation's.
+        """
         if self.type.startswith("kubernetes:"):
             # The provider marks a name that it made up. Source:
             # https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/naming.go
@@ -92,22 +96,22 @@ class Pending:
 
     @property
     def fixed(self) -> bool:
-        """Whether the program names it, so that the next `up` would make the same name again."""
+        """Return whether the program names it, so that the next `up` would use the same name again."""
         return bool(self.naming or self._metadata.get("name")) and not self.made_up
 
     def called(self, name: str) -> "Pending":
-        """The same under another name."""
+        """Return the same operation under another name."""
         inputs = {**self.inputs, self.naming: name}
         return replace(self, resource={**self.resource, "inputs": inputs}, sought=True)
 
     @property
     def _metadata(self) -> Json:
-        """Of what is in a cluster."""
+        """Return the metadata of a resource in a cluster."""
         return self.inputs.get("metadata") or {} if self.type.startswith("kubernetes:") else {}
 
 
 def pending(deployment: Mapping[str, Any]) -> list[Pending]:
-    """Every operation of the deployment that was cut short: each create, and of all others one for each resource."""
+    """Return every interrupted operation of the deployment: each create, and of all others one per resource."""
     told = [(each["type"], each["resource"]) for each in deployment.get("pending_operations") or ()]
     told += [("adopting", each) for each in resources(deployment) if _unread(each)]
     made = created_resources(deployment)
@@ -123,58 +127,60 @@ def pending(deployment: Mapping[str, Any]) -> list[Pending]:
 
 @dataclass(frozen=True)
 class CreatedResources:
-    """URNs of what the state has made outside it."""
+    """URNs of the resources that the state has created outside itself."""
 
     urns: frozenset[str]
 
     def own(self, resource: Mapping[str, Any]) -> frozenset[str]:
-        """The properties of a resource that come from it."""
+        """Return the properties of a resource that come from them."""
         of_properties: Mapping[str, Sequence[str] | None] = resource.get("propertyDependencies") or {}
         return frozenset(name for name, urns in of_properties.items() if self.urns.intersection(urns or ()))
 
 
 def created_resources(deployment: Mapping[str, Any]) -> CreatedResources:
-    """Without what was only read."""
+    """Leave out resources that were only read."""
     there = (each for each in resources(deployment) if not each.get("external"))
     return CreatedResources(frozenset(each["urn"] for each in there if Pending("reading", each).outside))
 
 
 def resources(deployment: Mapping[str, Any]) -> list[Json]:
-    """Those of the state, in its order."""
+    """Return the resources of the state, in its order."""
     return deployment.get("resources") or []
 
 
 def provider_inputs(deployment: Mapping[str, Any], resource: Mapping[str, Any]) -> Json:
-    """Of the provider that a resource names: <urn>::<id>."""
+    """Return the inputs of the provider that a resource names: <urn>::<id>."""
     urn = str(resource.get("provider") or "").rpartition("::")[0]
     found: list[Json] = [each.get("inputs") or {} for each in resources(deployment) if each["urn"] == urn]
     return found[0] if found else {}
 
 
 def setting(inputs: Json, name: str) -> Any:
-    """A setting of a provider that is a map or a list; the engine keeps such settings as text."""
+    """Return a provider's setting that is a map or a list; the engine keeps such settings as text."""
     given: Any = inputs.get(name) or {}
     return json.loads(given) if isinstance(given, str) else given
 
 
 def live(deployment: Mapping[str, Any], urn: str) -> Json | None:
-    """The resource that the state has of this name, which is there: not one that waits for its deletion, or that was
-    deleted to be replaced."""
+    """Return the state's live resource of this name, not one that waits for its deletion or was deleted to be
+    replaced.
+    """
     gone = ("delete", "pendingReplacement")
     there = (each for each in resources(deployment) if each["urn"] == urn)
     return next((each for each in there if not any(map(each.get, gone))), None)
 
 
 def alike(one: Pending, other: Pending) -> bool:
-    """Whether two operations make the same, so that nothing tells what the one made from what the other did."""
+    """Return whether two operations create the same, so that their results cannot be told apart."""
     return one.type == other.type and one.inputs == other.inputs
 
 
 def resolve_pending(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
-    """The deployment without pending operations, and with what was made entered under its id, to be read.
+    """Return the deployment without pending operations, and with the created resources entered under their ids, to be
+    read.
 
-    Beside one that the state has, it is entered for deletion by the next `up`: nothing refers to it yet, whether it
-    was made a second time or to replace the other. Its outputs are its inputs until it has been read.
+    If the state has another one, the created one is entered for deletion by the next `up`: nothing refers to it yet,
+    whether it was created a second time or to replace the other. Its outputs are its inputs until it has been read.
     """
     made: Json = copy.deepcopy(dict(deployment))
     made["pending_operations"] = []
@@ -192,7 +198,7 @@ def resolve_pending(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pendi
 
 
 def _bound(entry: Json, there: set[str]) -> Json:
-    """The entry without what it names that the state has not: a state that names such is refused."""
+    """Drop names of resources that the state lacks: it would be refused with them."""
     lists = {name: [urn for urn in entry[name] if urn in there] for name in _LISTS if entry.get(name)}
     ones = {name for name in ("parent", "deletedWith") if entry.get(name) and entry[name] not in there}
     found = {name: value for name, value in {**entry, **lists}.items() if name not in ones}
@@ -203,8 +209,9 @@ def _bound(entry: Json, there: set[str]) -> Json:
 
 
 def order_entries(entries: Sequence[Json]) -> list[Json]:
-    """As they are, but each after what it names: a state in another order is refused. Source:
-    https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)"""
+    """Return the entries, each after those that it names: a state in another order is refused. Source:
+    https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)
+    """
     first: dict[str, int] = {}
     for at, each in enumerate(entries):
         first.setdefault(each["urn"], at)
@@ -237,7 +244,9 @@ def _named(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unread(entry: Mapping[str, Any]) -> bool:
-    """Entered by resolved() and not read since: it has its inputs for outputs, and no time of its own."""
+    """Return whether it was entered by resolve_pending() and not read since: its outputs are its inputs, and it has no
+    time.
+    """
     if not entry["type"].startswith(_READ) or not entry.get("id") or entry.get("created") or entry.get("modified"):
         return False
     inputs = _plain(entry.get("inputs") or {})

@@ -1,7 +1,7 @@
-"""What is to be done after a look at the cloud: about each pending operation, and about what the state does not know.
+"""The steps after a search in the cloud: for each pending operation, and for resources that the state does not know.
 
-The state does not know what a provider made that was killed: the engine takes the call for one that failed. A preview
-says what the next `up` would make. Each of that is looked for under the names that Pulumi makes up for it.
+The state does not know what a killed provider created: the engine considers the call failed. A preview lists what the
+next `up` would create. Each of these is searched for under the names that Pulumi would generate for it.
 """
 
 import re
@@ -17,15 +17,17 @@ from .lookup import Candidate, Finder, MadeAgain, NotSought
 from .pending import Json, Pending, alike, created_resources, live, pending, resources
 
 Deed = Literal["adopt", "clear", "read", "drop", "wait", "ask"]
-"""`read`: the state has it, and is refreshed; `drop`: there is nothing to it; `wait`: its cloud is still at it; `ask`:
-nothing proves what it is, so a person has to say."""
+"""`read`: the state has it, and is refreshed; `drop`: it has no effect; `wait`: its cloud is still working on it;
+`ask`: nothing proves what it is, so a person has to decide.
+"""
 
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What stands in a preview for what is not known before the deployment. Source:
-https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go (UnknownStringValue)"""
+"""Text in a preview for a value that is unknown before the deployment. Source:
+https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go (UnknownStringValue)
+"""
 CLOCK = timedelta(seconds=2)
-"""The history has whole seconds."""
+"""Tolerance: the history has whole seconds."""
 _HIDDEN = (UNKNOWN, "[secret]")
 _DIGITS = "[0-9a-f]{6,}"
 _NOT_KEPT = frozenset({"outputs", "sourcePosition", "stackTrace"})
@@ -33,14 +35,14 @@ _NOT_KEPT = frozenset({"outputs", "sourcePosition", "stackTrace"})
 
 @dataclass(frozen=True)
 class Step:
-    """One operation, what is to be done about it, and why. `id`: of what is adopted."""
+    """One operation, the action for it, and why. `id`: that of an adopted resource."""
 
     operation: Pending
     deed: Deed
     text: str
     id: str = ""
     rest: tuple[str, ...] = ()
-    """As of what was found."""
+    """Same as that of the candidate."""
 
     def __str__(self) -> str:
         return f"{self.operation.doing} {self.operation.type} {self.operation.name}: {self.text}"
@@ -48,13 +50,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a person has decided, by URN or by name in the program: ids to adopt, and operations to clear."""
+    """A person's decisions, by URN or by name in the program: ids to adopt, and operations to clear."""
 
     adopt: Mapping[str, str] = field(default_factory=dict[str, str])
     clear: frozenset[str] = frozenset()
 
     def check(self, creating: Iterable[Pending]) -> None:
-        """Raises BadInput for what is no pending create, and for a name that several have."""
+        """Raise BadInput for what is no pending create, and for a name that several have."""
         names = {each.urn: each.name for each in creating}
         given = [*(("--adopt", key) for key in self.adopt), *(("--clear", key) for key in sorted(self.clear))]
         for option, key in given:
@@ -68,17 +70,17 @@ class Decisions:
 
 @dataclass
 class Plan:
-    """`find` looks in the cloud; `began`: when the run that was killed took its lock, where that is known."""
+    """`find` searches the cloud; `began`: when the killed run took its lock, if known."""
 
     deployment: Mapping[str, Any]
     find: Finder
     said: Decisions
     began: datetime | None
     more: Sequence[Pending] | None = ()
-    """Creates besides that a person may speak of; None: what was said has been checked."""
+    """Further creates that a person may decide on; None: the decisions have been checked."""
 
     def steps(self) -> list[Step]:
-        """One for each pending operation. Raises BadInput where a person has spoken of another."""
+        """Return one step for each pending operation. Raise BadInput for a decision about any other."""
         operations = pending(self.deployment)
         self._creating = [each for each in operations if each.doing == "creating"]
         if self.more is not None:
@@ -154,7 +156,7 @@ class Plan:
         return Step(operation, "adopt", f"adopt {found.id}: {why}", found.id)
 
     def _moving(self, operation: Pending) -> Candidate | None:
-        """What a cloud is still changing or deleting, where its row can tell."""
+        """Return what a cloud is still changing or deleting, if its row can tell."""
         try:
             return next((each for each in self.find(operation) if each.id == operation.id and each.moving), None)
         except (MadeAgain, NotSought):
@@ -162,20 +164,23 @@ class Plan:
 
 
 def add_time_proof(found: Candidate, began: datetime | None) -> Candidate:
-    """With the proof that its time is, to the second as clouds tell it."""
+    """Add the proof of its creation time, to the second as clouds report it."""
     if found.why or not (began and found.made) or found.made < began.replace(microsecond=0):
         return found
     return replace(found, why="it was made after the run began")
 
 
 def ids_text(found: Sequence[Candidate]) -> str:
-    """Their ids."""
+    """Return the ids as one text."""
     return ", ".join(each.id for each in found)
 
 
 def began(history: Sequence[Json], written: datetime) -> datetime | None:
-    """When the last run began, where what it did is in doubt: an `up` or a `destroy` that failed, or one that has left
-    no trace but a state that was `written` after the end of the last that did. None: nothing is in doubt."""
+    """Return when the last run began if its result is in doubt; None if nothing is.
+
+    In doubt is an `up` or a `destroy` that failed, or one that has left no trace but a state that was `written` after
+    the end of the last recorded run.
+    """
     run = next((each for each in history if each["kind"] in ("update", "destroy")), None)
     if run and run["result"] != "succeeded":
         return datetime.fromisoformat(run["startTime"])
@@ -184,7 +189,7 @@ def began(history: Sequence[Json], written: datetime) -> datetime | None:
 
 
 def planned_resources(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[Pending]:
-    """What a preview would make, of providers that the state has; without what is pending."""
+    """Return what a preview would create with providers that the state has, except for what is pending."""
     at_work = {each.urn for each in pending(deployment)}
     there = {each["urn"]: each for each in resources(deployment)}
     made = created_resources(deployment)
@@ -206,7 +211,7 @@ def planned_resources(preview: Mapping[str, Any], deployment: Mapping[str, Any])
 
 
 def missing_lines(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
-    """A line for each resource that the state has, and that a preview with a refresh would make again."""
+    """Return a line for each resource that the state has, and that a preview with a refresh would create again."""
     made = [each for each in planned_resources(preview, deployment) if live(deployment, each.urn)]
     return [f"{each.type} {each.name}: its cloud does not have it any more; the state forgets it" for each in made]
 
@@ -221,7 +226,7 @@ def _contains(value: Any, *marks: str) -> bool:
 
 @dataclass(frozen=True)
 class Unknown:
-    """`names` lists what a cloud has of an operation's kind; `began`: as of Plan."""
+    """`names` lists what a cloud has of an operation's kind; `began`: as in Plan."""
 
     deployment: Mapping[str, Any]
     find: Finder
@@ -230,7 +235,10 @@ class Unknown:
     began: datetime | None
 
     def steps(self, operations: Sequence[Pending], before: Iterable[Step] = ()) -> list[Step]:
-        """One for each that is there, or of which a person has to say whether it is. `before`: the plan's own steps."""
+        """Return one step for each existing resource, or for which a person has to say whether it exists.
+
+        `before`: the plan's own steps.
+        """
         taken = {(each["type"], each["id"]) for each in resources(self.deployment) if each.get("id")}
         taken |= {(each.operation.type, each.id) for each in before if each.id}
         found: list[Step] = []
@@ -272,7 +280,7 @@ class Unknown:
             return
 
     def _named(self, operation: Pending) -> list[Pending]:
-        """The operation under each name that its cloud has, and that may have been made up for it."""
+        """Return the operation under each name that its cloud has, and that may have been generated for it."""
         if not operation.made_up:
             return [operation]
         base = re.sub(f"{_DIGITS}$", "", operation.inputs[operation.naming])

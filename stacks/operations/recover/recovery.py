@@ -1,5 +1,6 @@
-"""Looking at what a killed run left, and putting it right: lock, state, pending operations, and what the state does not
-know, in this order. Each step may be made again, and is found undone by the next look where this one was cut short."""
+"""Inspection and repair of what a killed run left: lock, state, pending operations, and resources that the state does
+not know, in this order. Each step may be repeated; if one is cut short, the next inspection finds it undone.
+"""
 
 import time
 from collections import Counter
@@ -19,11 +20,11 @@ from .pending import Json, Pending, pending, provider_inputs, resolve_pending, r
 from .plan import Decisions, Plan, Step, Unknown, began, missing_lines, planned_resources
 
 POLL_S = (1.0, 15.0)
-"""Shortest and longest pause between two looks."""
+"""Shortest and longest pause between two polls."""
 
 
 class Recovery:
-    """Of one stack of the project in this folder."""
+    """Recovery of one stack of the project in this folder."""
 
     def __init__(self, stack: str, said: Decisions, break_lock: bool, settle_s: float, wait_s: float) -> None:
         self.engine = Engine(stack)
@@ -38,7 +39,7 @@ class Recovery:
         return Files.of(self.engine.backend(), _project(), self.engine.stack.rpartition("/")[2])
 
     def look(self) -> list[str]:
-        """A line for each thing that is left; none: nothing is. Raises CloudRefused where a run is at work."""
+        """Return a line for each leftover; empty if there is none. Raise CloudRefused where a run is at work."""
         found = self._locks()
         self._idle(found)
         lines = [each.text(datetime.now(UTC)) for each in found]
@@ -54,7 +55,9 @@ class Recovery:
         return [*lines, *missing_lines(self._preview, state["deployment"])]
 
     def run(self) -> Iterator[str]:
-        """Does it; a line for each thing done. Raises CloudRefused where a run is at work or somebody has to say."""
+        """Repair the stack, and yield a line per action. Raise CloudRefused where a run is at work or a person has to
+        decide.
+        """
         held = self._held()
         yield from self._restored()
         state = self.engine.export()
@@ -76,8 +79,9 @@ class Recovery:
             self._files.mark().unlink(missing_ok=True)
 
     def _compared(self) -> Iterator[str]:
-        """Every resource of the state with its cloud, and then with it what the state does not know: what is in it may
-        be found only once the state has that."""
+        """Compare every resource of the state with its cloud, then search for what the state does not know; repeat,
+        since contents of a found resource can be searched for only once the state has it.
+        """
         self.engine.refresh()
         yield "every resource of the state was read again"
         while True:
@@ -125,7 +129,7 @@ class Recovery:
         return found
 
     def _held(self) -> list[Lock]:
-        """The locks, none of whose holders can be at work."""
+        """Return the locks after checking that none of their holders can be at work."""
         found = self._locks()
         self._idle(found)
         for lock in found:
@@ -186,7 +190,7 @@ class Recovery:
         return steps + there.steps(unknown, steps)
 
     def _doubtful(self, deployment: Json) -> bool:
-        """Whether the last run may have done what the state does not know."""
+        """Return whether the last run may have done what the state does not know."""
         unsound = began(self.engine.history(), datetime.fromisoformat(deployment["manifest"]["time"]))
         marked = self._files is not None and self._files.mark().exists()
         locked = self._began is not None
@@ -227,8 +231,9 @@ class Recovery:
                 raise WaitedTooLong("; ".join(map(str, waiting)), "run it again to go on")
 
     def _settled(self, state: Json) -> tuple[Json, Sequence[Step]]:
-        """A second look where a provider of the killed run, which lives on for a while, may still have made something,
-        or a listing did not have it yet."""
+        """Look a second time: a provider of the killed run lives on for a while and may still have created something,
+        and a listing may lag.
+        """
         last = datetime.fromisoformat(state["deployment"]["manifest"]["time"])
         left = self._settle_s - (datetime.now(UTC) - last).total_seconds()
         if left > 0:
@@ -239,7 +244,7 @@ class Recovery:
 
 
 def _project() -> str:
-    """The name in Pulumi.yaml of this folder or the nearest above it."""
+    """Return the name in Pulumi.yaml of this folder or the nearest above it."""
     import yaml
 
     for folder in (Path.cwd(), *Path.cwd().parents):
@@ -250,7 +255,7 @@ def _project() -> str:
 
 
 class Clouds:
-    """Those of one state; each signs in when something of it is first looked for."""
+    """The clouds of one state; each signs in on its first search."""
 
     def __init__(self, deployment: Json) -> None:
         self._deployment = deployment
@@ -277,7 +282,7 @@ class Clouds:
                 raise NotSought(f"there is no way here to list {operation.type}")
 
     def finish(self, operation: Pending, id: str) -> None:
-        """Makes the calls that the creation of what was found had still to make. Only on AWS are there any."""
+        """Make the remaining calls of a found resource's creation. Only AWS has any."""
         self._aws.finish(operation, id)
 
     @cached_property

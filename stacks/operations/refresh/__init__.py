@@ -1,1 +1,1 @@
-"""Live prices and offers, in a catalogue of one's own."""
+"""Live prices and offers, in a catalogue of the user's own."""

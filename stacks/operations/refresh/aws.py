@@ -1,6 +1,6 @@
-"""What AWS says now: prices on demand and of Spot, the zones that offer an instance type, and GPU types that the
-shipped catalogue lacks. Their fields:
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html"""
+"""Live data of AWS: prices on demand and of Spot, the zones that offer an instance type, and GPU types that the shipped
+catalogue lacks. Their fields: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html
+"""
 
 import json
 import re
@@ -18,8 +18,9 @@ from accel.diagnostics.errors import CloudRefused, JobsError, NoCredentials
 from .reading import Reading, Source, Spot, Types, machine_line, understood
 
 PRICE_LIST_REGION = "us-east-1"
-"""One of the three that serve the Price List (botocore's endpoints: ap-south-1, eu-central-1, us-east-1); each has the
-prices of all regions."""
+"""One of the three regions that serve the Price List (botocore's endpoints: ap-south-1, eu-central-1, us-east-1); each
+has the prices of all regions.
+"""
 
 LINUX = "Linux/UNIX"
 
@@ -39,16 +40,16 @@ OFFERS = Source(
 TYPES = Source("live-aws-types", "EC2 DescribeInstanceTypes with the user's credentials", "AWS types that do not ship")
 
 _SAME_MEMORY = 0.05
-"""AWS calls V100 and A100 of two memory sizes by one name; within this share of each other they are one kind."""
+"""AWS has one name for V100 and A100 of two memory sizes; within this share of each other they are one kind."""
 
 NOT_ENABLED = "the account may not have the region enabled"
 
 
 def read(regions: Sequence[str], machines: Collection[str]) -> Reading:
-    """Asks AWS about instance types in regions. What it refuses is in `kept`, one line each.
+    """Read instance types in regions from AWS. Refusals are in `kept`, one line each.
 
-    Raises NoCredentials where it does not know the caller at all; CloudSilent where nobody answers, too many calls were
-    made, or the answer is not what AWS documents.
+    Raise NoCredentials where AWS does not know the caller at all; CloudSilent on no answer, too many calls, or an
+    answer that is not what AWS documents.
     """
     found = Reading("aws", tuple(regions), {"machine": "listed"}, "high", "az-min-median", ON_DEMAND, SPOT, OFFERS)
     # The Price List is asked first, since a region that is not enabled refuses good credentials too.
@@ -86,8 +87,10 @@ def _prices(region: str, machines: Collection[str], found: Reading) -> None:
 
 
 def on_demand(products: Iterable[str], machines: Collection[str]) -> dict[str, set[float]]:
-    """The different prices of each instance type in products of the Price List, which are JSON. One of zero is of what
-    is not sold on demand, such as Capacity Blocks, and is left out."""
+    """Return the distinct prices of each instance type in products of the Price List, which are JSON.
+
+    Skip a price of zero, which belongs to what is not sold on demand, such as Capacity Blocks.
+    """
     found: dict[str, set[float]] = {}
     for text in products:
         product = json.loads(text)
@@ -114,7 +117,7 @@ def _spot(region: str, machines: Collection[str], found: Reading) -> None:
 
 
 def spot(history: Iterable[dict[str, Any]], region: str) -> dict[str, Spot]:
-    """The last price of each zone, put together; Local Zones (us-west-2-lax-1a) are no part of their region."""
+    """Combine the last price of each zone; Local Zones (us-west-2-lax-1a) are no part of their region."""
     last: dict[str, dict[str, tuple[Any, float]]] = {}
     for entry in history:
         zone = entry["AvailabilityZone"]
@@ -141,7 +144,7 @@ def _offers(region: str, machines: Collection[str], found: Reading) -> None:
 
 
 def offers(offerings: Iterable[dict[str, Any]], machines: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The ids of the zones that offer each instance type; those of Local Zones (usw2-lax1-az1) are left out."""
+    """Return the ids of the zones that offer each instance type, without those of Local Zones (usw2-lax1-az1)."""
     found: dict[str, set[str]] = {}
     for entry in offerings:
         if entry["InstanceType"] in machines and re.fullmatch(ZONE["aws"], entry["Location"]):
@@ -150,12 +153,12 @@ def offers(offerings: Iterable[dict[str, Any]], machines: Collection[str]) -> di
 
 
 def _only(machines: Collection[str]) -> list[dict[str, Any]]:
-    """A filter, since a parameter that names types may be refused for one that a region does not know."""
+    """Return a filter, since a region may refuse a parameter with a type that it does not know."""
     return [{"Name": "instance-type", "Values": sorted(machines)}]
 
 
 def _items(service: str, endpoint: str, operation: str, items: str, region: str, **parameters: Any) -> list[Any]:
-    """What every page has under `items`. Raises as asking() does."""
+    """Return the `items` of every page. Raise as asking() does."""
     doing = "".join(word.capitalize() for word in operation.split("_"))
     with asking(f"{doing} of {region}"):
         asked = client(service, endpoint, connect_s=5, read_s=60, attempts=6)
@@ -165,7 +168,7 @@ def _items(service: str, endpoint: str, operation: str, items: str, region: str,
 
 
 def types(regions: Sequence[str], known: Collection[str]) -> Types:
-    """Instance types with NVIDIA GPUs. What cannot be read of a region is in `kept`."""
+    """Return instance types with NVIDIA GPUs. Unreadable regions are in `kept`."""
     found = Types(TYPES)
     for region in regions:
         try:
@@ -214,7 +217,7 @@ def _instance_type(told: Mapping[str, Any], found: Types) -> None:
 
 
 def _kind(aws_name: str, memory_gib: float, *, whole: bool) -> Accelerator | None:
-    """The accelerator that AWS calls so; a share of one has less memory."""
+    """Return the accelerator with AWS's name; a share of one has less memory."""
     return next(
         (
             each

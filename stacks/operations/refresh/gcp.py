@@ -1,13 +1,13 @@
-"""What Google Cloud says now: machine prices put together from the SKUs of its public price list, and GPU types that
-the shipped catalogue lacks.
+"""Live data of Google Cloud: machine prices computed from the SKUs of its public price list, and GPU types that the
+shipped catalogue lacks.
 
-A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are told by what stands before
+A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are recognized by the part before
 " running in " of their description, which names a group of regions in words; `serviceRegions` has the regions. Only
-families whose SKUs have one name are put together; for A2, G2 and N1 a test holds the sums to prices that ship. The
-others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several names or whole, and TPUs.
-Sources: https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, and for the descriptions
-https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv
-Fields of types: https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes
+families whose SKUs have one name are computed; for A2, G2 and N1 a test compares the sums with shipped prices. The
+others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several names or whole, and TPUs. Sources:
+https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, and for the descriptions
+https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv Fields of types:
+https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes
 """
 
 import os
@@ -26,16 +26,18 @@ TYPES = Source(
     "live-gcp-types", "Compute Engine machineTypes with the user's credentials", "Google Cloud types that do not ship"
 )
 LOCAL_SSD_GB = 375
-"""Of one partition. Source: https://docs.cloud.google.com/compute/docs/disks/local-ssd"""
+"""Size of one partition. Source: https://docs.cloud.google.com/compute/docs/disks/local-ssd"""
 
 SKUS = "services/6F81-5844-456A/skus"
 """The price list of Compute Engine."""
 
 QUERY = {"currencyCode": "USD", "pageSize": "5000"}
-"""5000 is the most of a page."""
+"""5000 is the maximum of a page."""
 
 API_KEY = "GOOGLE_API_KEY"
-"""Environment variable: a key of a project with the Cloud Billing API, which this list takes in place of a sign-in."""
+"""Environment variable with a key of a project with the Cloud Billing API, which this list accepts instead of a
+sign-in.
+"""
 
 FAMILIES = {
     "a2-": "A2 Instance",
@@ -46,7 +48,7 @@ FAMILIES = {
     "n2-": "N2 Instance",
     "n4-": "N4 Instance",
 }
-"""How the names of machines begin, and the descriptions of their cores and RAM."""
+"""Prefixes of machine names, and the descriptions of their cores and RAM."""
 
 GPUS = {
     "nvidia-a100-80gb": "Nvidia Tesla A100 80GB GPU",
@@ -72,17 +74,17 @@ SOURCE = Source(
 )
 
 Meter = tuple[str, bool]
-"""The description of a SKU without what tells Spot and place, and whether it is of Spot."""
+"""The description of a SKU without Spot and place, and whether it is Spot."""
 
 Rates = dict[tuple[str, Meter], set[float]]
-"""The different prices of each meter in each region: USD an hour of one vCPU, GPU or GiB."""
+"""The distinct prices of each meter in each region: USD per hour of one vCPU, GPU or GiB."""
 
 
 def read(regions: Sequence[str], machines: Iterable[Row]) -> Reading:
-    """Reads the price list and prices each machine (lines of machines.csv) in each region where all its SKUs are.
+    """Read the price list and price each machine (lines of machines.csv) in each region that has all its SKUs.
 
-    Raises NoCredentials, CloudRefused, and CloudSilent where nobody answers, too many calls were made, or the answer is
-    not what Google documents.
+    Raise NoCredentials, CloudRefused, and CloudSilent on no answer, too many calls, or an answer that is not what
+    Google documents.
     """
     basis = {"machine": "sum-of-skus", "n1-attach": "unit-x-count"}
     found = Reading("gcp", tuple(regions), basis, "medium", "region", SOURCE, SOURCE)
@@ -117,7 +119,7 @@ def _price(found: Reading, machine: Row, region: str, rates: Rates, doubted: dic
 
 
 def amounts(machine: Row) -> Iterator[tuple[str, float]]:
-    """How much of which SKU a machine is billed for an hour; nothing where that is in doubt."""
+    """Yield how much of which SKU a machine is billed per hour; nothing where that is in doubt."""
     gpu = GPUS.get(machine["accelerator"])
     if machine["kind"] == "n1-attach":
         if gpu:
@@ -149,7 +151,7 @@ def _rates(listed: Iterable[Mapping[str, Any]], regions: set[str]) -> Rates:
 
 
 def _meters() -> dict[str, Meter]:
-    """The meter of each description that is priced."""
+    """Return the meter of each priced description."""
     found: dict[str, Meter] = {}
     for words in FAMILIES.values():
         for name in (f"{words} Core", f"{words} Ram"):
@@ -160,13 +162,15 @@ def _meters() -> dict[str, Meter]:
 
 
 def _head(description: str) -> str:
-    """A description without its place. Reserved, committed, sole-tenant, custom and scheduled SKUs keep other words."""
+    """Return a description without its place. Reserved, committed, sole-tenant, custom and scheduled SKUs keep other
+    words.
+    """
     head = description.split(" running in ")[0]
     return head.split(" in ")[0] if head.startswith(LOCAL_SSD) else head
 
 
 def rate(sku: Mapping[str, Any]) -> float:
-    """USD an hour for one unit; 0 where it is free, depends on how much is used, or is in a unit not known here."""
+    """Return USD per hour for one unit; 0 if it is free, depends on the amount of use, or has an unknown unit."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     tiers, hours = expression["tieredRates"], HOURS.get(expression["usageUnit"])
     if len(tiers) != 1 or hours is None:
@@ -185,7 +189,7 @@ def _session() -> Any:
 
 
 def skus(http: Any) -> Iterator[Mapping[str, Any]]:
-    """Every SKU of the price list, page by page."""
+    """Yield every SKU of the price list, page by page."""
     token, seen = "", set[str]()
     while True:
         page = get(http, "cloudbilling", SKUS, QUERY | ({"pageToken": token} if token else {}))
@@ -199,8 +203,10 @@ def skus(http: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def types(regions: Sequence[str], known: Collection[str]) -> Types:
-    """Machine types with GPUs of the catalogue built in; nothing says how much memory another GPU has. Without a
-    project that $GOOGLE_CLOUD_PROJECT names, nothing is read, and `kept` says so."""
+    """Return machine types with the catalogue's GPUs built in; no API returns how much memory another GPU has.
+
+    Without a project in $GOOGLE_CLOUD_PROJECT nothing is read, and `kept` says so.
+    """
     project = os.environ.get(PROJECT, "").strip()
     if not project:
         return Types(kept=[f"machine types of Google Cloud: {PROJECT} names no project to ask with"])

@@ -1,4 +1,4 @@
-"""Live readings laid over the shipped prices and offers, and a whole catalogue of that written to the cache."""
+"""Live readings merged into the shipped prices and offers, and the complete catalogue written to the cache."""
 
 import csv
 import io
@@ -19,10 +19,10 @@ from accel.diagnostics.errors import BadInput, JobsError
 from .reading import Key, Reading
 
 KEPT_SNAPSHOTS = 2
-"""Catalogues left in the cache: the new one, and that before it, which somebody may be reading."""
+"""Catalogues left in the cache: the new one, and the one before it, which another process may be reading."""
 
 DRAFT_AGE_S = 3600
-"""After which a draft is what a killed refresh left."""
+"""Age after which a draft is the leftover of a killed refresh."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ Cells = dict[str, str]
 
 
 def merge(readings: Sequence[Reading], day: str) -> MergeResult:
-    """The shipped tables with the readings of that day (2026-11-22) laid over them; what was not read keeps its shipped
-    value and date. Raises JobsError where the outcome does not hold together."""
+    """Merge the readings of that day (2026-11-22) into the shipped tables; the rest keeps its shipped value and date.
+
+    Raise JobsError where the result is inconsistent.
+    """
     tables = {name: shipped_table(name) for name in selection.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
     kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
@@ -76,7 +78,7 @@ def merge(readings: Sequence[Reading], day: str) -> MergeResult:
 
 
 def _added(readings: Sequence[Reading]) -> dict[str, list[Cells]]:
-    """The lines of machine types, and of their accelerators, that do not ship."""
+    """Return the lines of machine types that are not shipped, and of their accelerators."""
     found = {
         "accelerators.csv": [line for reading in readings for line in reading.types.accelerators.values()],
         "machines.csv": [line for reading in readings for line in reading.types.machines.values()],
@@ -91,7 +93,7 @@ def _kinds(lines: Sequence[Cells]) -> dict[tuple[str, str], Row]:
 
 
 def check(texts: Mapping[str, str], machines: dict[tuple[str, str], Row] | None = None) -> None:
-    """Raises JobsError with the first fault of the files as their readers will see them."""
+    """Raise JobsError with the first fault of the files as their readers will see them."""
     prices, regions, sources = (Table(name, texts[name]).rows() for name in selection.REFRESHED)
     fault = next(faults(prices, regions, sources, machines), None)
     if fault is not None:
@@ -104,7 +106,7 @@ def _by_machine(key: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def _regions(reading: Reading, regions: list[Cells], day: str) -> list[Cells]:
-    """In each region whose offers were read, they take the place of the shipped ones."""
+    """Replace the shipped offers of each region whose offers were read."""
     source = reading.types.source
     new = [
         {"cloud": reading.cloud, "region": region, "zone": zone, "machine": name, "source": source.id, "snapshot": day}
@@ -139,8 +141,10 @@ def _sources(reading: Reading, day: str) -> Iterator[Cells]:
 
 
 def _laid_over(shipped_line: Cells | None, reading: Reading, key: Key, machine: Row, day: str) -> Cells:
-    """A line of prices with what was read of it. It is as sure as the reading where all of it was read, else no surer
-    than shipped; a note about the on-demand price goes with the price."""
+    """Return a line of prices with the values read. A note about the on-demand price goes with the price.
+
+    The line has the reading's confidence if all of it was read, else no more than the shipped one.
+    """
     region, name = key
     line = dict(shipped_line) if shipped_line else _blank(reading.cloud, region, name, machine)
     on_demand, spot = reading.on_demand.get(key), reading.spot.get(key)
@@ -188,8 +192,10 @@ def _text(table: Table, lines: Sequence[Cells]) -> str:
 
 
 def write(texts: Mapping[str, str], now: datetime) -> Path:
-    """A new dated folder in the cache, whole or not at all; the one before it is kept, older ones are removed. Raises
-    BadInput where it cannot be written."""
+    """Write a new dated folder in the cache, atomically; keep the previous one, and remove older ones.
+
+    Raise BadInput where it cannot be written.
+    """
     cache = Path(selection.cache())
     try:
         cache.mkdir(parents=True, exist_ok=True)

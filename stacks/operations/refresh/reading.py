@@ -1,4 +1,4 @@
-"""What was read of a cloud, as plain values."""
+"""Live data of a cloud, as plain values."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Spot:
-    """USD an hour: the least and the median over so many zones."""
+    """USD per hour: the minimum and the median over so many zones."""
 
     low: float
     median: float
@@ -22,7 +22,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Source:
-    """A line of sources.csv: where one kind of figure is from."""
+    """A line of sources.csv: the origin of one kind of figure."""
 
     id: str
     what: str
@@ -31,9 +31,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Types:
-    """Machine types that a cloud has and the shipped catalogue lacks: their lines of machines.csv, those of
+    """Machine types that a cloud has and the shipped catalogue lacks: their lines of machines.csv, the lines of
     accelerators.csv that they need, and the zones of each by region (none: they come with the offers). `kept` has a
-    line for what could not be read, or cannot be known."""
+    line for what could not be read, or cannot be known.
+    """
 
     source: Source | None = None
     machines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
@@ -44,10 +45,10 @@ class Types:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one cloud said about some of its regions.
+    """Live data of one cloud about some of its regions.
 
-    USD an hour by region and machine; the zones of every machine that a region offers, for each region whose offers
-    were read. `basis` says by the kind of a machine how its on-demand price came about, `machine` standing for every
+    USD per hour by region and machine; the zones of every machine that a region offers, for each region whose offers
+    were read. `basis` says by the kind of a machine how its on-demand price was determined, with `machine` for every
     other kind; `sure` is the confidence of all; `kept` has a line for what could not be read, and so stays as shipped.
     """
 
@@ -67,13 +68,13 @@ class Reading:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all was read."""
+        """Return whether nothing at all was read."""
         return not (self.on_demand or self.spot or self.offers)
 
 
 @contextmanager
 def understood(doing: str, cloud: str) -> Generator[None]:
-    """Turns what taking an answer apart raises into CloudSilent: it is not what the cloud documents."""
+    """Raise CloudSilent for errors in parsing an answer: it is not what the cloud documents."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:

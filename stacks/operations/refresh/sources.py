@@ -1,4 +1,4 @@
-"""Which regions of which clouds are read, and the reading of a cloud."""
+"""The regions and clouds to read, and the reading of a cloud."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What a change of a stack would do, in one comment: `stacks report`."""
+"""Effects of a change of a stack, in one comment: `stacks report`."""

@@ -1,6 +1,6 @@
-"""The whole report as JSON values: what the Markdown shows, and what --fail-on judges.
+"""The whole report as JSON values: the content of the Markdown, and the input of --fail-on.
 
-What the environment costs before and after the change is told from the specs that are in the state and in the config.
+The cost of the environment before and after the change is estimated from the specs in the state and in the config.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from .thresholds import Limit, Quotas, breach_reason, quotas, read_stack
 
 _SCHEMA = 1
 _FATES = ("ends", "loses", "waits")
-"""The worst first."""
+"""Fates of jobs, the worst first."""
 _OFFLINE = "not asked: --offline"
 _UTILISATION = 0.3
 _POOLS = {"accel:gcp:CpuPool": CpuPoolSpec, "accel:gcp:GpuPool": GpuPoolSpec, "accel:gcp:TpuPool": TpuPoolSpec}
@@ -52,18 +52,18 @@ VMS: Mapping[str, tuple[str, Any]] = {
     "accel:gcp:FutureReservation": ("future_reservations", FutureReservationSpec),
     "accel:gcp:Commitment": ("commitments", CommitmentSpec),
 }
-"""By component: its part of `gcp.vms`, and its spec."""
+"""Components of machines: their part of `gcp.vms`, and their spec."""
 _KEPT = {"accel:gcp:PersistentResource": PersistentResourceSpec}
 _COMPUTE = "accel:aws:ComputeEnvironment"
 _NETWORK = "accel:aws:Network"
 
 _Parts = tuple[dict[str, Any], set[str]]
-"""The specs of what is there now and changes, by key; and the keys of all that change."""
+"""The specs of existing components that change, by key; and the keys of all that change."""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What besides the preview goes into a report."""
+    """Parts of a report besides the preview."""
 
     limits: Sequence[Limit] = ()
     policy: Sequence[Mapping[str, str]] = ()
@@ -75,7 +75,9 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class _Costs:
-    """`before` is None, with the reason, where the state does not tell; an empty one before the first deployment."""
+    """`before` is None, with the reason, where the state does not contain it; an empty one before the first
+    deployment.
+    """
 
     after: Estimate
     before: Estimate | None
@@ -83,7 +85,7 @@ class _Costs:
 
 
 def document(preview: Preview, wanted: ReportOptions) -> dict[str, Any]:
-    """Asks the clouds for jobs and quotas at once, unless offline."""
+    """Return the report; it asks the clouds for jobs and quotas at the same time, unless offline."""
     environment = _environment(preview)
     at_stake = [threat for change in preview.changes for threat in threats(change)]
     with ThreadPoolExecutor(2) as pool:
@@ -137,7 +139,7 @@ def document(preview: Preview, wanted: ReportOptions) -> dict[str, Any]:
 
 
 def _environment(preview: Preview) -> Environment | None:
-    """The environment that was previewed; None where there is none, or a preview has said what is wrong with it."""
+    """Return the previewed environment; None where there is none, or a preview has reported its faults."""
     if preview.environment is None:
         return None
     try:
@@ -163,7 +165,7 @@ def _quotas(preview: Preview, environment: Environment | None, wanted: ReportOpt
 
 
 def _costs(preview: Preview, environment: Environment, utilisation: float) -> _Costs:
-    """Both estimates. No cloud is asked."""
+    """Return both estimates, without calling a cloud."""
     # What did not change is in no preview, and so not looked at here.
     beside = {change.urn.split("::")[2].partition("$")[0] for change in preview.changes if change.op != "delete"}
     own = {each for each in beside if not each.startswith("pulumi:")}
@@ -176,8 +178,10 @@ def _costs(preview: Preview, environment: Environment, utilisation: float) -> _C
 
 
 def _environment_before(preview: Preview, after: Environment) -> Environment:
-    """The environment as it is deployed: a section's parts that change as the state has them, the others as they
-    stay. Raises ValidationError for a spec that this version does not take."""
+    """Return the environment as it is deployed: changed parts as in the state, the others unchanged.
+
+    Raise ValidationError for a spec that this version does not accept.
+    """
     aws = _section_before(
         after.aws, Aws, "environments", _changed_specs(preview, {_COMPUTE: ComputeEnvironmentSpec}), preview
     )
@@ -201,7 +205,7 @@ def _changed_specs(preview: Preview, kinds: Mapping[str, Any]) -> _Parts:
 
 
 def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _Parts, preview: Preview) -> Any:
-    """The section as it was; None where nothing of it was there."""
+    """Return the section as it was; None where nothing of it existed."""
     found = _specs_before({} if after is None else getattr(after, field), parts)
     region = _region_before(preview, of)
     if after is not None:
@@ -211,8 +215,10 @@ def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _P
 
 
 def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> Any:
-    """The section with the machines that stay as they were. Without a section in either, there is no place for them:
-    they go as a whole, and what they cost then is not told."""
+    """Return the section with the permanent machines as they were.
+
+    Without a section before or after, they appear or disappear as a whole, and their former cost is not reported.
+    """
     if section is None or after is None:
         return section
     vms = after.vms or Vms.model_construct()
@@ -228,13 +234,13 @@ def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> 
 
 
 def _specs_before(kept: Mapping[str, Any], parts: _Parts) -> dict[str, Any]:
-    """Specs by key as they were: those that change as the state has them, the others as they stay."""
+    """Return the former specs by key: changed ones from the state, the others unchanged."""
     old, changed = parts
     return {**{key: spec for key, spec in kept.items() if key not in changed}, **old}
 
 
 def _region_before(preview: Preview, of: type[Aws] | type[Gcp]) -> str | None:
-    """Of a cloud's section as it was, from any of its resources that change."""
+    """Return the former region of a cloud's section, from any of its resources that change."""
     cloud = "aws:" if of is Aws else "gcp:"
     for change in preview.changes:
         found = change.old_outputs.get("region") or change.old_inputs.get("region")
@@ -269,7 +275,7 @@ def _summary(preview: Preview) -> dict[str, int]:
 
 
 def _jobs(found: Hits) -> dict[str, Any]:
-    """Each job once, with the worst that becomes of it."""
+    """Return each job once, with its worst fate."""
     by_job: dict[str, list[Hit]] = {}
     for hit in found.hits:
         by_job.setdefault(hit.job.ref, []).append(hit)
@@ -301,7 +307,7 @@ def _row(hits: Sequence[Hit]) -> dict[str, Any]:
 
 
 def _refreshed(preview: Preview) -> list[dict[str, str]]:
-    """What the refresh before the preview found to differ from the state."""
+    """Return the differences from the state that the refresh before the preview found."""
     return [
         {"resource": each.name, "weight": "changed", "text": f"changed outside: {', '.join(each.diffs)}"}
         for each in preview.changes

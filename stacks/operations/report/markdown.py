@@ -7,10 +7,10 @@ from typing import Any
 from .plain import markdown
 
 LIMIT = 60_000
-"""Characters. GitHub takes 65,536 in a comment (https://github.com/orgs/community/discussions/41331)."""
+"""Maximum characters. GitHub takes 65,536 in a comment (https://github.com/orgs/community/discussions/41331)."""
 CELL = 300
 MOST = 200
-"""Rows of a table, where there is room."""
+"""Maximum rows of a table."""
 
 WORDS = {
     "replace": "replaced",
@@ -39,8 +39,10 @@ class Section:
 
 
 def render(report: Mapping[str, Any], limit: int = LIMIT) -> str:
-    """The comment, never longer than `limit` characters: tables are cut, the least important are cut most. Whatever
-    names and messages hold is shown as text. It ends with a mark by which the next report finds it."""
+    """Return the comment, never longer than `limit` characters: tables are cut, the least important most.
+
+    Names and messages are shown as plain text. The comment ends with a mark by which the next report finds it.
+    """
     mark = f"<!-- accel-report:{report['project']}/{report['stack']} -->"
     if report["empty"] and not (report["fails"] or report["policy"] or report["drift"]):
         return f"**{markdown(report['stack'])}**: nothing changes. {mark}\n"
@@ -99,7 +101,7 @@ def _body(sections: Sequence[Section], most: int) -> Iterator[str]:
 
 
 def _sections(report: Mapping[str, Any]) -> list[Section]:
-    """The most important first."""
+    """Return the sections, the most important first."""
     return [
         _stateful(report),
         *_jobs(report["jobs"]),

@@ -1,7 +1,7 @@
-"""Free text that others wrote, made fit for a comment that anybody may read: without secrets, and as text only.
+"""Free text from others, made fit for a comment that anybody may read: without secrets, and as text only.
 
-A report shows no values but those of images, drivers and versions. What is left are messages and
-names: messages are cut to their first line, and what looks like a secret in any of them is taken out.
+A report shows no values but those of images, drivers and versions. The rest is messages and names: messages are cut to
+their first line, and what looks like a secret in any of them is removed.
 """
 
 import os
@@ -13,15 +13,14 @@ from accel.diagnostics.redaction import SECRET_NAME, redact
 HIDDEN = "[hidden]"
 LONGEST = 400
 READ = 4000
-"""Characters of a text that are read at all."""
+"""Maximum characters of a text to process."""
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~@]|:(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 _AS_NUMBERS = "<>|@`:."
-"""What a backslash before it would not keep from being Markdown."""
+"""Characters that a backslash would not keep from being Markdown."""
 
 
 def sanitize(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """The text without what looks like a secret, and without the values of the environment's own secrets; the first
-    READ characters."""
+    """Return the first READ characters, without apparent secrets and the values of the environment's own secrets."""
     text = text[:READ]
     for name, value in (os.environ if environ is None else environ).items():
         if len(value) >= 8 and SECRET_NAME.search(name):
@@ -30,7 +29,7 @@ def sanitize(text: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def message_line(message: str) -> str:
-    """One line of a message. Of an exception that nobody handled the type alone: its text may be anything."""
+    """Return one line of a message; of an unhandled exception only the type, since its text may be anything."""
     if "Traceback (most recent call last)" in message or "unhandled exception" in message:
         last = next((line for line in reversed(message.strip().splitlines()) if line.strip()), "")
         kind = re.match(r"[\w.]+(?=:|$)", last.strip())
@@ -41,6 +40,6 @@ def message_line(message: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """The text as Markdown that shows it: no format, no link, no mention, no cell that ends early."""
+    """Return Markdown that shows the text: no format, no link, no mention, no cell that ends early."""
     flat = "".join(each if each.isprintable() else " " for each in text)
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_NUMBERS else f"\\{found[0]}", flat)

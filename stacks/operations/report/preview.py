@@ -1,7 +1,7 @@
-"""What `pulumi preview --json` prints, as plain values, and which images, drivers and versions it changes.
+"""The output of `pulumi preview --json` as plain values, and the images, drivers and versions that it changes.
 
 The engine's digest: `config`, `steps` (op, urn, oldState, newState, diffReasons, replaceReasons, detailedDiff),
-`diagnostics` and `changeSummary`. What did not change is left out of `steps`, except for the stack itself. Source:
+`diagnostics` and `changeSummary`. `steps` omits what did not change, except for the stack itself. Source:
 https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/pkg/backend/display/json.go
 """
 
@@ -36,8 +36,9 @@ OPS = {
     "read": "read",
     "refresh": "refresh",
 }
-"""The engine's operations in our words; `same` is none. Source:
-https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/python/lib/pulumi/automation/events.py"""
+"""Our words for the engine's operations; `same` has none. Source:
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/python/lib/pulumi/automation/events.py
+"""
 
 
 FIELDS: Mapping[str, str] = {
@@ -61,15 +62,18 @@ FIELDS: Mapping[str, str] = {
 }
 """Names of properties, at any depth."""
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine writes for a string that only the update will tell. Source:
-https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go"""
+"""The engine's text for a string that only the update determines. Source:
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go
+"""
 VERSIONED = ("accel:", "gcp:container/")
-"""Types whose `version` is that of software; a launch template's is a number that counts."""
+"""Types whose `version` is that of software; a launch template's is a counter."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One resource that the update would touch. Inputs and outputs are as the engine shows them, secrets blinded."""
+    """One resource that the update would touch. Inputs and outputs are as the engine shows them, with secrets
+    masked.
+    """
 
     op: str
     urn: str
@@ -80,13 +84,13 @@ class Change:
     diffs: tuple[str, ...] = ()
     """Paths of properties that differ, without their values."""
     replaces: tuple[str, ...] = ()
-    """Those that force a replacement."""
+    """Paths of those that force a replacement."""
     kept: bool = False
-    """What goes from the state stays in the cloud (retainOnDelete)."""
+    """The resource is dropped from the state and stays in the cloud (retainOnDelete)."""
 
     @property
     def type(self) -> str:
-        """Without the types of its parents."""
+        """Return the type without those of its parents."""
         return self.urn.split("::")[2].rpartition("$")[2]
 
     @property
@@ -95,19 +99,20 @@ class Change:
 
     @property
     def is_component(self) -> bool:
-        """One of ours, which is nothing in the cloud itself."""
+        """Return whether it is one of our components, which are nothing in the cloud themselves."""
         return self.type.startswith("accel:")
 
     @property
     def removes(self) -> bool:
-        """Whether what is there now would not be there any more. The state alone decides what is kept:
-        https://github.com/pulumi/pulumi/issues/13428"""
+        """Return whether an existing resource would no longer exist. Only the state decides what is kept:
+        https://github.com/pulumi/pulumi/issues/13428
+        """
         return self.op in ("replace", "delete") and not self.kept
 
 
 @dataclass(frozen=True)
 class Preview:
-    """One preview. `outputs`: of the stack as it is deployed now."""
+    """One preview. `outputs`: those of the stack as it is deployed now."""
 
     stack: str
     project: str
@@ -120,7 +125,7 @@ class Preview:
 
     @cached_property
     def environment(self) -> Any:
-        """The document of the environment that was previewed; None where the program has none."""
+        """Return the document of the previewed environment; None where the program has none."""
         text = self.config.get(KEY)
         try:
             return json.loads(text) if isinstance(text, str) else text
@@ -129,13 +134,13 @@ class Preview:
 
     @property
     def empty(self) -> bool:
-        """Nothing would change, as far as the whole program said."""
+        """Return whether nothing would change, as far as the program ran."""
         own = (change for change in self.changes if not change.is_component)
         return not self.failed and all(change.op in ("refresh", "read") for change in own)
 
 
 def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
-    """Runs `pulumi preview`. A preview that failed is a preview too; raises NotFound for a stack that is not there."""
+    """Run `pulumi preview`. A failed preview is returned too; raise NotFound for a stack that does not exist."""
     if config_file and not Path(config_file).is_file():
         raise NotFound(f"{config_file}: no such file")  # Pulumi would take it for an empty one
     more = ["--refresh"] if refresh else []
@@ -148,7 +153,7 @@ def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
 
 
 def read(path: Path, stack: str) -> Preview:
-    """What was kept of `pulumi preview --json`. Raises NotFound, and BadInput for anything else."""
+    """Read a stored output of `pulumi preview --json`. Raise NotFound, and BadInput for anything else."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -159,7 +164,7 @@ def read(path: Path, stack: str) -> Preview:
 
 
 def of_text(text: str, source: str, stack: str, *, failed: bool = False) -> Preview:
-    """Raises BadInput for what is no preview, or half of one, or that of another stack."""
+    """Parse a preview. Raise BadInput for what is no preview, or half of one, or that of another stack."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -191,7 +196,7 @@ def of_text(text: str, source: str, stack: str, *, failed: bool = False) -> Prev
 
 
 def _changes(steps: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
-    """One a resource: of several steps of one replacement, the first that tells the most."""
+    """Return one change per resource: of several steps of a replacement, the first of the most informative ones."""
     found: dict[str, Change] = {}
     for step in steps:
         op, urn = OPS.get(str(step.get("op"))), str(step.get("urn", ""))
@@ -235,7 +240,7 @@ def _last(text: str) -> str:
 
 @dataclass(frozen=True)
 class ValueChange:
-    """One value that is another one afterwards."""
+    """One value that changes."""
 
     resource: str
     what: str
@@ -244,7 +249,7 @@ class ValueChange:
 
 
 def value_changes(preview: Preview) -> tuple[ValueChange, ...]:
-    """Of what is updated or replaced; each pair once, at the component where it is set."""
+    """Return the values that updates and replacements change; each pair once, at the component where it is set."""
     found: dict[tuple[str, str, str], ValueChange] = {}
     for change in sorted(preview.changes, key=lambda each: not each.is_component):
         if change.op not in ("update", "replace"):

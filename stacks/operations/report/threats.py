@@ -1,9 +1,9 @@
-"""What a change does to the jobs that use the resource, and to data and capacity in it, by its type.
+"""Effects of a change on the jobs that use the resource, and on data and capacity in it, by its type.
 
-A place is one thing that a job stands on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
+A place is one thing that a job depends on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
 gke:<project>/<location>/<cluster>, pool:<the same>/<pool>, namespace:<name>, localqueue:<namespace>/<name>,
 definition:jobsets.jobset.x-k8s.io; bucket:<name>, account:<email>, persistent:<id>. jobs/client/live gives every job
-its places; a change threatens those that have its own.
+its places; a change threatens the jobs that have its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,31 +19,36 @@ from jobs.client.live.search import search
 from .preview import Change
 
 Fate = Literal["ends", "waits", "loses"]
-"""ends: its machines go while it runs; waits: the deployment waits for it; loses: it goes on without the resource."""
+"""ends: its machines are removed while it runs; waits: the deployment waits for it; loses: it goes on without the
+resource.
+"""
 
 
 @dataclass(frozen=True)
 class Threat:
-    """What becomes of the jobs that have the place."""
+    """The fate of the jobs that have the place."""
 
     change: Change
     place: str
     fate: Fate
     how: str
     queued: bool = False
-    """Jobs that wait are hit too."""
+    """It affects waiting jobs too."""
     region: str | None = None
-    """Of AWS: whose queues have to be asked; jobs of other stacks may be on an environment too."""
+    """AWS region whose queues have to be listed; jobs of other stacks may be on an environment too."""
 
 
 def threats(change: Change) -> tuple[Threat, ...]:
-    """None for a change that touches no job."""
+    """Return the threats; none for a change that touches no job."""
     rule = _RULES.get(change.type)
     return tuple(rule(change)) if rule else ()
 
 
 def _environment(change: Change) -> Iterator[Threat]:
-    """Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html"""
+    """Yield the threat to jobs on a compute environment.
+
+    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html
+    """
     cluster = str(change.old_outputs.get("ecsClusterArn") or "").rpartition("/")[2]
     place, region = f"cluster:{cluster}", _region(change)
     if not cluster:
@@ -78,9 +83,10 @@ IN_PLACE = (
     "nodeCount",
     "upgradeSettings",
 )
-"""Of a node pool: what changes no node that runs. Anything else is taken to bring new nodes. Sources:
+"""Properties of a node pool whose change affects no running node. Any other is assumed to bring new nodes. Sources:
 https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools,
-https://docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters#types-of-changes"""
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters#types-of-changes
+"""
 
 
 def _pool(change: Change) -> Iterator[Threat]:
@@ -170,7 +176,7 @@ def _region(change: Change) -> str | None:
 
 
 def _object(change: Change) -> str:
-    """Namespace and name of a Kubernetes object, or the name alone. Its cluster is not in its state."""
+    """Return namespace and name of a Kubernetes object, or the name alone. Its state does not contain its cluster."""
     metadata: Mapping[str, Any] = mapping(change.old_inputs.get("metadata")) or {}
     names = [metadata.get("namespace"), metadata.get("name") or change.id.rpartition("/")[2]]
     return "/".join(str(name) for name in names if name)
@@ -211,17 +217,17 @@ LOSSES: Mapping[str, str] = {
     "kubernetes:core/v1:PersistentVolume": "the volume, where its reclaim policy is Delete",
     "kubernetes:core/v1:PersistentVolumeClaim": "the volume, where its reclaim policy is Delete",
 }
-"""By Pulumi type."""
+"""Losses by Pulumi type."""
 
 
 def loss(change: Change) -> str | None:
-    """What the change would lose for good; None where it loses nothing that lasts."""
+    """Return what the change would lose for good; None where it loses nothing durable."""
     return LOSSES.get(change.type) if change.removes else None
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A job and what becomes of it."""
+    """A job and its fate."""
 
     threat: Threat
     job: Live
@@ -229,14 +235,14 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits:
-    """What the changes do to jobs. `unread`: where nobody could look, and why."""
+    """Effects of the changes on jobs. `unread`: what could not be read, and why."""
 
     hits: tuple[Hit, ...] = ()
     unread: tuple[str, ...] = ()
 
 
 def hits(threats: Iterable[Threat], outputs: Mapping[str, Any], now: datetime | None = None) -> Hits:
-    """Asks for the jobs that the threats can be about, and no others. Raises nothing for what cannot be asked."""
+    """Ask for the jobs that the threats can affect, and no others. Nothing is raised for what cannot be asked."""
     wanted = tuple(threats)
     if not wanted:
         return Hits()

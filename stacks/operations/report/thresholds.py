@@ -1,4 +1,4 @@
-"""What `--fail-on` refuses, and the quotas' verdicts as a report has them."""
+"""Conditions of `--fail-on`, and the quotas' verdicts for a report."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ AMOUNTS: Mapping[str, str] = {
     "rise": "the worst case rises by more than the number, USD an hour, or that is not known",
 }
 COUNTED = ("broken", "changed")
-"""Weights of drift that `stacks drift` itself counts; the others say what comes, or what could not be asked."""
+"""Weights of drift that `stacks drift` itself counts; the others announce something, or could not be read."""
 _AMOUNT = re.compile(r"(?P<name>[a-z-]+)\s*>\s*(?P<number>\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One condition of --fail-on; `number` of those that compare."""
+    """One condition of --fail-on; comparisons have a `number`."""
 
     name: str
     number: float | None = None
@@ -42,7 +42,7 @@ class Limit:
 
 
 def limits(text: str) -> tuple[Limit, ...]:
-    """Of `kills-jobs,cost>12.5`. Raises BadInput."""
+    """Parse `kills-jobs,cost>12.5`. Raise BadInput."""
     found: list[Limit] = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         compared = _AMOUNT.fullmatch(each)
@@ -61,14 +61,14 @@ def limits(text: str) -> tuple[Limit, ...]:
 
 @dataclass(frozen=True)
 class Quotas:
-    """Rows as `stacks quota -o json` has them; `unread` is why there are none."""
+    """Rows as in `stacks quota -o json`; `unread` is why there are none."""
 
     rows: tuple[Mapping[str, Any], ...] = ()
     unread: str | None = None
 
 
 def quotas(stack: ReadStack) -> Quotas:
-    """Asks the clouds for limits and use. Raises nothing for what cannot be asked."""
+    """Ask the clouds for limits and use. Nothing is raised for what cannot be asked."""
     try:
         return Quotas(tuple(row_of(each.stack, row) for each in judge(stack) for row in each.verdicts))
     except JobsError as error:
@@ -76,8 +76,10 @@ def quotas(stack: ReadStack) -> Quotas:
 
 
 def breach_reason(limit: Limit, report: Mapping[str, Any], *, strict: bool = False) -> str | None:
-    """Why the condition holds for a report's document; None where it does not. `strict`: what is known in part only is
-    not taken for enough."""
+    """Return why the condition holds for a report's document; None where it does not.
+
+    `strict`: partial knowledge does not suffice to pass.
+    """
     jobs, cost = report["jobs"], report["cost"]
     match limit.name:
         case "replace-stateful":
@@ -121,5 +123,5 @@ def _above(limit: Limit, cost: Mapping[str, Any] | None, strict: bool) -> str | 
 
 
 def read_stack(stack: str, environment: Environment) -> ReadStack:
-    """The previewed environment, as the commands that judge one take it; Pulumi.yaml is that of this folder."""
+    """Return the previewed environment in the form that other commands take; Pulumi.yaml is that of this folder."""
     return ReadStack(Path(f"Pulumi.{stack}.yaml"), stack, environment, [], str)

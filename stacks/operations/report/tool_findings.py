@@ -1,4 +1,4 @@
-"""Findings that other tools wrote as JSON: of a policy pack, and of `stacks drift`."""
+"""Findings of other tools, read from JSON: a policy pack's, and those of `stacks drift`."""
 
 import json
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from accel.diagnostics.errors import BadInput, NotFound
 from .plain import message_line, sanitize
 
 LISTS = ("findings", "violations", "drift", "results", "diagnostics", "rows")
-"""Where a document that is no list itself may have it."""
+"""Keys under which a document that is no list itself may have the list."""
 ADVISORY, MANDATORY = "advisory", "mandatory"
 
 
 def policy(path: Path) -> list[dict[str, str]]:
-    """rule, level, resource and text of each finding. Raises NotFound and BadInput."""
+    """Return rule, level, resource and text of each finding. Raise NotFound and BadInput."""
     return [
         {
             "rule": _first(each, "rule", "id", "policyName", "policy"),
@@ -29,7 +29,7 @@ def policy(path: Path) -> list[dict[str, str]]:
 
 
 def drift(path: Path) -> list[dict[str, str]]:
-    """resource, weight and text of each finding. Raises NotFound and BadInput."""
+    """Return resource, weight and text of each finding. Raise NotFound and BadInput."""
     return [
         {
             "resource": sanitize(_first(each, "resource", "name", "what", "urn").rpartition("::")[2]),

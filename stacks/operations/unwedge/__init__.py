@@ -1,1 +1,1 @@
-"""Removing a compute environment that AWS does not let go."""
+"""Removal of a compute environment whose deletion is stuck."""

@@ -1,4 +1,4 @@
-"""What holds a compute environment: its state, its roles, the queues that name it and the jobs that run on it."""
+"""Everything that blocks the deletion of a compute environment: its state, its roles, its queues and its jobs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ from .roles import EnvironmentRole, environment_roles
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue that names the environment. `others`: ARNs of the rest, in order; `waiting`: jobs that have not begun."""
+    """A queue that names the environment. `others`: ARNs of its other environments, in order; `waiting`: jobs that have
+    not begun.
+    """
 
     name: str
     others: tuple[str, ...]
@@ -39,7 +41,7 @@ class Diagnosis:
         return self.environment["computeEnvironmentName"]
 
     def lines(self) -> Iterator[str]:
-        """What was found, a line each."""
+        """Yield the diagnosis line by line."""
         one = self.environment
         yield f"{self.name}: {one['status']}, {one['state']}: {one.get('statusReason') or 'no reason given'}"
         for role in self.roles:
@@ -53,7 +55,7 @@ class Diagnosis:
 
 
 def diagnose(region: Region, environment: dict[str, Any]) -> Diagnosis:
-    """Looks at all that can hold the environment. Raises as accel.clouds.aws.errors does."""
+    """Inspect everything that can hold the environment. Raise as accel.clouds.aws.errors does."""
     arn = environment["computeEnvironmentArn"]
     all_queues = region.queues()
     naming: list[Queue] = []

@@ -1,4 +1,4 @@
-"""The removal of a compute environment that AWS does not let go: which one is meant, and the steps."""
+"""The removal of a compute environment whose deletion is stuck: its identification, and the steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,17 +18,18 @@ from . import roles
 from .environment import Diagnosis
 
 POLL_S = (0.5, 10.0)
-"""Shortest and longest pause between two looks, on average."""
+"""Shortest and longest average pause between two polls."""
 STUCK = ("INVALID", "DELETING")
-"""Status of what AWS does not let go."""
+"""Status of environments whose deletion is stuck."""
 BUSY = ("resource is being modified", "found existing JobQueue relationship")
-"""Refusals that pass: of a change under way, and of a queue that has just let go.
-Source: https://github.com/pulumi/pulumi-aws/issues/6233"""
+"""Transient refusals: a change is under way, or a queue has just dropped the environment. Source:
+https://github.com/pulumi/pulumi-aws/issues/6233
+"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One change, in words and as a call. Each may be made twice."""
+    """One change, in words and as a call. Each may be repeated."""
 
     text: str
     act: Callable[[], object]
@@ -48,8 +49,10 @@ def regions_of(name: str, stack: str | None, region: str | None) -> list[str]:
 
 
 def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
-    """Whether `name` is of the environment: ARN, name, or the author's key, to which auto-naming added a hyphen and
-    seven digits."""
+    """Return whether `name` is the environment's ARN, name, or author's key.
+
+    Auto-naming appends a hyphen and seven digits to the key.
+    """
     own = environment["computeEnvironmentName"]
     if name in (own, environment["computeEnvironmentArn"]):
         return True
@@ -103,7 +106,7 @@ def steps(region: Region, diagnosis: Diagnosis, wait_s: float, boundary: str | N
 
 
 def _take_out(region: Region, queue: str, environment: dict[str, Any], wait_s: float) -> None:
-    """The queue is read again each time: somebody may change it meanwhile."""
+    """Read the queue again each time: another client may change it meanwhile."""
     arn = environment["computeEnvironmentArn"]
 
     def done(_: dict[str, Any] | None) -> bool:
@@ -131,7 +134,7 @@ def _disable(region: Region, name: str, wait_s: float) -> None:
 
 
 def _deleted(region: Region, name: str, wait_s: float) -> None:
-    """A role that was just made takes a while to be seen everywhere, so an INVALID environment is asked for again."""
+    """Repeat the deletion of an INVALID environment: a new role takes a while to be visible everywhere."""
 
     def done(environment: dict[str, Any] | None) -> bool:
         if environment is not None and environment["status"] not in MOVING:
@@ -151,7 +154,7 @@ def _emptied(region: Region, environment: dict[str, Any], wait_s: float) -> None
 
 
 def _until(region: Region, name: str, done: Callable[[dict[str, Any] | None], bool], wait_s: float) -> None:
-    """Looks until it is done. Raises WaitedTooLong; what was done stays done."""
+    """Poll until it is done. Raise WaitedTooLong; completed changes stay."""
     pauses = Pauses(wait_s, now, POLL_S[0])
     while not done(environment := region.environment(name)):
         pause_s = pauses.next_s(POLL_S[1])

@@ -1,6 +1,6 @@
-"""The roles that a compute environment names: which are gone, and stand-ins for as long as its deletion takes.
+"""The roles that a compute environment names: missing ones, and stand-ins for the duration of its deletion.
 
-Batch deletes an environment with the environment's own roles, so one whose role has gone turns INVALID and stays.
+Batch deletes an environment with the environment's own roles, so one whose role is gone turns INVALID and stays.
 Sources: https://github.com/hashicorp/terraform-provider-aws/issues/8549,
 https://github.com/hashicorp/terraform-provider-aws/pull/16417
 """
@@ -18,34 +18,35 @@ Kind = Literal["service role", "Spot Fleet role", "instance profile"]
 State = Literal["there", "gone", "without a role", "made by unwedge", "not known"]
 
 TAG = "accel:unwedge"
-"""On what is made here: the environment for which it was made."""
+"""Tag on stand-ins: the environment for which they were created."""
 PROFILE_TAG = "accel:unwedge-profile"
 LINKED = "/aws-service-role/"
 GONE = ("NoSuchEntity",)
 THERE = ("EntityAlreadyExists",)
-"""IAM's error codes."""
+"""Error codes of IAM."""
 
 NEEDS: Mapping[Kind, tuple[str, str]] = {
     "service role": ("batch.amazonaws.com", "service-role/AWSBatchServiceRole"),
     "Spot Fleet role": ("spotfleet.amazonaws.com", "service-role/AmazonEC2SpotFleetTaggingRole"),
     "instance profile": ("ec2.amazonaws.com", "service-role/AmazonEC2ContainerServiceforEC2Role"),
 }
-"""Who assumes the role, and AWS's policy for it. Sources:
+"""The service that assumes the role, and AWS's policy for it. Sources:
 https://docs.aws.amazon.com/batch/latest/userguide/service_IAM_role.html,
 https://docs.aws.amazon.com/batch/latest/userguide/spot_fleet_IAM_role.html,
-https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
+https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html
+"""
 
 
 @dataclass(frozen=True)
 class EnvironmentRole:
-    """A role or instance profile as the environment names it, and how it is."""
+    """A role or instance profile that the environment names, and its condition."""
 
     kind: Kind
     name: str
     path: str
     state: State
     why: str = ""
-    """Of `not known`."""
+    """Reason for `not known`."""
 
     @property
     def missing(self) -> bool:
@@ -53,12 +54,12 @@ class EnvironmentRole:
 
     @property
     def linked(self) -> bool:
-        """Whether it is AWS's own role of the account, which stays."""
+        """Return whether it is AWS's own role of the account, which stays."""
         return self.path.startswith(LINKED)
 
 
 def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[EnvironmentRole]:
-    """The roles of an environment as DescribeComputeEnvironments shows it."""
+    """Return the roles of an environment from DescribeComputeEnvironments."""
     resources = structure(environment, "computeResources")
     given: dict[Kind, str | None] = {
         "service role": environment.get("serviceRole"),
@@ -74,8 +75,10 @@ def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[Environm
 
 
 def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boundary: str | None = None) -> None:
-    """A stand-in under the same name; what is there already stays as it is. `boundary`: ARN of the policy that limits
-    it."""
+    """Create a stand-in under the same name; leave existing parts unchanged.
+
+    `boundary`: ARN of the policy that limits it.
+    """
     if role.linked:
         with asking("CreateServiceLinkedRole batch.amazonaws.com"):
             # InvalidInput is what IAM answers where it is there already.
@@ -113,7 +116,7 @@ def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boun
 
 
 def stand_ins(iam: Any, environment: str) -> list[str]:
-    """Names of the roles that were made for an environment, by their description: listings show no tags."""
+    """Return the names of the roles created for an environment, by their description: listings show no tags."""
     with asking("ListRoles"):
         pages = iam.get_paginator("list_roles").paginate(PaginationConfig={"PageSize": 1000})
         return [
@@ -125,7 +128,7 @@ def stand_ins(iam: Any, environment: str) -> list[str]:
 
 
 def remove(iam: Any, role: str) -> None:
-    """Removes a role that make() has made, and its instance profile if that was made too."""
+    """Remove a role that make() has created, and its instance profile if that was created too."""
     with asking(f"DeleteRole {role}"):
         tags = {tag["Key"]: tag["Value"] for tag in iam.list_role_tags(RoleName=role)["Tags"]}
         profiles = iam.list_instance_profiles_for_role(RoleName=role)["InstanceProfiles"]
@@ -164,7 +167,7 @@ def _whose(found: Mapping[str, Any]) -> tuple[State, str]:
 
 
 def _unless(codes: Sequence[str], call: Callable[[], Any]) -> Any:
-    """What the call returns; None where IAM answers with one of these errors."""
+    """Return the result of the call; None where IAM answers with one of these errors."""
     from botocore.exceptions import ClientError
 
     try:
@@ -185,6 +188,6 @@ def _stand_in(profile: str) -> str:
 
 
 def _parts(arn: str) -> tuple[str, str]:
-    """Name and path of a role or profile; a bare name has the path /."""
+    """Return name and path of a role or profile; a bare name has the path /."""
     path, _, name = arn.partition("/")[2].rpartition("/") if arn.startswith("arn:") else ("", "", arn)
     return name, f"/{path}/" if path else "/"
