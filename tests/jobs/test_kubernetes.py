@@ -159,6 +159,22 @@ def test_a_list_has_pages(server: Server) -> None:
     ]
 
 
+def test_a_list_whose_rest_is_too_old_continues(server: Server) -> None:
+    """The server's answer then has the token of the rest as it is now."""
+    code, status = told(410, "Expired", "The provided continue parameter is too old")
+    page = {"kind": "JobList", "metadata": {"continue": "t1"}, "items": [JOB]}
+    server.answers = [
+        (200, page),
+        (code, {**status, "metadata": {"continue": "t2"}}),
+        (200, {"kind": "JobList", "metadata": {}, "items": [JOB]}),
+    ]
+    assert len(list(api_of(server).items(JOBS))) == 2
+    assert [call[1].partition("continue=")[2] for call in server.calls] == ["", "t1", "t2"]
+    server.answers = [(200, page), (code, status)]
+    with pytest.raises(CloudSilent, match="too old"):
+        list(api_of(server).items(JOBS))
+
+
 def test_deleting_what_is_gone_is_no_error(server: Server) -> None:
     server.answers = [told(404, "NotFound", "not found")]
     api_of(server).delete(f"{JOBS}/a")

@@ -16,7 +16,7 @@ from ...diagnostics.errors import BadInput, CloudSilent, NotFound
 from ...folders import cache
 from ..google.rest import entries, mapping, no_session_auth
 from ..timeouts import Timing, classify_failure, with_retries
-from .responses import REACH, describe_path, line, object_of, refusal
+from .responses import REACH, StaleList, describe_path, line, object_of, refusal
 
 PAGE = 500
 """Objects per page of a list; kubectl uses the same number."""
@@ -45,11 +45,18 @@ class Api:
         return self._repeated("GET", path, query)
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a collection, page by page. Raises CloudSilent if the continue token expires in between
-        (410)."""
+        """Yield the objects of a collection, page by page. If the continue token expires in between (410), the list
+        continues with what is there now. Source:
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
         token: str | None = None
         while True:
-            page = self._repeated("GET", path, {"limit": PAGE, **query, "continue": token})
+            try:
+                page = self._repeated("GET", path, {"limit": PAGE, **query, "continue": token})
+            except StaleList as stale:
+                if stale.token == token:
+                    raise
+                token = stale.token
+                continue
             yield from (mapping(item) or {} for item in entries(page.get("items")))
             token = (mapping(page.get("metadata")) or {}).get("continue") or None
             if token is None:

@@ -30,6 +30,14 @@ class Conflict(CloudRefused):
     """The object has changed in between, or is being deleted."""
 
 
+class StaleList(CloudRefused):
+    """The rest of a list is gone; `token` continues it with what is there now."""
+
+    def __init__(self, message: str, token: str) -> None:
+        super().__init__(message, "run it again")
+        self.token = token
+
+
 def object_of(doing: str, answer: Any) -> dict[str, Any]:
     """Return the response's JSON object. Raises CloudSilent for anything else, such as a proxy's page or a truncated
     response."""
@@ -58,6 +66,8 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
         return NoCredentials(message, SIGN_IN)
     if status == 429:
         return Throttled(message, "the cluster takes no more calls just now; try again in a minute")
+    if status == 410 and (token := object_at(body, "metadata").get("continue")):
+        return StaleList(message, str(token))
     if not told or status >= 500 or status in (408, 410):
         return CloudSilent(message, REACH)
     if status == 404:
