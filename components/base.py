@@ -48,7 +48,7 @@ class Component(pulumi.ComponentResource):
     TYPE: ClassVar[str]
 
     def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None) -> None:
-        # The spec goes into state as the component's inputs, so a preview and a policy can read it.
+        # The state stores the spec as the component's inputs, so a preview and a policy can read it.
         super().__init__(self.TYPE, name, {"spec": spec.model_dump(mode="json")}, opts)
         self.warn(spec.findings())
 

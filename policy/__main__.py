@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-# The engine runs this folder, whose modules would then stand beside the standard library's.
+# The engine runs this folder as a script, which would put its modules beside the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 if len(sys.argv) > 1 and re.fullmatch(r"\S+:\d+", sys.argv[1]):

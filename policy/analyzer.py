@@ -30,7 +30,7 @@ _BY_NUMBER: dict[int, Level] = {
     proto.ADVISORY: "advisory",
     proto.MANDATORY: "mandatory",
     proto.DISABLED: "disabled",
-    # Nothing here changes a resource: what should be remedied is refused.
+    # No policy here changes a resource, so REMEDIATE counts as mandatory.
     proto.REMEDIATE: "mandatory",
 }
 _SEVERITIES: dict[Weight, Any] = {
@@ -46,7 +46,7 @@ class Analyzer(proto.AnalyzerServicer):
 
     def __init__(self) -> None:
         self.config = Config()
-        # Of the stack as a whole the engine gives the outputs, and those of a component have not what it is made of.
+        # For the whole stack the engine sends outputs, and a component's outputs lack what it was created from.
         self.asked: dict[str, Resource] = {}
 
     def Configure(self, request: Any, context: Any) -> Any:  # noqa: N802 - the engine's name

@@ -137,7 +137,7 @@ def _asked(node: View) -> Slice:
     topology = node.text("acceleratorConfig.topology")
     if not topology:
         return tpu(node.text("acceleratorType"))
-    # The API's types of generations, such as V5LITE_POD, by the names that the catalogue has.
+    # The API's types of generations, such as V5LITE_POD, by the catalogue's names.
     name = {"V5LITE_POD": "v5litepod", "V2": "v2", "V3": "v3", "V4": "v4", "V5P": "v5p", "V6E": "v6e"}
     return tpu(name[node.text("acceleratorConfig.type")], topology)
 

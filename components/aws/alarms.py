@@ -189,7 +189,7 @@ def queue_age(
         memory_size=_MEMORY_MIB,
         logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
         environment=aws.lambda_.FunctionEnvironmentArgs(variables={"NAMESPACE": namespace, "QUEUES": queues}),
-        # Lambda tries the role when the function is made, and a run before the policy is there fails.
+        # Lambda checks the role when the function is created, and a run before the policy exists fails.
         opts=self.child(depends_on=[allowed]),
     )
     rule = aws.cloudwatch.EventRule(
@@ -212,7 +212,7 @@ def queue_age(
 def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:
     return aws.cloudwatch.MetricAlarm(
         name,
-        # No event and no instance is no data, and nothing to ring for.
+        # No events or no instances mean no data, which is no reason for an alarm.
         treat_missing_data="notBreaching",
         alarm_actions=[topic.arn],
         opts=self.child(),
@@ -221,7 +221,7 @@ def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws
 
 
 def _policy(namespace: str, log: aws.cloudwatch.LogGroup) -> pulumi.Output[str]:
-    # Neither ListJobs nor PutMetricData has a resource level; the namespace is what can be held. Sources:
+    # Neither ListJobs nor PutMetricData has a resource level; only the namespace can be restricted. Sources:
     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html,
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
     condition = {"StringEquals": {"cloudwatch:namespace": namespace}}

@@ -125,15 +125,15 @@ def _instance_profile(
     statements = _bucket_statements(partition, args.mounted_buckets, written)
     statements += _key_statements(args.spec, args.mounted_buckets, written)
     if args.metric_namespaces:
-        # PutMetricData has no resource level; its namespace is what can be held.
-        # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
+        # PutMetricData has no resource level; only its namespace can be restricted. Source:
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
         condition = {"StringEquals": {"cloudwatch:namespace": list(args.metric_namespaces)}}
         statements.append(policies.allow(["cloudwatch:PutMetricData"], "*", Condition=condition))
     if statements:
         _policy(self, f"{name}-instance", role, statements)
     profile = aws.iam.InstanceProfile(f"{name}-instance", role=role.name, opts=self.child())
-    # Whoever uses the profile waits for the attachment too, and on destroy goes before it: an environment without a
-    # working role turns INVALID and cannot be deleted (https://github.com/hashicorp/terraform-provider-aws/issues/8549).
+    # Users of the profile wait for the attachment too, and are deleted before it: an environment without a working role
+    # turns INVALID and cannot be deleted (https://github.com/hashicorp/terraform-provider-aws/issues/8549).
     return pulumi.Output.all(profile.arn, attached.id).apply(lambda both: both[0])
 
 
@@ -184,7 +184,7 @@ def _readable(
     for action, arn in given:
         by_action[action].append(arn)
     for name in sorted(each.removeprefix("/") for each in references if not each.startswith("arn:")):
-        # The agent looks for it in the job's region.
+        # The agent searches in the job's region.
         by_action[aws_secrets.PARAMETERS].append(join("arn:", partition, ":ssm:*:", account, ":parameter/", name))
     return [policies.allow([action], arns) for action, arns in by_action.items() if arns]
 
@@ -254,7 +254,7 @@ def _mount(volume: EfsVolume, prefix: pulumi.Output[str]) -> policies.Statement:
     if volume.access_point is None:
         return policies.allow(actions, file_system)
     point = join(prefix, ":access-point/", volume.access_point)
-    # The region is not known here, and a pattern is compared by ArnLike alone.
+    # The region is unknown here, and only ArnLike compares patterns.
     return policies.allow(actions, file_system, Condition={"ArnLike": {"elasticfilesystem:AccessPointArn": point}})
 
 

@@ -122,7 +122,7 @@ def lines(spec: BudgetSpec) -> list[tuple[str, float]]:
 
 
 def _filters(filters: BudgetFilters) -> list[aws.budgets.BudgetCostFilterArgs]:
-    # How AWS spells a tag that users made: user:<key>$<value>.
+    # AWS's notation for a user-defined tag: user:<key>$<value>.
     # https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_CreateBudget.html
     tags = [f"user:{name}${value}" for name, values in filters.tags.items() for value in values]
     found = {"TagKeyValue": tags, "Service": filters.services, "LinkedAccount": filters.accounts}
@@ -134,7 +134,8 @@ def _notifications(spec: BudgetSpec, stop_topic: pulumi.Output[str] | None) -> l
     stops = (spec.stop.basis, spec.stop.at) if spec.stop else None
 
     def notification(basis: str, share: float) -> aws.budgets.BudgetNotificationArgs:
-        # A notification has room for one topic: at this one the function passes it on, with what it did.
+        # A notification has room for one topic: at the share that stops, the function forwards it with a report of what
+        # it did.
         topic = stop_topic if (basis, share) == stops else told.sns_topic_arn
         return aws.budgets.BudgetNotificationArgs(
             comparison_operator="GREATER_THAN",

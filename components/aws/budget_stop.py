@@ -99,7 +99,7 @@ class BudgetStop(Component):
             memory_size=MEMORY_MIB,
             logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
             environment=aws.lambda_.FunctionEnvironmentArgs(variables={SETTINGS: _settings(args, account, told)}),
-            # Lambda tries the role when the function is made, and a run before the policy is there fails.
+            # Lambda checks the role when the function is created, and a run before the policy exists fails.
             opts=self.child(depends_on=[allowed]),
         )
         self._wake(name, args, function)
@@ -179,7 +179,7 @@ def _policy(
     told: list[pulumi.Input[str]],
 ) -> pulumi.Output[str]:
     """`arn`: prefix of ARNs in this partition."""
-    # Describing and listing has no resource level.
+    # Describe and list calls have no resource level.
     # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
     looks = ["batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:ListJobs"]
     row = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [stop.KEY]}}
@@ -195,7 +195,7 @@ def _policy(
     if told:
         statements.append(policies.allow(["sns:Publish"], told))
     if any(limit.running_after_s is not None for limit in args.limits.values()):
-        # A job's ARN is its id's: nobody knows it before.
+        # A job's ARN contains its id, which is unknown beforehand.
         jobs = join(arn, f":batch:{args.region}:", account, ":job/*")
         statements.append(policies.allow(["batch:TerminateJob"], jobs))
     return policies.document(*statements)
@@ -209,7 +209,7 @@ def archive() -> dict[str, str]:
     here, contract = Path(__file__).parent, Path(stop.__file__)
     own = [here / "budget_function.py"]
     shared = sorted(Path(levers.__file__).parent.glob("*.py"))
-    # Not empty: the engine drops an asset's text that is.
+    # Not empty: the engine drops an asset with empty text.
     package = '"""What stops this stack when its budget is crossed."""\n'
     return {
         **{f"{folder}/__init__.py": package for folder in (PACKAGE, "accel", "accel/contract")},

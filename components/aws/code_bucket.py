@@ -62,8 +62,8 @@ class CodeBucket(Component):
                     ),
                 ),
             ],
-            # S3 refuses two changes of one bucket at once: OperationAborted.
-            # Source: https://github.com/hashicorp/terraform-provider-aws/issues/7628
+            # S3 refuses two simultaneous changes of one bucket: OperationAborted. Source:
+            # https://github.com/hashicorp/terraform-provider-aws/issues/7628
             opts=self.child(depends_on=[closed]),
         )
         self.bucket = made.id

@@ -209,7 +209,7 @@ class ComputeEnvironment(Component):
             update_policy=_update_policy(spec),
             tags={**(adopted.tags if adopted else {}), **tag_of(spec.drain), **args.stop_tags},
             region=args.region,  # for the hooks: of one whose creation failed, the state has no ARN
-            # Batch moves desired vCPUs as jobs come and go; a value of ours would be drift after the first job
+            # Batch changes desired vCPUs as jobs come and go; our own value would be drift after the first job
             # (https://github.com/hashicorp/terraform-provider-aws/issues/4788).
             opts=self.child(
                 ignore_changes=["computeResources.desiredVcpus", *ignored_properties(adopted)], hooks=args.hooks
@@ -271,12 +271,12 @@ def _resources(
         max_vcpus=spec.max_vcpus,
         instance_role=iam_arn(self, "instance-profile", spec.instance_profile) or args.instance_profile_arn,
         subnets=spec.subnet_ids or args.subnet_ids,
-        # Batch takes the groups here or in the template's interfaces, and refuses both
+        # Batch accepts the groups either here or in the template's interfaces, but not both
         # (https://github.com/aws/aws-cdk/issues/21577).
         security_group_ids=None if spec.efa else groups,
         placement_group=close.name if close else None,
         ec2_configurations=[
-            # Said explicitly: the image that Batch picks by default has changed before, and would again under us.
+            # Explicit, since the image that Batch picks by default has changed before, and may change again.
             aws.batch.ComputeEnvironmentComputeResourcesEc2ConfigurationArgs(
                 image_type=spec.image_type, image_id_override=spec.image_id_override or args.image_id
             )

@@ -37,7 +37,7 @@ def dashboard(
         widgets.append(_searched(region, f"{name}: blocked", namespace, arn, BLOCKED_EVENTS))
         widgets.append(_searched(region, f"{name}: oldest RUNNABLE job, s", namespace, arn, METRIC, "Maximum"))
     for name, arn in clusters.items():
-        # None where the environment was not made: in a destroy that runs the program, and with --continue-on-error.
+        # None where the environment was not created: in a destroy that runs the program, and with --continue-on-error.
         widgets.append(_reserved(region, name, arn and arn.rpartition("/")[2]))
         if name in gpu_namespaces:
             widgets.append(_gpus(region, f"{name}: GPU in use, percent", gpu_namespaces[name], UTILISATION))

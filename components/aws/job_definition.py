@@ -156,7 +156,7 @@ class JobDefinition(Component):
             if spec.timeout_s
             else None,
             propagate_tags=spec.propagate_tags,
-            # The provider's default deregisters the old revision, under jobs that wait in the queue with it
+            # The provider's default deregisters the old revision, while jobs in the queue still use it
             # (https://github.com/pulumi/pulumi-aws/issues/3845).
             deregister_on_new_revision=False,
             tags=(spec.adopted.tags or None) if spec.adopted else None,
@@ -180,7 +180,7 @@ def container(
         "jobRoleArn": job_role,
         "executionRoleArn": execution_role,
         "privileged": False,
-        # An init process hands SIGTERM on: as process 1, Python without a handler ignores it, and saves nothing.
+        # An init process forwards SIGTERM: as process 1, Python without a handler ignores it, and saves nothing.
         "linuxParameters": {"initProcessEnabled": True},
         "logConfiguration": {
             "logDriver": "awslogs",

@@ -130,7 +130,7 @@ class JobQueue(Component):
             ],
             scheduling_policy_arn=self._policy(name, spec.fair_share) if spec.fair_share else None,
             tags={**(spec.adopted.tags if spec.adopted else {}), **args.stop_tags} or None,
-            # AWS refuses to add a policy to a queue, and the provider's update leaves one that it shall remove.
+            # AWS refuses to add a policy to a queue, and the provider's update does not remove one.
             # https://docs.aws.amazon.com/batch/latest/APIReference/API_CreateJobQueue.html
             opts=self.child(
                 ignore_changes=ignored_properties(spec.adopted),

@@ -153,7 +153,7 @@ def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.clo
     if spec.job_states:
         detail: dict[str, Any] = {} if "ALL" in spec.job_states else {"status": sorted(set(spec.job_states))}
         if not spec.array_children:
-            # An array of 10,000 that fails would be as many messages.
+            # A failed array of 10,000 would send as many messages.
             detail["arrayProperties"] = {"index": [{"exists": False}]}
         made |= _rules(self, f"{name}-jobs", args, "Jobs to be told of", [STATE_CHANGE], **detail)
     if spec.blocked_queues:
@@ -165,8 +165,8 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
     """Log every event of the stack's queues, as JSON."""
     group = aws.cloudwatch.LogGroup(
         f"{name}-events",
-        # EventBridge offers only log groups that begin so.
-        # Source: https://repost.aws/knowledge-center/cloudwatch-log-group-eventbridge
+        # EventBridge offers only log groups with this prefix. Source:
+        # https://repost.aws/knowledge-center/cloudwatch-log-group-eventbridge
         name_prefix=f"/aws/events/{args.prefix}-",
         retention_in_days=args.spec.retention_days,
         kms_key_id=args.spec.kms_key_arn,
@@ -174,8 +174,8 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
     )
     rules = _rules(self, f"{name}-events", args, "Every job event, for the log", [STATE_CHANGE, BLOCKED])
     arns = [rule.arn for rule in rules.values()]
-    # EventBridge writes logs by a policy of CloudWatch Logs, never by a role. An account has room for ten with names;
-    # that of a log group is none of them, admits to this group alone, and goes with it. Sources:
+    # EventBridge writes logs by a policy of CloudWatch Logs, never by a role. An account has room for ten named ones;
+    # that of a log group does not count, admits to this group only, and is deleted with it. Sources:
     # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutResourcePolicy.html
     services = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
@@ -200,7 +200,7 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
             rule=rule.name,
             target_id="log",
             arn=group.arn,
-            # Before the policy is there, what is sent is lost.
+            # Events sent before the policy exists are lost.
             opts=self.child(depends_on=[policy]),
         )
     return group
@@ -235,7 +235,7 @@ def _dashboard(
     )
     return aws.cloudwatch.Dashboard(
         name,
-        # One of the few names that AWS wants to be given; the account's dashboards share one list.
+        # One of the few names that AWS does not generate; the account's dashboards share one list.
         dashboard_name=args.prefix,
         dashboard_body=wired.apply(
             lambda known: json.dumps(

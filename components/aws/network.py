@@ -188,7 +188,7 @@ def _nat(
             allocation_id=address.allocation_id,
             subnet_id=subnet.id,
             tags={"Name": f"{name}-{zone}"},
-            # Without the way out a NAT gateway is created in state failed.
+            # Without the way out AWS creates a NAT gateway in state failed.
             opts=self.child(depends_on=[outward]),
         )
     for zone, private in tables.items():

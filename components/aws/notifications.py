@@ -47,7 +47,7 @@ def topic(
     made = aws.sns.Topic(name, kms_master_key_id=kms_key_arn, opts=self.child())
     for protocol, endpoints in (("email", emails), ("https", https)):
         for endpoint in dict.fromkeys(endpoints):
-            # Named by what it is and not by its place: taking one out of the list must not move the others.
+            # Named by its content and not by its position: removing one from the list must not move the others.
             digest = hashlib.sha256(endpoint.encode()).hexdigest()[:8]
             aws.sns.TopicSubscription(
                 f"{name}-{protocol}-{digest}",

@@ -48,7 +48,7 @@ class PublishedTargets(Component):
             for key, document in args.definitions.items()
         ]
         for target, document in args.targets.items():
-            # After its definitions: a reader in between would find a target without them.
+            # Written after its definitions: otherwise a reader could find a target without them.
             self._parameter(f"{name}-{target}", f"{args.spec.path}/{target}", document, depends_on=definitions)
         self.path = pulumi.Output.from_input(args.spec.path)
         self.finish()
@@ -56,10 +56,10 @@ class PublishedTargets(Component):
     def _parameter(self, name: str, path: str, document: pulumi.Input[str], **options: Any) -> aws.ssm.Parameter:
         return aws.ssm.Parameter(
             name,
-            # The one physical name that is fixed: readers must know it before anything is deployed.
+            # The only fixed physical name: readers must know it before anything is deployed.
             name=path,
             type="String",
-            # A document over 4 KiB moves to the paid tier by itself, and only then.
+            # Only a document over 4 KiB moves to the paid tier, by itself.
             tier="Intelligent-Tiering",
             value=document,
             opts=self.child(**options),

@@ -33,7 +33,7 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
     """Register the hooks and return them for the resources that a budget stops."""
 
     def before(args: pulumi.ResourceHookArgs) -> None:
-        # The old ones too: a change that takes the budget away would leave what it has stopped.
+        # The old inputs too: a change that removes the budget would leave behind what it has stopped.
         for inputs in (args.new_inputs, args.old_inputs):
             tags: Mapping[str, str] = (inputs or {}).get("tags") or {}
             region, _, table = tags.get(TAG, "").partition("/")

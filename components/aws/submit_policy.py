@@ -131,8 +131,8 @@ class SubmitPolicy(Component):
 
 
 def _both(arn: pulumi.Input[str]) -> list[pulumi.Input[str]]:
-    # A request that names no revision is held against the bare ARN, whatever the guide says
-    # (https://github.com/aws/aws-cdk/issues/26128), one that does against the revision's.
+    # IAM compares a request without revision with the bare ARN, whatever the guide says
+    # (https://github.com/aws/aws-cdk/issues/26128), and one with a revision with the revision's ARN.
     return [arn, join(arn, ":*")]
 
 
@@ -153,12 +153,12 @@ def _rest(
     own = _both(join(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
     jobs, stack = join(batch, "job/*"), args.spec.definition_prefix
     statements = [
-        # A job's own definition, and the tags of both; a request with tags asks for TagResource besides.
+        # A job's own definition, and the tags of both; a request with tags needs TagResource as well.
         policies.allow(["batch:SubmitJob", "batch:TagResource"], own),
         policies.allow(["batch:RegisterJobDefinition"], own[0], Condition=NOT_PRIVILEGED),
         policies.allow(["batch:SubmitJob"], jobs),
-        # A job of another stack does not become one of this by a tag. One that no stack has marked may: IAM knows no
-        # difference between the tags of a new job and those that a job without the mark is given later.
+        # A tag does not turn a job of another stack into one of this stack. It can do so for an unmarked job: IAM
+        # cannot distinguish the tags of a new job from those added later to a job without the mark.
         policies.allow(
             ["batch:TagResource"],
             jobs,
@@ -174,16 +174,16 @@ def _rest(
             list(args.role_arns),
             Condition={"StringEquals": {"iam:PassedToService": list(PASSED_TO)}},
         ),
-        # AWS knows a job's queue in no condition, so its mark tells the stack. Tasks of an array have no tags
-        # (https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html), so none is ended alone: a
-        # statement for them would be one for the tasks of every array in the account.
+        # No condition key names a job's queue, so its tag identifies the stack. Tasks of an array have no tags
+        # (https://docs.aws.amazon.com/batch/latest/APIReference/API_TagResource.html), so no single task can be ended:
+        # a statement for them would cover the tasks of every array in the account.
         policies.allow(
             ["batch:TerminateJob"], jobs, Condition={"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack}}
         ),
         policies.allow(list(READS), "*"),
         policies.allow(["logs:GetLogEvents"], streams if streams[1:] else streams[0]),
-        # Of the group, whose ARN AWS has with and without what stands for its streams.
-        # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html
+        # The group's ARN: AWS has it with and without the wildcard of its streams. Source:
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudwatchlogs.html
         policies.allow(["logs:FilterLogEvents"], [form for group in log_groups for form in _both(group)]),
         policies.allow(["ssm:GetParametersByPath"], [published, join(published, "/*")]),
     ]
@@ -193,8 +193,8 @@ def _rest(
     if args.ledger_arn is not None:
         statements.append(policies.allow(list(LEDGER), args.ledger_arn))
     if args.code_bucket_arn is not None and args.code_arn is not None:
-        # Without ListBucket S3 answers 403 for code that is not there yet.
-        # Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+        # Without ListBucket S3 answers 403 for code that does not exist yet. Source:
+        # https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
         statements.append(policies.allow(["s3:ListBucket"], args.code_bucket_arn))
         statements.append(policies.allow(["s3:GetObject", "s3:PutObject"], args.code_arn))
     return statements

@@ -67,7 +67,7 @@ class BatchJobs(Component):
         granted = job_roles(self, f"{name}-outputs", bucket.name, account.member)
         among(self, name, args.project, args.network, TAG)
         self.bucket = bucket.name
-        # A job that comes before the account may write and before Batch is switched on fails: whoever uses it waits.
+        # A job fails if it starts before the account may write and before Batch is enabled: users wait.
         ready = [*granted, *(service.id for service in services)]
         self.service_account = once(account.email, *ready)
         self.member = account.member

@@ -153,7 +153,7 @@ class GcpBudget(Component):
             opts=after,
         )
         self.name = pulumi.Output.from_input(shown)
-        # billingAccounts/<a>/budgets/<b>, whose last part is what its messages say.
+        # billingAccounts/<a>/budgets/<b>; its messages contain the last part.
         self.id = map_present(made.name, lambda full: full.rpartition("/")[2])
         self.finish()
 
@@ -165,7 +165,7 @@ def _currency(self: Component, account: str, services: pulumi.Output[Sequence[st
     """
 
     async def currency() -> str | None:
-        # Not by the SDK's own function, whose failure would be told twice, once with a trace.
+        # Not the SDK's own function: its failure would be printed twice, once with a trace.
         asked = pulumi.runtime.invoke_async(_ACCOUNT, {"billingAccount": account}, pulumi.InvokeOptions(parent=self))
         found = asyncio.ensure_future(asked)
         await asyncio.wait([found])
@@ -189,7 +189,7 @@ def _amount(spec: GcpBudgetSpec, of_account: pulumi.Output[str]) -> gcp.billing.
     units, nanos = divmod(round(spec.amount * _NANOS), _NANOS)
 
     def checked(currency: str | None) -> str:
-        # In a preview too: Google would only say that an argument is invalid.
+        # In a preview too: Google's error only says that an argument is invalid.
         for finding in rules.currency(spec.currency, currency or spec.currency):
             raise pulumi.RunError(f"{finding.field}: {finding.text}")
         return spec.currency
@@ -208,7 +208,7 @@ def _filter(
     found = [_numbered(self, project, services) for project in ([own] if kept.projects is None else kept.projects)]
     return gcp.billing.BudgetBudgetFilterArgs(
         calendar_period=spec.period.upper(),
-        # By number, as Google answers: by id each update would find a difference.
+        # By number, as Google answers: with ids each update would find a difference.
         projects=found or None,
         services=kept.services or None,
         labels=kept.labels or None,
@@ -227,7 +227,7 @@ def _shares(spec: GcpBudgetSpec) -> list[tuple[str, float]]:
     by_basis = {"CURRENT_SPEND": spec.thresholds.actual, "FORECASTED_SPEND": spec.thresholds.forecast}
     wanted = [(basis, share) for basis, shares in by_basis.items() for share in shares]
     if spec.stop and spec.stop.basis == "forecast":
-        # A message says of a forecast no more than which threshold it is over.
+        # A forecast message says only which threshold it exceeds.
         wanted.append(("FORECASTED_SPEND", spec.stop.at))
     return list(dict.fromkeys(wanted))
 

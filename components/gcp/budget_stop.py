@@ -124,7 +124,7 @@ class GcpBudgetStop(Component):
             location=args.region,
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
-            # The stop goes with the stack.
+            # The stop is deleted with the stack.
             force_destroy=True,
             lifecycle_rules=[unfinished_uploads()],
             opts=self.child(),
@@ -136,7 +136,7 @@ class GcpBudgetStop(Component):
         function = _function(self, name, args, bucket, topic, account, [*services, *allowed])
         invoker(self, name, args.project, args.region, function, account.member)
         _read(self, name, args.spec.readers, bucket)
-        # As the budget wants it, projects/<p>/topics/<t>, once budgets may publish to it.
+        # In the budget's notation, projects/<p>/topics/<t>, once budgets may publish to it.
         self.topic = once(topic.id, admitted.id)
         self.bucket = bucket.name
         self.stop = map_present(bucket.name, lambda known: f"gs://{known}/{STOP}")

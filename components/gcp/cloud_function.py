@@ -82,7 +82,7 @@ def function(
         service_config=v2.FunctionServiceConfigArgs(
             available_memory="256M",
             timeout_seconds=args.timeout_s,
-            # Two calls at once would be in each other's way, and what one leaves the next one takes up.
+            # Two simultaneous calls would interfere, and the next call continues what one leaves unfinished.
             max_instance_count=1,
             max_instance_request_concurrency=1,
             # Cloud Scheduler and Eventarc count as internal: https://docs.cloud.google.com/run/docs/securing/ingress
@@ -103,7 +103,7 @@ def _build_config(
     archive = gcp.storage.BucketObject(
         f"{name}-source",
         bucket=source.bucket,
-        # By its content: an object that is replaced under its name would not be deployed.
+        # Named by its content: an object replaced under its name would not be deployed.
         name=f"{source.folder}/function-{digest.hexdigest()[:16]}.zip",
         source=pulumi.AssetArchive({path: pulumi.StringAsset(text) for path, text in source.files.items()}),
         opts=self.child(),

@@ -172,7 +172,7 @@ class GkeCluster(Component):
         self.name = cluster.name
         self.location = cluster.location
         self.endpoint = cluster.endpoint
-        # The certificate is public; what would be secret beside it, a client's key, is never issued.
+        # The certificate is public; the secret that could come with it, a client's key, is never issued.
         self.ca_certificate = pulumi.Output.unsecret(
             map_present(cluster.master_auth, lambda auth: cast(str, auth.cluster_ca_certificate))
         )
@@ -209,8 +209,8 @@ def _cluster(self: Component, name: str, args: GkeClusterArgs) -> gcp.container.
         gateway_api_config=gcp.container.ClusterGatewayApiConfigArgs(channel="CHANNEL_DISABLED"),
         maintenance_policy=_maintenance_policy(spec.maintenance),
         deletion_protection=spec.deletion_protection,
-        # The pool that node_config is for is gone after the first update, and the block then reads as a change that
-        # replaces the cluster: https://github.com/hashicorp/terraform-provider-google/issues/17511
+        # The pool of node_config is gone after the first update, and the block then looks like a change that replaces
+        # the cluster: https://github.com/hashicorp/terraform-provider-google/issues/17511
         opts=self.child(ignore_changes=["nodeConfig"]),
     )
 
@@ -220,7 +220,7 @@ def _default_pool(args: GkeClusterArgs) -> dict[str, Any]:
     return {
         "initial_node_count": 1,
         "remove_default_node_pool": True,
-        # Without it that node needs the project's default account, which a well-kept project does not have.
+        # Without it that node needs the project's default account, which a well-maintained project does not have.
         "node_config": gcp.container.ClusterNodeConfigArgs(service_account=args.node_service_account),
     }
 
@@ -247,7 +247,7 @@ def _access(spec: GkeClusterSpec) -> dict[str, Any]:
             enable_private_endpoint=spec.private_endpoint,
             master_ipv4_cidr_block=spec.control_plane_cidr,
         )
-    # A private endpoint is refused without the block, which may name nothing:
+    # A private endpoint requires the block, which may be empty:
     # https://github.com/GoogleCloudPlatform/magic-modules/pull/8338
     if spec.authorized_networks is not None or spec.private_endpoint:
         given["master_authorized_networks_config"] = gcp.container.ClusterMasterAuthorizedNetworksConfigArgs(
@@ -359,7 +359,7 @@ def _exclusion(name: str, spec: ExclusionSpec) -> gcp.container.ClusterMaintenan
 
 
 def _zulu(moment: datetime) -> str:
-    # Another spelling of the same time comes back in this one, and reads as a change for ever.
+    # Google returns a time in this spelling; any other would look like a change on every update.
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

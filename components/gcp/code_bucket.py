@@ -45,6 +45,6 @@ class CodeBucket(Component):
             ).id
             for key, email in args.readers.items()
         ]
-        # A job that comes before its account may read would fail: whoever uses the bucket waits.
+        # A job fails if it starts before its account may read: users of the bucket wait.
         self.bucket = once(bucket.name, *reads)
         self.finish()

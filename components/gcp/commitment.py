@@ -133,7 +133,7 @@ class Commitment(Component):
             existing_reservations=args.reservation,
             auto_renew=spec.auto_renew,
             description=spec.description,
-            # Google deletes none: a deletion would only forget it, and a replacement buy a second one.
+            # Google deletes none: a deletion would only forget it, and a replacement would buy a second one.
             opts=self.child(protect=True, retain_on_delete=True),
         )
         price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None

@@ -22,7 +22,7 @@ def expiring(
         location_id=location,
         type="FIRESTORE_NATIVE",
         delete_protection_state=f"DELETE_PROTECTION_{'ENABLED' if protect else 'DISABLED'}",
-        # The provider's own default leaves it behind.
+        # The provider's own default leaves the database behind.
         deletion_policy="DELETE",
         opts=component.child(protect=protect, depends_on=enable_services(component, name, project, ["firestore"])),
     )
@@ -33,7 +33,7 @@ def expiring(
         collection=collection,
         field=field,
         ttl_config=gcp.firestore.FieldTtlConfigArgs(),
-        # It goes with its database.
+        # Deleted with its database.
         deletion_policy="ABANDON",
         opts=component.child(),
     )

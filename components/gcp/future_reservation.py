@@ -104,7 +104,7 @@ def _parts(spec: FutureReservationSpec) -> dict[str, Any]:
     """Return the arguments that are blocks."""
     properties = dict(spec.properties)
     if disks := properties.get("local_ssds"):
-        # A number in the one API and text in the other.
+        # One API has a number here and the other text.
         properties["local_ssds"] = [{**disk, "disk_size_gb": str(disk["disk_size_gb"])} for disk in disks]
     window: dict[str, Any] = {"start_time": spec.start_time, "end_time": spec.end_time}
     if spec.duration_s:

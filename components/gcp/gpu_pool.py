@@ -114,7 +114,7 @@ class GpuPoolSpec(PoolSpec):
             found += nodes.compact(
                 self.machine_type, most, self.zone_count, upgrade=self.strategy, queued=self.queued_provisioning
             )
-        # What follows asks the catalogue for the GPU, and has nothing to say of one that is not there.
+        # The following rules ask the catalogue for the GPU, and have no findings about an unknown one.
         return found if any(each.severity == "reject" for each in found) else found + self._gpu_findings()
 
     def _machine_findings(self) -> list[Finding]:
@@ -190,7 +190,7 @@ def _accelerator(spec: GpuPoolSpec) -> gcp.container.NodePoolNodeConfigGuestAcce
         type=spec.accelerator_type,
         count=spec.whole_gpus,
         gpu_partition_size=spec.mig_partition,
-        # Left out, GKE fills it in, and the provider then sees a change that replaces the pool
+        # If omitted, GKE fills it in, and the provider then sees a change that replaces the pool
         # (https://github.com/hashicorp/terraform-provider-google/issues/19536).
         gpu_driver_installation_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
             gpu_driver_version=drivers.VERSIONS[spec.driver]

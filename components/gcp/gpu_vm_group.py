@@ -90,7 +90,7 @@ class GpuVmGroup(Component):
             update_policy=gcp.compute.InstanceGroupManagerUpdatePolicyArgs(
                 type="PROACTIVE",
                 minimal_action="REPLACE",
-                # GPUs are scarce: no VM more than there are.
+                # GPUs are scarce: no additional VM during an update.
                 max_surge_fixed=0,
                 max_unavailable_fixed=1,
             ),

@@ -55,7 +55,7 @@ def _scheduling(spec: GpuVmSpec) -> dict[str, Any]:
     if spec.max_run_duration_s:
         said["max_run_duration"] = {"seconds": spec.max_run_duration_s}
         if spec.ending == "STOP" and _local_ssd(spec):
-            # Google stops no VM with local SSDs by itself that may not throw their content away.
+            # Google does not stop a VM with local SSDs by itself, unless it may discard their content.
             said["on_instance_stop_action"] = {"discard_local_ssd": True}
     if spec.preemption_notice_s:
         said["preemption_notice_duration"] = {"seconds": spec.preemption_notice_s}

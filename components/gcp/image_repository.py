@@ -62,7 +62,7 @@ class ImageRepository(Component):
             name,
             project=args.project,
             location=location,
-            # The provider makes up none.
+            # The provider generates none.
             repository_id=spec.repository_id or repository_id(pulumi.get_stack(), name),
             format="DOCKER",
             docker_config=gcp.artifactregistry.RepositoryDockerConfigArgs(immutable_tags=spec.immutable_tags),

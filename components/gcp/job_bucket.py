@@ -42,7 +42,7 @@ def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, lo
         uniform_bucket_level_access=True,
         public_access_prevention="enforced",
         force_destroy=spec.force_delete,
-        # Records are replaced many times; none of their former states is of use.
+        # Records are replaced many times, and their former versions are useless.
         soft_delete_policy=gcp.storage.BucketSoftDeletePolicyArgs(retention_duration_seconds=0),
         lifecycle_rules=[
             gcp.storage.BucketLifecycleRuleArgs(

@@ -56,6 +56,7 @@ class JobNotifications(Component):
             member=args.publisher,
             opts=self.child(),
         )
-        # As the contract has it: projects/<p>/topics/<t>. A job that may not publish is not stopped, only never heard.
+        # In the contract's notation: projects/<p>/topics/<t>. A job that may not publish still runs, but sends no
+        # messages.
         self.topic = once(topic.id, publishes.id)
         self.finish()

@@ -151,7 +151,7 @@ def _nat(self: Component, name: str, vpc: gcp.compute.Network, region: str, spec
         nat_ip_allocate_option="AUTO_ONLY",
         source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
         enable_dynamic_port_allocation=True,
-        # The provider refuses dynamic ports beside it, and would else leave it as the cloud has it.
+        # The provider refuses dynamic ports beside it, and would otherwise leave it unchanged in the cloud.
         enable_endpoint_independent_mapping=False,
         min_ports_per_vm=spec.min_ports_per_node,
         max_ports_per_vm=spec.max_ports_per_node,

@@ -116,7 +116,7 @@ def node_labels(spec: PoolSpec, physical_name: str, zones: Sequence[str]) -> dic
 
 def _gpu_labels(spec: GpuPoolSpec) -> dict[str, str]:
     labels = {f"{GKE}gke-accelerator": spec.accelerator_type}
-    # Only where GKE installs the driver: the DaemonSet keeps off nodes that have this label.
+    # Only if GKE installs the driver: the DaemonSet avoids nodes with this label.
     if VERSIONS[spec.driver] != DISABLED:
         labels[VERSION_LABEL] = spec.driver
     if spec.mig_partition:

@@ -109,7 +109,7 @@ class PersistentResource(Component):
             psc_interface_config=gcp.vertex.AiPersistentResourcePscInterfaceConfigArgs(network_attachment=attachment)
             if attachment is not None
             else None,
-            # Else jobs would run there as an agent of Google's, and not as the account that they name.
+            # Otherwise jobs would run there as an agent of Google's, and not as the account that they name.
             resource_runtime_spec=gcp.vertex.AiPersistentResourceResourceRuntimeSpecArgs(
                 service_account_spec=gcp.vertex.AiPersistentResourceResourceRuntimeSpecServiceAccountSpecArgs(
                     enable_custom_service_account=True

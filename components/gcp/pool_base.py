@@ -62,12 +62,12 @@ def node_pool(
         network_config=gcp.container.NodePoolNetworkConfigArgs(enable_private_nodes=spec.private_nodes),
         placement_policy=placement,
         queued_provisioning=gcp.container.NodePoolQueuedProvisioningArgs(enabled=True) if queued else None,
-        # GKE upgrades flex-start nodes its own way, and takes no settings for it.
+        # GKE has its own upgrade method for flex-start nodes, and takes no settings for it.
         upgrade_settings=None if flex else _upgrade(spec.upgrade or SurgeSpec()),
         node_config=gcp.container.NodePoolNodeConfigArgs(**{**_node_config(name, spec, args), **node}),
         opts=component.child(
-            # The autoscaler moves the number of nodes. Written again it would be drift after the first scale-up, and a
-            # changed initial_node_count makes the provider delete the pool with its running jobs
+            # The autoscaler changes the number of nodes. A number set here would be drift after the first scale-up, and
+            # a changed initial_node_count makes the provider delete the pool with its running jobs
             # (https://www.pulumi.com/registry/packages/gcp/api-docs/container/nodepool/, initialNodeCount).
             ignore_changes=["initialNodeCount", "nodeCount"],
             hooks=args.hooks,

@@ -145,7 +145,7 @@ class PoolSpec(Spec):
         """Return the findings about the fields of every kind."""
         begins, count = self.initial_nodes, self.zone_count
         if self.limits == "total" and count is None:
-            # As many zones as the cluster has: no less than the least can be told of.
+            # As many zones as the cluster has; their number is unknown here, so only the minimum counts.
             begins = max(begins, self.min_nodes) if begins else 0
         elif self.limits == "total" and count != 1:
             begins = 0

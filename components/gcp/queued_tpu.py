@@ -89,7 +89,7 @@ class QueuedTpu(Component):
             name=f"{buckets.QUEUES}/{name}.json",
             content=pulumi.Output.json_dumps(wired.apply(lambda known: _body(args, spec, node, known)), sort_keys=True),
             content_type="application/json",
-            # One object has the name: the new one would go with the old one.
+            # The object's name is fixed: the new one would be deleted with the old one.
             opts=self.child(hooks=args.hooks, delete_before_replace=True),
         )
         ids = [node] if spec.slices == 1 else [f"{node}-{index}" for index in range(spec.slices)]

@@ -176,7 +176,7 @@ def _schedule(
         schedule=f"*/{args.spec.every_min} * * * *" if args.spec.every_min > 1 else "* * * * *",
         time_zone="Etc/UTC",
         attempt_deadline=f"{TIMEOUT_S}s",
-        # Written out: the provider would take the API's own numbers for a change (resource_cloud_scheduler_job.go of
+        # Explicit, since the provider would take the API's own numbers for a change (resource_cloud_scheduler_job.go of
         # terraform-provider-google reads them, and the block is not computed).
         retry_config=scheduler.JobRetryConfigArgs(retry_count=1, min_backoff_duration="30s"),
         http_target=scheduler.JobHttpTargetArgs(

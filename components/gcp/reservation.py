@@ -68,7 +68,7 @@ class Reservation(Component):
             specific_reservation_required=spec.specific,
             delete_at_time=spec.delete_at,
             **_parts(spec),
-            # Machines name it, so that the new one needs the name that the old one has.
+            # Machines refer to it by name, so the new one needs the name of the old one.
             opts=self.child(protect=spec.protect, delete_before_replace=True),
         )
         self.name = made.name

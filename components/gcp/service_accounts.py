@@ -62,7 +62,7 @@ class NodeServiceAccount(Component):
             repository_role(self, name, repository, account.member)
             for repository in dict.fromkeys(args.spec.repositories)
         ]
-        # Whoever uses the account waits for its roles: a node that comes up without them never registers.
+        # Users of the account wait for its roles: a node that starts without them never registers.
         self.email = once(account.email, *granted)
         self.finish()
 
@@ -89,7 +89,7 @@ def custom_role(
     return gcp.projects.IAMCustomRole(
         name,
         project=project,
-        # Google keeps the id of a deleted role for weeks, and the provider takes such a role up again.
+        # Google keeps the id of a deleted role for weeks, and the provider restores such a role.
         role_id=role_id.replace("-", "_")[:64],
         title=title[:100],
         permissions=sorted(permissions),

@@ -67,6 +67,6 @@ class Services(Component):
         wanted = sorted({*args.spec.services, READS})
         first = enable_services(self, name, args.project, [READS])
         made = first + enable_services(self, name, args.project, [each for each in wanted if each != READS], first)
-        # Not known before all of them are there: ids, and not the names that are said above.
+        # Known only once all of them exist: wait for their ids, and return the names.
         self.enabled = pulumi.Output.all(*(each.id for each in made)).apply(lambda _: wanted)
         self.finish()

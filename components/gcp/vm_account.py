@@ -62,7 +62,7 @@ class VmAccount(Component):
         granted += [repository_role(self, name, one, account.member) for one in dict.fromkeys(spec.repositories)]
         granted += bucket_roles(self, name, spec.read_buckets, spec.write_buckets, account.member)
         granted += secret_roles(self, name, args.project, spec.secrets, account.member)
-        # A machine that comes up before its account may do anything says nothing, ever: whoever uses it waits for that.
+        # A machine that starts before its account has its roles never reports: users of the account wait for them.
         self.email = once(account.email, *granted)
         self.member = account.member
         self.finish()

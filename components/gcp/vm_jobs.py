@@ -94,7 +94,7 @@ class VmJobs(Component):
         granted += _released(self, name, args, account.member, prefix) if spec.release else []
         _firewalls(self, name, args)
         self.bucket = bucket.name
-        # As the account itself: a machine that may not write to the bucket tells nobody how its job ended.
+        # Written as the account itself: a machine that may not write to the bucket cannot report how its job ended.
         self.service_account = once(account.email, *granted)
         self.machine_prefix = pulumi.Output.from_input(prefix)
         self.finish()

@@ -107,7 +107,7 @@ def manifest(spec: ReleaseBundleSpec, cache: Path | None = None) -> str:
         return _checked(kept.read_bytes(), spec.sha256, f"{told}: {kept}")
     text = _checked(_fetched(spec.url, told), spec.sha256, f"{told}: {spec.url}")
     kept.parent.mkdir(parents=True, exist_ok=True)
-    # Two programs may fetch at once, and one may be killed: the file gets its name when it is whole.
+    # Two programs may download at once, and one may be killed: the file is renamed when it is complete.
     part = kept.with_suffix(f".{os.getpid()}")
     part.write_text(text, encoding="utf-8")
     part.replace(kept)

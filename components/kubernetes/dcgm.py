@@ -76,7 +76,7 @@ class DcgmExporter(Component):
         own = f"accel-{name}"
         labels = {"app.kubernetes.io/name": own}
         lines = "".join(f"{each.field}, {each.kind}, {each.text}\n" for each in spec.counters)
-        # Named by what is in it, so that other counters are another ConfigMap, with which the pods start anew.
+        # Named by its content, so that other counters are another ConfigMap, with which the pods restart.
         named = f"{own}-{hashlib.sha256(lines.encode()).hexdigest()[:12]}"
         config = core.ConfigMap(
             f"{name}-counters",
@@ -138,7 +138,8 @@ def _pod(spec: DcgmExporterSpec, config: str) -> core.PodSpecArgs:
                 resources=core.ResourceRequirementsArgs(
                     requests={"cpu": "100m", "memory": "256Mi"}, limits={"memory": "512Mi"}
                 ),
-                # GKE gives GPU devices to a pod that requests one, which this must not; privileged, it sees them all.
+                # GKE assigns GPU devices to a pod that requests one, which this pod must not; privileged, it sees them
+                # all.
                 security_context=core.SecurityContextArgs(privileged=True),
                 volume_mounts=[
                     mount("counters", "/etc/dcgm-exporter", read_only=True),

@@ -189,7 +189,7 @@ def _cos_installer(version: str) -> core.ContainerArgs:
             "root-mount": "/root",
             "cos-tools": "/build/cos-tools",
         },
-        # On no registry: each COS image brings the installer that fits its kernel.
+        # Not on a registry: each COS image contains the installer for its kernel.
         image_pull_policy="Never",
         command=["bash", "-c", _INSTALL.format(version=version)],
         env=[core.EnvVarArgs(name=key, value=value) for key, value in _COS_ENVIRONMENT.items()],

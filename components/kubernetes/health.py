@@ -54,7 +54,7 @@ class GpuHealth(Component):
             opts=self.child(),
         )
         account = self._account(name)
-        # A node without its account's rights would try for ever, and a pod without its files does not start.
+        # Without its account's rights a node would retry for ever, and without its files a pod does not start.
         apps.v1.DaemonSet(
             name,
             metadata=meta.ObjectMetaArgs(name=f"accel-{name}", namespace=NAMESPACE),
@@ -63,7 +63,7 @@ class GpuHealth(Component):
                 template=core.PodTemplateSpecArgs(
                     metadata=meta.ObjectMetaArgs(
                         labels={"app": f"accel-{name}"},
-                        # Makes a new script start; a new list needs no start.
+                        # A new script restarts the pods; a new list need not.
                         annotations={"accel/script": hashlib.sha256(script.encode()).hexdigest()[:12]},
                     ),
                     spec=_pod(f"accel-{name}", spec),

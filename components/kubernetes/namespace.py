@@ -80,7 +80,7 @@ class JobNamespace(Component):
             ),
             opts=self.child(protect=spec.protect),
         )
-        # What is in a namespace cannot be made before it, and names it by a constant that the engine cannot follow.
+        # Objects of a namespace cannot be created before it, and name it by a constant that the engine cannot follow.
         within = self.child(depends_on=[namespace])
         account = core.ServiceAccount(
             f"{name}-account",

@@ -92,7 +92,8 @@ def _job(name: str, args: DriverProbeArgs, pool: Pool, opts: pulumi.ResourceOpti
             annotations={"pulumi.com/timeoutSeconds": str(spec.timeout_s)},
         ),
         spec=batch.v1.JobSpecArgs(
-            # Past the engine's limit, since a job that ends so takes its pods along, and what they say with them.
+            # Longer than the engine's limit, since a job that reaches its deadline deletes its pods with their
+            # messages.
             active_deadline_seconds=spec.timeout_s + LEFT_S,
             backoff_limit=2,
             ttl_seconds_after_finished=spec.ttl_s,

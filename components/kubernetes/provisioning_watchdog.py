@@ -82,13 +82,13 @@ class ProvisioningWatchdog(Component):
             metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE),
             spec=apps.v1.DeploymentSpecArgs(
                 replicas=1,
-                # Two at a time would count one act twice.
+                # Two at a time would count one action twice.
                 strategy=apps.v1.DeploymentStrategyArgs(type="Recreate"),
                 selector=meta.LabelSelectorArgs(match_labels={"app": own}),
                 template=core.PodTemplateSpecArgs(
                     metadata=meta.ObjectMetaArgs(
                         labels={"app": own},
-                        # Makes a new script start; a new list needs no start.
+                        # A new script restarts the pods; a new list need not.
                         annotations={"accel/script": hashlib.sha256(script.encode()).hexdigest()[:12]},
                     ),
                     spec=_pod(own, args),

@@ -188,10 +188,10 @@ class Queueing(Component):
         needed = [*flavors, *([check] if check else [])]
         for key, queue in spec.queues.items():
             body = _cluster_queue(spec, key, queue, facts, check_name(name) if check else None)
-            # Kueue lets go of a flavor or a check only after the queues that name it are gone.
+            # Kueue releases a flavor or a check only after the queues that name it are gone.
             self._object(f"{name}-queue-{key}", "ClusterQueue", key, body, needed)
         for key, value in spec.priorities.items():
-            # A typed custom resource has a spec and nothing beside it, and this kind's value stands beside.
+            # A typed custom resource has only a spec, and this kind's value stands beside it.
             body = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": key}, "value": value}
             register(f"{name}-priority-{key}", body, self.child())
         self.queues = pulumi.Output.from_input(list(spec.queues))
@@ -334,7 +334,7 @@ def flavor(pool: Pool) -> dict[str, Any]:
         }
         for taint in pool.facts.taints
     ]
-    # A queue picks a flavor by these labels alone: they have to be those by which jobs name a pool.
+    # A queue picks a flavor by these labels only, so they have to be the ones by which jobs name a pool.
     own = {POOL_LABEL: key} if (key := pool.facts.labels.get(POOL_LABEL)) else {NODE_POOL: pool.name}
     return {"nodeLabels": {**labels, **own}, **({"tolerations": tolerations} if tolerations else {})}
 

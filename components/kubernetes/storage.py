@@ -184,7 +184,7 @@ class JobVolume(Component):
             spec=core.PersistentVolumeSpecArgs(
                 access_modes=[_access(spec)],
                 capacity={"storage": f"{_size_gib(spec)}Gi"},
-                # It was there before the claim, so its end is not the claim's business.
+                # It existed before the claim, so it survives the claim.
                 persistent_volume_reclaim_policy="Retain",
                 storage_class_name="",
                 mount_options=options,
@@ -204,9 +204,9 @@ class JobVolume(Component):
             parameters=parameters,
             reclaim_policy="Retain" if spec.retain else "Delete",
             allow_volume_expansion=True,
-            # The zone is that of the pod, not one that may have no GPUs.
+            # Binds in the pod's zone, not in one that may have no GPUs.
             volume_binding_mode="WaitForFirstConsumer",
-            # A retained claim goes on naming its class.
+            # A retained claim keeps the name of its class.
             opts=self.child(retain_on_delete=spec.retain),
         )
 
@@ -218,7 +218,7 @@ def _access(spec: _Volume) -> str:
 
 
 def _size_gib(spec: DiskVolume | FilestoreVolume | BucketVolume) -> int:
-    # A bucket has no size, and Kubernetes no volume without one.
+    # A bucket has no size, and Kubernetes requires one for a volume.
     return 1 if isinstance(spec, BucketVolume) else spec.size_gib
 
 

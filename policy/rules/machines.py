@@ -66,7 +66,7 @@ def _shielded(resource: Resource, _: Settings) -> Iterator[str]:
             yield "enableShieldedNodes is false"
         return
     shielded = "nodeConfig.shieldedInstanceConfig"
-    # On unless it is switched off: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/shielded-gke-nodes
+    # Enabled by default: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/shielded-gke-nodes
     if view.at(f"{shielded}.enableIntegrityMonitoring") is False:
         yield f"{shielded}.enableIntegrityMonitoring is false"
     # A driver that GKE does not install may be unsigned, and does not load with secure boot.
@@ -112,7 +112,7 @@ WORKLOAD_IDENTITY = ResourcePolicy(
 def _private_nodes(resource: Resource, _: Settings) -> Iterator[str]:
     view = resource.view
     if resource.type == _NODE_POOL:
-        # A pool that says nothing follows its cluster, which is judged itself.
+        # A pool without the setting follows its cluster, which has a check of its own.
         if view.at("networkConfig.enablePrivateNodes") is False:
             yield "networkConfig.enablePrivateNodes is false"
     elif not view.true("privateClusterConfig.enablePrivateNodes"):

@@ -35,7 +35,7 @@ def permissions(settings: Settings, names: tuple[str, ...], purpose: str, output
     They are read off the resources that the environment registers, without credentials. Names that Pulumi makes up end
     with `*`; roles may be passed to the services that they are for, and to no other.
     """
-    # They need the engine's SDK, which --help does not.
+    # These modules need the engine's SDK, which --help does not.
     from ..operations.permissions import google
     from ..operations.permissions.aws import policies
 

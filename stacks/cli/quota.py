@@ -75,7 +75,7 @@ def _show(settings: Settings, judgements: list[Judgement], request: bool) -> Non
     columns, wide = (COLUMNS, WIDE) if stacks else (COLUMNS[1:], WIDE[1:])
     shown = [row_of(each.stack, row) for each in judgements for row in each.verdicts]
     if settings.output in ("table", "wide"):
-        # Google's -1, which JSON keeps: a person would read a number into it.
+        # Google's -1, which JSON keeps: a person would mistake it for a number.
         shown = [row | {"limit": "unlimited"} if row["limit"] == -1 else row for row in shown]
     show(shown, settings.output, columns, wide, "quota")
     unknown = [row for each in judgements for row in each.verdicts if row.word == "unknown"]

@@ -55,7 +55,7 @@ def report(
     only is not taken for enough. Exit code 1 where the preview itself
     failed, after the report of what it came to.
     """
-    # They need the engine's SDK, which --help does not.
+    # These modules need the engine's SDK, which --help does not.
     from ..operations.report.document import ReportOptions, document
     from ..operations.report.thresholds import limits
 

@@ -55,7 +55,7 @@ def unwedge(
     for line in diagnosis.lines():
         click.echo(line)
     status = diagnosis.environment["status"]
-    # One whose roles were made again for this may be well until it is deleted.
+    # With stand-in roles an environment may be valid until it is deleted.
     if not (force or status in STUCK or stand_ins(place.iam, diagnosis.name)):
         raise BadInput(
             f"{diagnosis.name} is {status}, and only what is {' or '.join(STUCK)} is removed",

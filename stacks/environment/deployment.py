@@ -32,7 +32,7 @@ def load() -> Environment:
 def deploy(environment: Environment) -> None:
     """Create the components of the environment's sections, and export targets, network and budgets."""
     section, google = environment.aws, environment.gcp
-    # Also without a section: the state of the run before may name them.
+    # Registered without a section too: the state of the previous run may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
     on_pools, on_queues, on_stop, on_google_stop = (
         pool_hooks(),

@@ -109,7 +109,7 @@ def write(folder: Path, lock: ImageLock) -> Path:
     import yaml
 
     text = _HEAD + yaml.safe_dump(lock.model_dump(), sort_keys=False)
-    # Written beside and renamed: a preview that runs meanwhile never reads half a file.
+    # Written to a temporary file and renamed: a simultaneous preview never reads half a file.
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{LOCK}", delete=False, encoding="utf-8") as half:
         half.write(text)
     Path(half.name).chmod(0o644)
@@ -144,7 +144,7 @@ def pinned_images(section: "Aws") -> dict[str, str]:
     import pulumi
 
     try:
-        # The mocks of unit tests know no root, and read no lock.
+        # The mocks of unit tests have no root, and read no lock.
         root: str | None = pulumi.get_root_directory()
         lock = read(Path(root)) if root else None
     except BadInputs as bad:

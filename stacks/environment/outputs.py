@@ -61,7 +61,7 @@ def _published(
     spec = PublishedTargetsSpec(path=targets_path())
     if not split(section, parts.allowances):
         return PublishedTargetsArgs(spec=spec, targets={name: each.apply(text) for name, each in targets.items()})
-    # None of a target is known in a destroy of a stack of which not everything was made.
+    # No value of a target is known in a destroy of an incompletely created stack.
     known = {name: each.apply(lambda one: one or {FOLDER: {}}) for name, each in targets.items()}
     one = next(iter(known.values()))
     return PublishedTargetsArgs(

@@ -225,7 +225,7 @@ class Gcp(Spec):
         if isinstance(self.cluster, CreatedCluster) and any(spec.stop for spec in self.budgets.values()):
             closed, few = self.cluster.private_endpoint, self.cluster.authorized_networks is not None
             found += budget_rules.cluster_reach(private_endpoint=closed, authorized=few)
-        # Pools in no cluster are told of above.
+        # Pools without a cluster are reported above.
         for key, pool in self.pools.items() if self.cluster else ():
             found += under(f"pools.{key}", self._zones(pool)) + labels.pool_name(key, f"pools.{key}")
         if self.vms and (subnets := self._subnets()) is not None:

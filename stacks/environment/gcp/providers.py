@@ -35,7 +35,7 @@ def gcp_provider(
         project=section.project,
         region=section.region,
         default_labels=labels(environment),
-        # accel-stack tells as much, and more.
+        # accel-stack says the same, and more.
         add_pulumi_attribution_label=False,
         opts=pulumi.ResourceOptions(depends_on=[after] if after else []),
         **settings,

@@ -78,7 +78,7 @@ def retire(bucket: str, key: str) -> None:
 
 
 def _queues(bucket: str) -> Any:
-    # Imported here: only a stack that declares TPUs loads what asks for them.
+    # Imported here, so that only a stack that declares TPUs loads the client.
     from jobs.client.declared_tpus import queues_of
 
     return queues_of(bucket)

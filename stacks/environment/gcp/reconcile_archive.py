@@ -31,8 +31,8 @@ def archive() -> dict[str, str]:
     return {
         "main.py": _MAIN,
         "requirements.txt": packages("reconcile-function"),
-        # Their own files import the clients of jobs too, which the function has no use for. Pulumi's SDK cannot read an
-        # empty asset back.
+        # The packages' own __init__ files also import the clients of jobs, which the function does not need. Pulumi's
+        # SDK cannot read an empty asset back.
         **{f"{package}/__init__.py": "# A package.\n" for package in sorted(folders)},
         **{path: _file(path).read_text(encoding="utf-8") for path in modules},
         **{f"jobs/agent/program/{each.name}": each.read_text(encoding="utf-8") for each in agent},

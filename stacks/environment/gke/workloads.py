@@ -101,10 +101,10 @@ def kubernetes_provider(
     return kubernetes.Provider(
         name,
         kubeconfig=_kubeconfig(cluster),
-        # Left to itself the provider takes each change of the kubeconfig for another cluster.
+        # By default the provider takes each change of the kubeconfig for another cluster.
         cluster_identifier=promise_output(cluster, lambda one: f"{one.project}/{one.location}/{one.name}"),
         enable_server_side_apply=True,
-        # Else a change deletes a ConfigMap and makes it anew, and whoever reads targets finds none for a moment.
+        # Otherwise a change deletes and recreates a ConfigMap, and readers of targets find none for a moment.
         enable_config_map_mutable=True,
         opts=opts,
     )
@@ -151,8 +151,8 @@ def _queues(
     """
     own_drivers = _drivers(section, pools, in_cluster)
     releases = [ReleaseBundle(each.release, each, in_cluster) for each in section.releases]
-    # What is named by a constant the engine cannot follow: controllers come before what their webhooks answer for, and
-    # queues before the namespaces of their jobs, so that a destroy ends the jobs first, which hold the queues.
+    # The engine cannot follow names that are constants: controllers come before the objects that their webhooks check,
+    # and queues before the namespaces of their jobs, so that a destroy first ends the jobs, which hold the queues.
     queues: list[pulumi.Resource] = []
     if section.queueing:
         args = QueueingArgs(spec=section.queueing, pools=pools)

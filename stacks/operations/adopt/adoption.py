@@ -137,7 +137,7 @@ def import_document(
     resources: list[dict[str, Any]] = []
     for (section, key), found in existing.items():
         component, resource = _COMPONENTS[section]
-        # `name` is of this file alone and has to differ, since components are named as what is in them
+        # `name` is local to this file and has to be unique, since components share names with their content
         # (https://github.com/pulumi/pulumi/issues/17375); `logicalName` is the one in the URN.
         parent = f"{section}.{key}"
         resources += [
@@ -288,7 +288,7 @@ def _judged(adopted: AdoptedEnvironment) -> AdoptedEnvironment:
                 said.append(_note("translated", path, finding))
             elif finding.severity == "warn":
                 said.append(_note("warning", path, finding))
-    # Replaced values come last; the author wants them where they are looked for.
+    # Replaced values come last; move them to where the author expects them.
     section = adopted.values["aws"]
     order = ("region", "account_id", "network", "roles", *_SECTIONS.values())
     adopted.values["aws"] = {name: section[name] for name in order if name in section}

@@ -90,7 +90,7 @@ def _image(part: Part, inner: Json) -> None:
 def _keep_environment(part: Part, found: AwsResource, inner: Json) -> None:
     role = str(inner.get("instanceRole") or "")
     if role and not role.startswith("arn:"):
-        # The provider compares texts, and AWS makes an infrastructure update of another one.
+        # The provider compares texts, and a difference makes AWS run an infrastructure update.
         part.note("set", "instance_profile", f"to the ARN of {role} in every update: the first one replaces instances")
     part.keeps += ["image", "instance_tags", "launch_template"]
     template = block(inner, "launchTemplate")
@@ -302,7 +302,7 @@ def _attempts(part: Part, document: Json, exists: bool) -> None:
 
 
 def _exit(rule: Json) -> Json:
-    # AWS answers with the action in lower case, whatever it was given.
+    # AWS returns the action in lower case, whatever the input.
     return {"action": str(rule.get("action")).upper()} | {
         ours: str(rule[key]) for key, ours in EXIT.items() if key in rule
     }

@@ -27,7 +27,7 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
         cloud="aws",
         store=TableStore(sdk.client("dynamodb", region_name=settings.region), settings.table),
         limits=[Limit(**fields) for fields in settings.budgets.values()],
-        # The one region in which the service can be asked; where none is said, boto3 would look for one in vain.
+        # The only region with the service's API; without it boto3 would look for a region in vain.
         readings=lambda: [
             read(sdk.client("budgets", region_name="us-east-1"), settings, name) for name in settings.budgets
         ],

@@ -42,6 +42,6 @@ def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
         limits=plan.limits,
         readings=readings,
         levers=lambda: levers(plan, cloud),
-        # What the levers raise says what was asked.
+        # Errors of the levers name the request.
         asking=lambda doing: nullcontext(),
     )

@@ -337,7 +337,7 @@ def _pool_disks(section: Gcp) -> Iterator[Disks]:
     for key, spec in section.pools.items():
         zones = len(section.node_zones(spec)) or 1
         named = spec.disk.type or disk_type(spec.machine_type)
-        # Newer TPU hosts take Hyperdisks, and no page says which have which.
+        # Newer TPU hosts use Hyperdisks, and no page says which ones.
         if named is None and isinstance(spec, TpuPoolSpec):
             continue
         nodes = spec.least_nodes(zones), spec.most_nodes(zones)

@@ -148,7 +148,7 @@ def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterato
     settled = created is not None and now - created > SETTLING
     for resource, count in wanted.items():
         has = _count(there.get(resource))
-        # A device plugin that dies leaves the capacity, and takes what can be allocated of it.
+        # A dead device plugin leaves the capacity, and removes the allocatable amount.
         if has < count and (settled or has < _count(whole.get(resource))):
             text = f"offers {has} of {count} {resource}: its device plugin or its driver does not run"
             yield Drift("device plugin", name, "broken", text, _NEW_NODE)

@@ -15,7 +15,7 @@ from ..pulumi_command import ran
 from .differences import Drift
 
 NOISE: Mapping[str, tuple[str, ...]] = {
-    # Batch moves it as jobs come and go: https://github.com/hashicorp/terraform-provider-aws/issues/4788.
+    # Batch changes it as jobs come and go: https://github.com/hashicorp/terraform-provider-aws/issues/4788.
     "aws:batch/computeEnvironment:ComputeEnvironment": (r"computeResources\.desiredVcpus",),
     # The autoscaler's numbers, and GKE's own upgrades: https://docs.cloud.google.com/kubernetes-engine/upgrades
     "gcp:container/nodePool:NodePool": (r"nodeCount", r"initialNodeCount", r"version"),

@@ -58,7 +58,7 @@ def revisions(targets: Iterable[AwsBatchTarget], keep: int, unused: bool) -> Ite
         for one in _active(batch):
             if one["jobDefinitionName"] in own or is_registered_by_jobs(one, prefixes):
                 families.setdefault(one["jobDefinitionName"], []).append(one)
-        # Asked after the definitions: a job that was submitted meanwhile is seen.
+        # Listed after the definitions, so that a job submitted meanwhile is seen.
         live = _live(batch, {target.queue_arn for target in members})
         for name in sorted(families):
             ranked = sorted(families[name], key=lambda one: -one["revision"])

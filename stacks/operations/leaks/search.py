@@ -17,7 +17,7 @@ from .orphans import Orphan, Stacks, Unread
 Remark = Callable[[str], object]
 """Callback for the reason of an incomplete search."""
 ORDER = (
-    # Groups before their machines, which they would make again, and both before what they use.
+    # Groups before their machines, which they would recreate, and both before the resources that they use.
     *("queued resource", "group", "tpu", "instance", "disk", "volume", "interface", "address"),
     *("template", "launch template"),
 )

@@ -174,7 +174,7 @@ def read_vpcs(reader: Reader, wanted: str) -> Collection[str] | None:
 
 def read_subnets(reader: Reader, wanted: Iterable[str]) -> dict[str, SubnetFacts] | None:
     """Return the existing subnets by id; None where they or the ways out of them may not be read."""
-    # By filter: asked for by id, one that is missing makes EC2 answer for none.
+    # By filter: with ids, a single missing subnet makes EC2 refuse the whole request.
     only = _only("subnet-id", wanted)
     subnets = reader.pages("ec2:DescribeSubnets", "describe_subnets", "Subnets", Filters=only)
     if subnets is None:
@@ -208,7 +208,7 @@ def _usable(reader: Reader, endpoints: list[dict[str, Any]]) -> list[dict[str, A
         rows = reader.pages(
             "ec2:DescribeSecurityGroups", "describe_security_groups", "SecurityGroups", Filters=_only("group-id", ids)
         )
-        # What may not be read is taken for open: a finding has to be certain.
+        # An unreadable value counts as open: a finding has to be certain.
         groups = {str(row["GroupId"]): _open_ports(row, "IpPermissions") for row in rows or ()}
     found: list[dict[str, Any]] = []
     for row in endpoints:

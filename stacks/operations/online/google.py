@@ -234,7 +234,7 @@ def _node_account(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:
     if not isinstance(spec, ExistingNodeAccount):
         return
     field = "accounts.nodes.email"
-    # Compute Engine's default account is its project's, whose id is not in the address.
+    # Compute Engine's default account belongs to its project, whose id is not in the address.
     project = spec.email.partition("@")[2].rpartition(".iam.gserviceaccount.com")[0] or section.project
     there, _ = reader.get("iam.serviceAccounts.get", "iam", f"v1/projects/{project}/serviceAccounts/{spec.email}")
     yield from rules.exists(field, spec.email, there)

@@ -120,7 +120,7 @@ def _passed(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[
     for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
         by_service.setdefault(service, set()).add(role)
     for service, arns in sorted(by_service.items()):
-        # Under whose name Batch passes a role on, its own or that of who assumes it, no page says.
+        # No page says under whose name Batch passes a role on: its own, or that of the service that assumes it.
         names = sorted({service, LINKED} if service in THROUGH_BATCH else {service})
         yield _allow(("iam:PassRole",), sorted(arns), {"iam:PassedToService": names})
 
@@ -145,7 +145,8 @@ def _roles(
         if role := one.inputs.get("serviceRole"):
             yield LINKED, arn(role)
         profile = str(one.inputs.get("computeResources", {}).get("instanceRole", "")).rpartition("/")[2]
-        # IAM asks for the role in a profile; one that was there before has the name of its profile, as AWS's own has.
+        # IAM checks the role in a profile; an existing one is assumed to have the name of its profile, as AWS's own
+        # has.
         if profile and profile not in _names(resources, PROFILE):
             yield INSTANCES, arn(profile)
 

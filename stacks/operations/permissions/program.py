@@ -78,7 +78,7 @@ def registered_resources(environment: Environment, project: str, stack: str) -> 
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     set_mocks(monitor.mocks, project=project, stack=stack, preview=False, monitor=monitor)
-    # What the stack before this one left behind; untyped, since Pulumi sets these when it is loaded.
+    # Leftovers of the previous stack; untyped, since Pulumi sets these when it is imported.
     settings: Any = SETTINGS
     settings.rpc_manager.clear()
     settings.outputs.clear()

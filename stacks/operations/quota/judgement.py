@@ -94,7 +94,7 @@ def google_pools(section: Gcp) -> list[GooglePool]:
     """Return the pools with accelerators at their largest, and the permanent machines, as plain values."""
     found = [*_permanent_machines(section)]
     for key, spec in section.pools.items():
-        # From memory, no page was found: a reservation takes its quota when it is made, and its machines take none.
+        # From memory, no page was found: a reservation takes its quota when it is created, and its machines take none.
         if spec.capacity == "reservation":
             continue
         if isinstance(spec, GpuPoolSpec):

@@ -130,7 +130,7 @@ def _check_place(found: Machine, region: str) -> None:
     try:
         check_place(found.cloud, found.name, region)
     except UnavailableName as error:
-        # The catalogue may be behind, and the quota is the same in any case.
+        # The catalogue may be outdated, and the quota is the same in any case.
         say(f"note: {error}")
 
 

@@ -92,7 +92,7 @@ class Engine:
         """Return its stdout. Raise NotFound or CloudRefused with its own first error."""
         done = ran(*arguments, *(["--stack", self.stack] if named else []))
         if done.returncode:
-            # Errors of the engine come on stdout, among what it shows; those of the command on stderr.
+            # Errors of the engine are on stdout, among its output; those of the command on stderr.
             said = (done.stderr + "\n" + done.stdout).strip().splitlines()
             why = next((line.strip() for line in said if "error: " in line), f"ended with {done.returncode}")
             message = f"pulumi {' '.join(arguments[:2])}: {why.removeprefix('error: ')}"

@@ -191,6 +191,6 @@ def _api(kubeconfig: str) -> Api:
 
 def token() -> str:
     """Return the token of the credentials for Google's APIs."""
-    # google-auth writes the name small.
+    # google-auth writes the name in lower case.
     headers = {name.title(): value for name, value in auth_headers().items()}
     return headers["Authorization"].removeprefix("Bearer ")

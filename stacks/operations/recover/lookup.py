@@ -83,7 +83,7 @@ def proof(
     if part and within & operation.own - {operation.naming}:
         return "there can be one only in what this stack has made", False
     if over and operation.sought:
-        # Under the name that the next up makes up nothing is written over.
+        # The name that the next `up` generates overwrites nothing.
         held = within & operation.own - {operation.naming}
         return "it is in what this stack has made, under a name that was made up for it" if held else "", False
     if over:

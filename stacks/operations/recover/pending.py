@@ -85,7 +85,7 @@ class Pending:
         operation's.
         """
         if self.type.startswith("kubernetes:"):
-            # The provider marks a name that it made up. Source:
+            # The provider marks a generated name. Source:
             # https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/naming.go
             marks: Json = self._metadata.get("annotations") or {}
             return marks.get("pulumi.com/autonamed") == "true"
@@ -118,7 +118,7 @@ def pending(deployment: Mapping[str, Any]) -> list[Pending]:
     known = {(each["urn"], each.get("id")) for each in resources(deployment)}
     found: dict[object, Pending] = {}
     for at, (doing, resource) in enumerate(told):
-        # A `creating` of what the state has under the same id has been done: only its mark is left.
+        # A `creating` of a resource that the state has under the same id is done: only its mark is left.
         done = doing == "creating" and (resource["urn"], resource.get("id")) in known
         each = Pending("reading" if done else doing, resource, made.own(resource))
         found.setdefault(at if each.doing == "creating" else (each.doing, each.urn), each)

@@ -129,7 +129,7 @@ class Plan:
         free = [each for each in seen if (operation.type, each.id) not in self._taken and not each.strange]
         found = [add_time_proof(each, self.began) for each in free]
         proven = [each for each in found if each.why]
-        # Nothing refers yet to what is only pending, so of several that were asked for alike each may be any.
+        # Nothing refers yet to a pending resource, so several identical requests are interchangeable.
         left = [each for each in self._creating[self._creating.index(operation) :] if alike(each, operation)]
         if len(proven) > len(left):
             return Step(operation, "ask", f"several are like it: {ids_text(proven)}")
@@ -149,7 +149,7 @@ class Plan:
         if found.over or (found.only and there.get("inputs") == operation.inputs):
             return Step(operation, "drop", f"drop it: the state has {there.get('id')}, and there can be one only")
         if found.only or operation.fixed:
-            # As an entry for deletion it would stand in the way of the next `up`, which makes the same name.
+            # As an entry for deletion it would block the next `up`, which uses the same name.
             why = f"{found.id} is there beside {there.get('id')}, which the state has; delete {found.id}"
             return Step(operation, "ask", why)
         why = f"{found.why}; the state has {there.get('id')}, so the next up deletes this one"
@@ -255,7 +255,7 @@ class Unknown:
         try:
             seen = [(name, each) for name, each in self._seen(operation) if (operation.type, each.id) not in taken]
         except CloudRefused as why:
-            # Of an API that is not enabled nothing can be there.
+            # An API that is not enabled has no resources.
             return None if NOT_ENABLED in why.message else Step(operation, "ask", f"may be there: {why.message}")
         if given := next((self.said.adopt[key] for key in both if key in self.said.adopt), None):
             chosen = [(name, each) for name, each in seen if each.id == given] or [(operation, Candidate(given))]
@@ -273,7 +273,7 @@ class Unknown:
     def _seen(self, operation: Pending) -> Iterator[tuple[Pending, Candidate]]:
         try:
             for named in self._named(operation):
-                # What is written over, the next up writes; but not under a name that it makes up.
+                # The next `up` overwrites such a resource, except under a name that it generates.
                 over = operation.made_up
                 yield from ((named, each) for each in self.find(named) if not each.strange and (over or not each.over))
         except (MadeAgain, NotSought):

@@ -68,7 +68,7 @@ class Recovery:
             state, steps = self._waited()
         if self._doubted or any(step.deed == "clear" for step in steps):
             state, steps = self._settled(state)
-        # Last before a change: till then the lock keeps others out, and says when the run began.
+        # Last before a change: until then the lock keeps others out, and says when the run began.
         self._mark()
         yield from self._unlocked(held)
         yield from map(str, steps)
@@ -97,7 +97,7 @@ class Recovery:
     def _act(self, state: Json, steps: Sequence[Step]) -> None:
         if self.engine.export() != state:
             raise CloudRefused("the state has changed meanwhile: somebody else is at it", "run it again")
-        # First, since this leaves pending creates as they are, which writing the state does not.
+        # First, since a refresh keeps pending creates, and writing the state does not.
         read = [step.operation.urn for step in steps if step.deed == "read"]
         if read:
             self.engine.refresh(list(dict.fromkeys(read)))
@@ -105,7 +105,7 @@ class Recovery:
         adopted = [(step.operation, step.id) for step in steps if step.deed == "adopt"]
         if adopted or pending(state["deployment"]):
             clouds = Clouds(state["deployment"])
-            # Before the state has it: where this is cut short, the next run does it again.
+            # Before the state has it: if this is interrupted, the next run repeats it.
             for step in steps:
                 if step.rest:
                     clouds.finish(step.operation, step.id)

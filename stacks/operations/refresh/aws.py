@@ -52,7 +52,7 @@ def read(regions: Sequence[str], machines: Collection[str]) -> Reading:
     answer that is not what AWS documents.
     """
     found = Reading("aws", tuple(regions), {"machine": "listed"}, "high", "az-min-median", ON_DEMAND, SPOT, OFFERS)
-    # The Price List is asked first, since a region that is not enabled refuses good credentials too.
+    # The Price List comes first, since a disabled region refuses valid credentials too.
     steps: list[Callable[[str, Collection[str], Reading], None]] = [_prices, _spot, _offers]
     for step in steps:
         for region in regions:

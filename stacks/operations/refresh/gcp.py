@@ -141,7 +141,7 @@ def _rates(listed: Iterable[Mapping[str, Any]], regions: set[str]) -> Rates:
     found: Rates = {}
     for sku in listed:
         meter = meters.get(_head(sku["description"]))
-        # Google tags some SKUs of Spot as OnDemand; their description tells them.
+        # Google tags some SKUs of Spot as OnDemand; only their description is reliable.
         if meter is None or sku["category"]["usageType"] not in ("OnDemand", *(("Preemptible",) if meter[1] else ())):
             continue
         usd = rate(sku)

@@ -166,7 +166,7 @@ def _quotas(preview: Preview, environment: Environment | None, wanted: ReportOpt
 
 def _costs(preview: Preview, environment: Environment, utilisation: float) -> _Costs:
     """Return both estimates, without calling a cloud."""
-    # What did not change is in no preview, and so not looked at here.
+    # A preview omits what did not change, so it is not considered here.
     beside = {change.urn.split("::")[2].partition("$")[0] for change in preview.changes if change.op != "delete"}
     own = {each for each in beside if not each.startswith("pulumi:")}
     after = estimate(preview.stack, environment, utilisation, own)

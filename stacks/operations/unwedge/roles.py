@@ -81,7 +81,7 @@ def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boun
     """
     if role.linked:
         with asking("CreateServiceLinkedRole batch.amazonaws.com"):
-            # InvalidInput is what IAM answers where it is there already.
+            # IAM answers InvalidInput if it exists already.
             _unless(
                 ["InvalidInput", *THERE], lambda: iam.create_service_linked_role(AWSServiceName="batch.amazonaws.com")
             )
@@ -110,7 +110,7 @@ def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boun
             if role.state == "gone":
                 given = {"InstanceProfileName": role.name, "Path": role.path, "Tags": tags}
                 _unless(THERE, lambda: iam.create_instance_profile(**given))
-            # LimitExceeded: a profile holds one role, and an earlier run has put it there.
+            # LimitExceeded: a profile holds one role, and an earlier run has added it.
             added = {"InstanceProfileName": role.name, "RoleName": name}
             _unless(["LimitExceeded"], lambda: iam.add_role_to_instance_profile(**added))
 
