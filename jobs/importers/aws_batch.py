@@ -11,7 +11,7 @@ from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
 from accel.rules.jobs import imports
 
-from . import aws_batch_definitions, aws_cli, vertex_templates
+from . import aws_batch_definitions, aws_cli, script_text, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
 from .aws_batch_fields import attempts_of, environment, labels, needs, with_parameters
 from .fields import RequestFields, job_name
@@ -55,7 +55,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     Raises BadInput where it cannot be read, or is none.
     """
     text = data.decode("utf-8-sig", errors="replace")
-    if is_command(text, "aws"):
+    if is_command(script_text.readable(text), "aws"):
         verb = aws_cli.VERB if re.search(r"\bbatch\s+submit-job\b", text) else _verb(text)
         asked = aws_cli.request(name, text, chosen.variables, verb)
         vertex_templates.fill(asked.document, chosen.variables)

@@ -106,9 +106,10 @@ def source(
     values: Json = {}
     secrets = [value for key, value in variables.items() if SECRET_NAME.search(key)]
     moment = ""
-    if is_command(text):
-        text = script_text.readable(text)
-        written = pasted_command(name, text, variables, verb)
+    plain = script_text.readable(text)
+    if is_command(plain):
+        text = plain
+        written = script_text.unmarked(pasted_command(name, script_text.with_marks(text), variables, verb))
         secrets = [*written.secrets, *secrets]
         command = parse_flags(written.argv, known)
         take_words(command)

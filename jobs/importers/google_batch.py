@@ -10,7 +10,7 @@ from accel.rules.jobs import imports
 from ..backends.google_batch import nodes, retries
 from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
-from . import google_batch_command, vertex_templates
+from . import google_batch_command, script_text, vertex_templates
 from .fields import job_name
 from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of, variable_names
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
@@ -34,7 +34,7 @@ CODE_MAX = 59_999
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """The job of a document, or of a pasted `gcloud batch jobs submit`. Raises BadInput where it cannot be read."""
-    if is_command(data.decode("utf-8-sig", errors="replace")):
+    if is_command(script_text.readable(data.decode("utf-8-sig", errors="replace"))):
         asked = google_batch_command.command(name, data, options.variables)
         given = BatchFields(name, asked.document, asked.beside)
         google_batch_command.tell(given, asked)

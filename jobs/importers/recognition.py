@@ -134,6 +134,7 @@ def resource_text(document: Json) -> str:
 
 def _of_command(name: str, text: str) -> Recognition | None:
     """What a pasted command or a script is. Raises BadInput where none of it is read."""
+    text = script_text.readable(text)
     lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
     if shell.is_command(script_text.with_xpk(text), "xpk"):

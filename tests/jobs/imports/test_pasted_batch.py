@@ -188,6 +188,21 @@ def test_a_quote_of_several_lines_in_the_middle_of_a_command() -> None:
     assert found.region == ""
 
 
+@pytest.mark.parametrize(
+    "before, after", [("exec ", ""), ("if ! ", " || exit 1; then exit 1; fi"), ("time ", " 2>&1 | tee l")]
+)
+def test_what_stands_around_a_command(before: str, after: str) -> None:
+    overrides = '"{\\"command\\": [\\"sh\\", \\"-c\\", \\"echo \\$AWS_BATCH_JOB_ARRAY_INDEX\\"]}"'
+    text = f"#!/bin/bash\nset -e\n{before}{SUBMIT} --container-overrides {overrides}{after}\n"
+    assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"
+    found = of_aws(text)
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values["command"] == ["sh", "-c", "echo $AWS_BATCH_JOB_ARRAY_INDEX"]
+    text = f"{before}gcloud batch jobs submit j --location us-central1 --config - <<EOF{after}\n{JOB}\nEOF\n"
+    assert recognition.recognize("stdin", text.encode()).kind == "google-batch"
+    assert not of_google(text, STEP="1").report.stops
+
+
 def test_an_option_wins_over_the_file() -> None:
     found = of_aws(f"aws batch submit-job --cli-input-json '{REQUEST}' --job-name b\n")
     assert found.values["name"] == "b"

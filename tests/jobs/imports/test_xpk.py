@@ -158,6 +158,18 @@ def test_a_moment_in_the_name_is_left_out_and_one_in_the_command_is_asked_for() 
     assert of(text, variables={"W": "b"}).values["command"] == ["bash", "-c", "train run=b"]
 
 
+def test_what_a_shell_leaves_of_a_backslash() -> None:
+    text = (
+        f"if ! xpk workload create --cluster c --workload w --tpu-type v6e-8 --docker-image {IMAGE} --env A='\\$B' \\\n"
+        "  --command \"run \\$A '\\$C' \\`hostname\\` 2>&1 | tee log\" 2>&1 | tee x; then exit 1; fi\n"
+    )
+    assert recognition.recognize("stdin", text.encode()).kind == "xpk"
+    found = of(text)
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values["command"][2] == "run $A '$C' `hostname` 2>&1 | tee log"
+    assert found.values["env"] == {"A": "\\$B"}
+
+
 def test_a_file_of_variables() -> None:
     text = (
         "cat > env.txt <<EOF\n# two\nA=1\nB=x y\nEOF\n"
