@@ -104,7 +104,7 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     if step.image:
         made.images.append(step.image)
     for leaf in step.variables:
-        report.decide(leaf, "is of srun's options, which are left out", is_open=False)
+        report.decide(leaf, "holds options, which are left out", is_open=False)
     per_node = _per_node(step, numbers, shape, report)
     program = words[step.program :]
     if not program or _REDIRECTION.match(program[0].text):

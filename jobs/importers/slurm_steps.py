@@ -12,6 +12,7 @@ from .slurm_script import Statement, Word, name_of, statements
 COMMANDS = "commands"
 """The leaf that is the body."""
 IMAGE_HAS = "the image has to have what it brings, and a job has no modules or environments of a cluster"
+OF_IMAGES = "makes or asks for an image of the cluster: see --image"
 _MODULES = ("module", "ml", "spack", "easybuild")
 _CONDA = ("conda", "mamba", "micromamba")
 _PROFILE = re.compile(
@@ -140,7 +141,7 @@ class Script:
         self._leaves: dict[str, tuple[str, int]] = {}
         self._starters = _starters(body)
         self._written = Counter[str]()
-        self._of_options = set(re.findall(r"\b(\w+)\+?=\(?\s*[\"']?\s*-", body))
+        self._of_options = set(re.findall(r"\b(\w+)\+?=\(?\s*[\"']?[\s\\]*-", body))
         shebang = re.match(r"#!\s*(.*)", body)
         self.interpreter = shebang[1].split() if shebang else []
         self.is_shell = not self.interpreter or self.shell() is not None
@@ -203,10 +204,8 @@ class Script:
             self.open.append((leaf, why))
         elif program in _MPI:
             self.mpi.append(self._leaf("", statement.line, said))
-        elif program in _OTHER_CONTAINERS and texts[1:2] in (["run"], ["exec"], ["start"]):
-            leaf = self._leaf("", statement.line, said)
-            why = "starts a container inside of the job's own: write its image with --image, and its program alone"
-            self.open.append((leaf, why))
+        elif program in _OTHER_CONTAINERS and texts[1:2]:
+            self._other_container(statement, texts[1])
         elif program in _STARTERS:
             self._step(statement, texts, own_options, statement.start, written)
             return
@@ -251,6 +250,15 @@ class Script:
             if found := _CALLS.match(word.text) or (program in _SHELLS and _CALLED.search(word.text)):
                 return f"calls {found['called']} in a text that is not read: write the program alone there"
         return ""
+
+    def _other_container(self, statement: Statement, verb: str) -> None:
+        """Says of docker and the like that a job has none of them."""
+        leaf = self._leaf("", statement.line, " ".join(map(self.known.value, statement.texts))[:200])
+        if verb in ("run", "exec", "start"):
+            why = "starts a container inside of the job's own: write its image with --image, and its program alone"
+            self.open.append((leaf, why))
+        elif verb in ("build", "pull", "import", "create", "load", "login", "rm", "stop", "tag", "push", "images"):
+            self.gone.append((leaf, statement, OF_IMAGES))
 
     def _gone(self, program: str, texts: list[str]) -> str:
         """Why a statement has no part in a job; empty where it has one."""
@@ -312,6 +320,13 @@ class Script:
         if at == 0:
             return
         self.steps.append(step)
+        if name_of(texts[at:]) in _OTHER_CONTAINERS and texts[at + 1 : at + 2]:
+            self._other_container(statement, texts[at + 1])
+
+    def _is_option(self, word: str, verb: str, following: list[str]) -> bool:
+        """Whether a variable stands where options of a container are: what `exec` runs begins with no dash."""
+        is_before_one = verb == "exec" and word.startswith("$") and following and following[0].startswith("-")
+        return bool(is_before_one or self._holds_options(word))
 
     def _container(self, step: Step, texts: list[str], at: int) -> int:
         """Reads `singularity [options] exec [options] IMAGE`; where the program begins."""
@@ -326,6 +341,8 @@ class Script:
                 if not equals and name in _SINGULARITY_VALUES and at + 1 < len(texts):
                     at, value = at + 1, texts[at + 1]
                 given.append((name, value))
+            elif verb and self._is_option(word, verb, texts[at + 1 : at + 2]):
+                step.variables.append(self._leaf(f"{called} {word}", line, word))
             elif not verb:
                 verb = word
                 if verb not in ("exec", "run"):
@@ -341,7 +358,7 @@ class Script:
         if verb in ("exec", "run", "shell", "instance"):
             self.open.append((leaf, "starts a container inside of the job's own: write its program alone"))
         else:
-            self.gone.append((leaf, step.statement, "makes or asks for an image of the cluster: see --image"))
+            self.gone.append((leaf, step.statement, OF_IMAGES))
         return begun if step.is_step else 0
 
 
