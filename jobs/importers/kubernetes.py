@@ -300,7 +300,8 @@ def _refusal(document: Json) -> str | None:
     """Why an object that may be a job is none."""
     version = str(document.get("apiVersion"))
     if _kind(document) == "Job" and not version.startswith("batch/"):
-        return f"is a Job of {messages.printable_name(version)}, and not of batch/v1"
+        of = messages.printable_name(version)
+        return f"is a Job of {of}, and not of batch/v1: write the template of its pods as a Job, or as a JobSet"
     return None
 
 

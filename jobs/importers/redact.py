@@ -25,7 +25,10 @@ def hide(report: Report, secrets: Iterable[str] = ()) -> None:
 
 
 def _is_secret(name: str) -> bool:
-    return SECRET_NAME.search(re.sub(r"\[\d+\]$", "", name).rpartition(".")[2]) is not None
+    own = re.sub(r"\[\d+\]$", "", name).rpartition(".")[2]
+    return (
+        own != "secretName" and SECRET_NAME.search(own) is not None
+    )  # of a Kubernetes Secret, which is no value of it
 
 
 def _long(value: Any) -> bool:

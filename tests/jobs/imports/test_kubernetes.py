@@ -630,6 +630,12 @@ def test_nodes_with_gpus_of_which_none_is_asked_for() -> None:
     assert label.kind == "decision" and "the container asks for none" in label.text
 
 
+def test_the_name_of_a_secret_is_shown() -> None:
+    document = mounted({"secret": {"secretName": "certs"}}, "/etc/certs")
+    said = " ".join(entry.text for entry in found_in(document).report.stops)
+    assert "--mount /etc/certs=<source>" in said and "***" not in said.replace("secretName '***'", "")
+
+
 def test_groups_of_pods_beside_a_job() -> None:
     group = {"apiVersion": "scheduling.k8s.io/v1alpha1", "kind": "Workload", "metadata": {"name": "g"}}
     assert not found_in(group, job()).report.stops
