@@ -1,6 +1,4 @@
-"""The part that budgets of both clouds share: the shares of the amount that trigger a notification, and the share that
-stops the stack.
-"""
+"""The common part of both clouds' budgets: the shares of the amount at which they notify, or stop the stack."""
 
 from typing import Literal
 
@@ -13,7 +11,7 @@ from .base import Spec
 
 
 class Thresholds(Spec):
-    """Shares of the amount at which the recipients are told."""
+    """Shares of the amount at which the recipients are notified."""
 
     actual: list[float] = Field(default=[0.5, 0.9, 1.0], description="of what is spent: 0.9 is 90 %")
     forecast: list[float] = Field(default=[1.0], description="of what the cloud expects for the whole period")
@@ -23,7 +21,7 @@ class Thresholds(Spec):
 
 
 class StopRunning(Spec):
-    """Running work is stopped too, after a grace period in which it goes on."""
+    """A stop of running work as well, after a grace period in which it goes on."""
 
     after_min: int = Field(default=60, ge=0, le=10_080, description="minutes after the stop; then SIGTERM, SIGKILL")
 

@@ -83,9 +83,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _planned(name: str) -> tuple[list[Any], bool]:
-    """Return the resources of a preview or a state, and whether they are complete: a preview may have ended
-    half-way.
-    """
+    """Return the resources of a preview or state, and whether they are complete: a preview may end half-way."""
     document = _read(name)
     # A preview of nothing has no steps.
     readers = {"steps": from_preview, "changeSummary": from_preview, "deployment": from_state}

@@ -120,9 +120,7 @@ class View:
         return [str(value) for value in listed]
 
     def document(self, path: str) -> "View":
-        """Return the JSON text at a path as an object; an empty one where there is none. Raise NotJson for other
-        text.
-        """
+        """Return the JSON text at a path as an object; empty where there is none. Raise NotJson for other text."""
         found = self.at(path)
         if isinstance(found, str):
             try:
@@ -165,9 +163,7 @@ class Resource:
 
 
 def from_preview(document: Mapping[str, Any]) -> list[Resource]:
-    """Return the resources after the update in the output of `pulumi preview --json`; with --show-sames, unchanged ones
-    too.
-    """
+    """Return the resources after the update from `pulumi preview --json`; with --show-sames, unchanged ones too."""
     steps = cast("list[Mapping[str, Any]]", document.get("steps") or [])
     return _resources(step["newState"] for step in steps if step.get("newState") and step.get("op") != "delete")
 

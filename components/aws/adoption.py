@@ -1,5 +1,4 @@
-"""Resources that existed before the stack: they keep their name, their tags, and the properties that the stack cannot
-express.
+"""Resources that existed before the stack: they keep name, tags, and properties that the stack cannot express.
 
 The next update replaces an imported resource if the program leaves its name to be generated
 (https://github.com/pulumi/pulumi-terraform-bridge/issues/487), so the physical name is written down.

@@ -158,10 +158,11 @@ def queue_age(
     retention_days: int,
     grants: Grants,
 ) -> None:
-    """Make a function that looks at the queues on a schedule and publishes `queue_age_function.METRIC`, by queue.
+    """Create a function that inspects the queues on a schedule and publishes `queue_age_function.METRIC`, by queue.
 
-    It reserves no concurrency: of the ten executions of a new account AWS lets none be reserved, and two runs at once
-    publish the same figures. Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    It reserves no concurrency: AWS permits no reservation out of the ten executions of a new account, and two
+    simultaneous runs publish the same figures. Source:
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
     """
     log = aws.cloudwatch.LogGroup(
         name, retention_in_days=retention_days, kms_key_id=grants.kms_key_arn, opts=self.child()

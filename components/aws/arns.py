@@ -21,7 +21,7 @@ def partition(self: Component) -> pulumi.Output[str]:
 
 
 def iam_arn(self: Component, kind: Literal["role", "instance-profile"], given: str | None) -> pulumi.Input[str] | None:
-    """Return the ARN of a role or profile that is given by its ARN or its name, with the path that it has.
+    """Return the ARN of a role or profile given by ARN or by name, including its path.
 
     Batch takes names, and pulumi-aws only ARNs. Source:
     https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go

@@ -1,6 +1,4 @@
-"""The three roles of a Batch job: one each for the instance, the agent that starts the container, and the job's
-code.
-"""
+"""The three roles of a Batch job: for the instance, the agent that starts the container, and the job's code."""
 
 from __future__ import annotations
 

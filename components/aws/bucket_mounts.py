@@ -10,8 +10,8 @@ OPTIONS: dict[Access, str] = {"read-only": "--read-only", "read-write": "--allow
 
 
 def bucket_mounts_script(buckets: Mapping[str, Access], root: str) -> str:
-    """Return a shell script for user data that mounts each bucket with Mountpoint for Amazon S3 at `root`/<bucket>, for
-    every user.
+    """Return a user data script that mounts each bucket, by Mountpoint for Amazon S3, at `root`/<bucket> for every
+    user.
 
     If a bucket cannot be mounted, the instance takes no jobs: they would find an empty folder in its place. The script
     needs Amazon Linux 2023 from 2023.9.20251110 on, whose repository has Mountpoint. Source:

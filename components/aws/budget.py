@@ -114,7 +114,9 @@ class Budget(Component):
 
 
 def lines(spec: BudgetSpec) -> list[tuple[str, float]]:
-    """Basis and share of every notification: AWS knows each once, and the one that stops may be among them."""
+    """Return basis and share of every notification, without duplicates: AWS accepts each only once, and the one that
+    stops may be among them.
+    """
     wanted = [("actual", share) for share in spec.thresholds.actual]
     wanted += [("forecast", share) for share in spec.thresholds.forecast]
     wanted += [(spec.stop.basis, spec.stop.at)] if spec.stop else []

@@ -107,9 +107,7 @@ class BudgetStop(Component):
         self.finish()
 
     def _wake(self, name: str, args: BudgetStopArgs, function: aws.lambda_.Function) -> None:
-        """Invoke the function by the topics and on a schedule: each run continues what the previous one left
-        unfinished.
-        """
+        """Invoke the function by the topics and on a schedule: each run continues what the last one left unfinished."""
         every = args.spec.every_min
         rule = aws.cloudwatch.EventRule(
             name,

@@ -18,7 +18,7 @@ class ClaimTableSpec(Spec):
 
 
 class ClaimTable(Component):
-    """A DynamoDB table, one row a submission key, paid per request; rows expire."""
+    """A DynamoDB table, one row per submission key, paid per request; rows expire."""
 
     TYPE = "accel:aws:ClaimTable"
 

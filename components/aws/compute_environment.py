@@ -306,8 +306,7 @@ Source: https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html""
 
 
 def local_nvme_script(path: str, disks: str = DISKS) -> str:
-    """Return a shell script for user data that formats the local disks with XFS and mounts them at `path`, writable for
-    all.
+    """Return a user data script that formats the local disks with XFS and mounts them at `path`, writable for all.
 
     Several disks are striped (RAID 0). A second run, as at a reboot, changes nothing. If the script fails, jobs run all
     the same, and `path` is a folder of the root volume.

@@ -76,8 +76,7 @@ def _searched(
 
 
 def _reserved(region: str, environment: str, cluster: str) -> dict[str, Any]:
-    """Return a widget of the resources that running jobs have reserved. ECS publishes them only while at least one job
-    runs.
+    """Return a widget of the resources reserved by running jobs; ECS publishes them only while one runs.
 
     Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/available-metrics.html
     """

@@ -17,9 +17,7 @@ from accel.clouds.pauses import Pauses
 from ..base import Spec
 
 QUEUES_MIN = 10
-"""Minutes to wait for queues that are being changed. If a queue still names the environment then, nobody is changing
-it.
-"""
+"""Minutes to wait for queues that are being changed; a queue that still names the environment then is not."""
 POLL_S = (0.5, 10.0)
 """Shortest and longest pause between polls, in seconds."""
 MOVING = ("CREATING", "UPDATING", "DELETING")
@@ -68,9 +66,7 @@ class Draining:
     say: Callable[[str], None]
 
     def run(self) -> None:
-        """Wait until no queue names the environment, disable it, and wait until no job runs on it. Raise DrainError on
-        timeout.
-        """
+        """Wait until no queue names the environment, disable it, and wait for its jobs. Raise DrainError."""
         if self._settled() is None:
             return
         self._wait(self._naming, "queues that name it", QUEUES_MIN, "take it out of their environments")

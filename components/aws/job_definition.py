@@ -56,7 +56,7 @@ Volume = Annotated[EfsVolume | HostVolume, Field(discriminator="kind")]
 
 
 class JobDefinitionSpec(Spec):
-    """The container that jobs of this definition run, and what a job gets unless it says otherwise."""
+    """The container of this definition's jobs, and the defaults of a job."""
 
     image: str = Field(min_length=1)
     command: list[str] = Field(default_factory=list, description="argv; without one, the image's own")

@@ -75,9 +75,7 @@ class JobQueueSpec(Spec):
 
     @property
     def shares(self) -> dict[str, float] | None:
-        """Return weights by share identifier; None means first in, first out. The weights of a kept policy are
-        unknown.
-        """
+        """Return weights by share identifier; None: first in, first out. Those of a kept policy are unknown."""
         if self.fair_share:
             return self.fair_share.shares
         return {} if self.adopted and "scheduling_policy" in self.adopted.keeps else None

@@ -67,9 +67,7 @@ class MonitoringSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class MonitoringArgs:
-    """The spec and the monitored resources: ARNs of queues and of the environments' ECS clusters, by the author's
-    keys.
-    """
+    """The spec and the monitored ARNs: queues and the environments' ECS clusters, by the author's keys."""
 
     spec: MonitoringSpec
     region: str
@@ -131,8 +129,7 @@ class Monitoring(Component):
 def _rules(
     self: Component, name: str, args: MonitoringArgs, what: str, kinds: list[str], **detail: Any
 ) -> dict[str, aws.cloudwatch.EventRule]:
-    """Create a rule for every few queues, by its name: a pattern has at most 2,048 characters, unless AWS raised the
-    quota.
+    """Create a rule for every few queues, by name: a pattern has at most 2,048 characters, unless AWS raised the quota.
 
     Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
     """

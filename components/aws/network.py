@@ -60,7 +60,7 @@ class NetworkArgs:
 
 
 class Network(Component):
-    """A VPC with private subnets for instances and, behind NAT, public ones for the gateways alone.
+    """A VPC with private subnets for instances and, behind NAT, public ones for the gateways only.
 
     Replacing it (another cidr or list of zones) replaces every subnet, and with them each compute environment in it.
     """
@@ -99,8 +99,7 @@ class Network(Component):
 
 
 def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
-    """Return the CIDR blocks of the private and of the public subnets: eighths for instances, slices of the last for
-    NAT.
+    """Return the CIDR blocks of private and public subnets: eighths for instances, slices of the last for NAT.
 
     Instances with up to 8 network interfaces each use up addresses fast, so the private blocks are as large as
     possible.

@@ -25,9 +25,7 @@ class PublishedTargetsSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTargetsArgs:
-    """The spec, and each target as JSON text. With `definitions`, each of those is JSON text too, and targets omit
-    them.
-    """
+    """The spec, and each target as JSON text. `definitions` are JSON texts too; targets then omit them."""
 
     spec: PublishedTargetsSpec
     targets: Mapping[str, pulumi.Input[str]]
@@ -35,7 +33,7 @@ class PublishedTargetsArgs:
 
 
 class PublishedTargets(Component):
-    """SSM parameters that hold the targets of a stack. Only those who run jobs need to read them."""
+    """SSM parameters with the targets of a stack. Only submitters need to read them."""
 
     TYPE = "accel:aws:PublishedTargets"
 

@@ -146,9 +146,7 @@ def _rest(
     published: pulumi.Output[str],
     log_groups: Sequence[pulumi.Input[str]],
 ) -> list[policies.Statement]:
-    """Return all statements but those of queues and definitions. `batch`: an ARN of Batch up to the kind of
-    resource.
-    """
+    """Return all other statements. `batch`: an ARN of Batch up to the kind of resource."""
     streams = [join(group, ":log-stream:*") for group in log_groups]
     own = _both(join(batch, "job-definition/", own_definition(args.spec.definition_prefix, "?" * DIGEST)))
     jobs, stack = join(batch, "job/*"), args.spec.definition_prefix

@@ -23,9 +23,7 @@ IMAGE = "projects/batch-custom-image/global/images/family/batch-cos-stable-offic
 
 
 class BatchTemplateSpec(GpuMachineSpec):
-    """A machine with GPUs. Batch takes machine, disks, network and account of its VMs from here, and none of them from
-    the job.
-    """
+    """A machine with GPUs. Batch takes machine, disks, network and account only from here, and not from the job."""
 
     zone: str = Field(description="where the machine is looked for; jobs run in every zone of its region that has it")
     capacity: Literal["on-demand", "spot"] = "on-demand"
@@ -53,9 +51,7 @@ class BatchTemplateArgs:
 
 
 class BatchTemplate(Component):
-    """A global instance template: Batch would have to know the region of any other. Every change creates another
-    one.
-    """
+    """A global instance template: Batch needs the region of any other. Every change creates another one."""
 
     TYPE = "accel:gcp:BatchTemplate"
 

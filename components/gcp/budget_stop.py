@@ -1,6 +1,4 @@
-"""The parts that stop a Google section when its budget is crossed: a topic that budgets publish to, and a Cloud Run
-function.
-"""
+"""The parts that stop a Google section at its budget: a topic that budgets publish to, and a Cloud Run function."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class GcpBudgetStopSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetStopArgs:
-    """The spec, the project and region, the secrets of the project that hold addresses of chats, and the hooks of the
-    function (StopHooks.function).
-    """
+    """The spec, the project and region, the project's secrets with addresses of chats, and StopHooks.function."""
 
     spec: GcpBudgetStopSpec
     project: str

@@ -29,9 +29,7 @@ class ReservedSpec(GpuMachineSpec):
 
     @property
     def sharing(self) -> dict[str, Any]:
-        """Return `shareSettings` of either API, by the argument's name; empty where the reservation stays within its
-        project.
-        """
+        """Return `shareSettings` of either API, by the argument's name; empty if the reservation is not shared."""
         if not self.share_with:
             return {}
         maps = [{"id": project, "project_id": project} for project in self.share_with]

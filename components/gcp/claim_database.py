@@ -30,7 +30,7 @@ class ClaimDatabaseArgs:
 
 
 class ClaimDatabase(Component):
-    """A Firestore database in native mode, one document a submission key, paid per request; documents expire."""
+    """A Firestore database in native mode, one document per submission key, paid per request; documents expire."""
 
     TYPE = "accel:gcp:ClaimDatabase"
 

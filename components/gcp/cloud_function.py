@@ -71,7 +71,7 @@ def function(
     before: Sequence[pulumi.Resource],
     hooks: pulumi.ResourceHookBinding | None = None,
 ) -> gcp.cloudfunctionsv2.Function:
-    """Make the function, after the resources `before`."""
+    """Create the function, after the resources `before`."""
     v2 = gcp.cloudfunctionsv2
     return v2.Function(
         name,

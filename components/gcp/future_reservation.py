@@ -17,9 +17,7 @@ from .capacity_spec import ReservedSpec
 
 
 class FutureReservationSpec(ReservedSpec):
-    """A request. Google stores a draft without reviewing it; a submitted and approved request is billed from its
-    start.
-    """
+    """A request. Google stores a draft without review; an approved request is billed from its start."""
 
     start_time: str = Field(description="such as 2027-01-31T08:00:00Z")
     end_time: str | None = Field(default=None, description="or duration_s")

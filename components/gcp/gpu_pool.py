@@ -152,7 +152,7 @@ class GpuPoolArgs(PoolArgs):
 
 
 class GpuPool(Component):
-    """Nodes with GPUs, as many as pods need. The pool starts with none, so that it can be created while they are out of
+    """Nodes with GPUs, as many as pods need. It starts without any, so that it can be created while they are out of
     stock.
 
     The driver mode is always set explicitly, and exactly one party installs the driver. Google replaces the whole pool,

@@ -24,9 +24,7 @@ class JobBucketSpec(Spec):
 
 
 def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:
-    """Return the rule that drops the parts of uploads that were never completed. It supports no other conditions than
-    names.
-    """
+    """Return the rule that drops the parts of incomplete uploads. Its only other conditions are on names."""
     return gcp.storage.BucketLifecycleRuleArgs(
         action=gcp.storage.BucketLifecycleRuleActionArgs(type="AbortIncompleteMultipartUpload"),
         condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=buckets.UPLOAD_DAYS),
@@ -65,8 +63,7 @@ def job_roles(
     writes: str = WRITES,
     reads: Sequence[str] = READS,
 ) -> list[pulumi.Output[str]]:
-    """Allow the jobs' account to read the bucket, and to write everything but the stack's own objects; return the
-    grants' ids.
+    """Allow the jobs' account to read the bucket and write all but the stack's own objects; return the grants' ids.
 
     Google checks a list request against the bucket's name, so no condition on objects would allow it.
     """

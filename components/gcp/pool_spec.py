@@ -117,8 +117,8 @@ class PoolSpec(Spec):
         return self.min_nodes * zone_count if self.limits == "per-zone" else self.min_nodes
 
     def in_zones(self, zones: list[str]) -> list[Finding]:
-        """Return the findings that only arise in these zones, the cluster's: a spec without zones is first checked
-        without any.
+        """Return the findings that only arise in the cluster's zones; a spec without zones is checked without any
+        first.
         """
         said = self.findings()
         return [each for each in self.model_copy(update={"zones": zones}).findings() if each not in said]
@@ -134,9 +134,7 @@ class PoolSpec(Spec):
 
     @property
     def ephemeral_ssds(self) -> int:
-        """Return the number of local SSDs that back ephemeral storage. Built-in ones do, unless configured as raw
-        disks.
-        """
+        """Return the number of local SSDs for ephemeral storage. Built-in ones count, unless used as raw disks."""
         if self.local_ssds:
             return self.local_ssds.count if self.local_ssds.use == "ephemeral" else 0
         return included_local_ssds(self.machine_type)

@@ -24,9 +24,7 @@ _NODE_ID_MOST = 58
 
 
 class QueuedTpuSpec(SliceSpec):
-    """Slices of a queued resource that is created again, with the same node names, after it was preempted or has
-    failed.
-    """
+    """Slices of a queued resource that is created again, under the same node names, after preemption or failure."""
 
     slices: int = Field(default=1, ge=1, le=256, description="several slices come and go together")
     capacity: Literal["on-demand", "spot", "guaranteed", "reserved"] = "on-demand"

@@ -1,6 +1,4 @@
-"""A scheduled Cloud Run function that advances what otherwise only clients would: jobs on machines of their own, and
-declared TPUs.
-"""
+"""A scheduled Cloud Run function that advances jobs on machines of their own and declared TPUs, as clients do."""
 
 from __future__ import annotations
 
@@ -113,9 +111,7 @@ class ReconcileFunction(Component):
 def _allowed(
     self: Component, name: str, args: ReconcileFunctionArgs, account: gcp.serviceaccount.Account
 ) -> list[pulumi.Resource]:
-    """Allow the function to create and delete machines, to act as the accounts that they run as, and to keep
-    records.
-    """
+    """Allow the function to create and delete machines, to act as their accounts, and to keep records."""
     title = f"accel: moves jobs and TPUs on ({name})"
     role_id = f"accelReconcile_{pulumi.get_stack()}_{name}"
     role = custom_role(self, name, args.project, role_id, title, PERMISSIONS)

@@ -32,7 +32,7 @@ class SpendLedgerArgs:
 
 
 class SpendLedger(Component):
-    """A Firestore database in native mode, a document for each balance and each hold, paid per request; settled holds
+    """A Firestore database in native mode, a document per balance and per hold, paid per request; settled holds
     expire.
     """
 

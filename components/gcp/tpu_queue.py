@@ -1,6 +1,4 @@
-"""A TPU that waits in Google's queue until there is capacity: the part of a queued resource that the provider
-supports.
-"""
+"""A TPU that waits in Google's queue for capacity: the part of a queued resource that the provider supports."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class TpuQueueSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _not_the_providers(cls, given: Any) -> Any:
-        """Refuse fields that only queued_tpus has. A plain refusal of unknown keys would not say where they can be
-        used.
-        """
+        """Refuse fields of queued_tpus by name: a plain refusal would not say where they can be used."""
         if isinstance(given, Mapping):
             found = tpu_vms.queue_fields(cast("Mapping[str, Any]", given))
             if found:

@@ -88,9 +88,7 @@ watch >/dev/null 2>&1 </dev/null &
 
 
 def checkpoint_script(unit: str | None, pid_file: str | None, wait_s: int) -> str:
-    """Return the function `checkpoint`: SIGTERM to a unit of systemd, or to the process group whose number is in a
-    file.
-    """
+    """Return the function `checkpoint`: SIGTERM to a unit of systemd, or to the process group in a file."""
     if unit:
         return _UNIT.format(wait_s=wait_s, unit=shlex.quote(unit))
     return _GROUP.format(wait_s=wait_s, pid_file=shlex.quote(pid_file or ""))

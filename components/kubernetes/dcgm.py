@@ -49,9 +49,7 @@ COUNTERS = [
 
 
 class DcgmExporterSpec(Spec):
-    """The measured fields, their interval, and the exporter's nodes. With time-sharing a pod's own part cannot be
-    told.
-    """
+    """The measured fields, their interval, and the exporter's nodes. Time-sharing hides a pod's own part."""
 
     namespace: str = Field(
         default="gmp-public", description="there before: GKE makes gmp-public with Managed Prometheus"

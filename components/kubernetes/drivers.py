@@ -70,9 +70,7 @@ class DriverInstallerArgs:
 
 
 class DriverInstaller(Component):
-    """A DaemonSet that installs a driver on every node of some pools as it joins. One per node image and version of a
-    cluster.
-    """
+    """A DaemonSet that installs a driver on every node of some pools. One per node image and version of a cluster."""
 
     TYPE = "accel:kubernetes:DriverInstaller"
 
@@ -117,8 +115,7 @@ def _pod(spec: DriverInstallerSpec, pool_names: Sequence[pulumi.Input[str]]) -> 
 
 
 def _affinity(pool_names: Sequence[pulumi.Input[str]]) -> core.AffinityArgs:
-    """Select the named pools, but never a node whose driver is GKE's, nor a confidential one, which has an installer of
-    its own.
+    """Select the named pools, but never a node with GKE's driver, nor a confidential one, which has its own installer.
 
     GKE sets no driver-version label where it installs nothing, or sets `disabled`: Google's installers look for both.
     """

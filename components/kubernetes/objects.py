@@ -20,9 +20,7 @@ every refresh finds a difference. https://github.com/pulumi/pulumi-kubernetes (p
 
 
 def token(document: Document) -> str:
-    """Return the type by which Pulumi's provider knows an object; the same as that of its typed class, if there is
-    one.
-    """
+    """Return Pulumi's type of an object; the same as that of its typed class, if there is one."""
     api = document["apiVersion"]
     return f"kubernetes:{api if '/' in api else f'core/{api}'}:{document['kind']}"
 

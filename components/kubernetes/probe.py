@@ -20,7 +20,7 @@ NAME_MOST = 63 - 9
 LEFT_S = 60
 
 USER = 65_534
-"""Nobody: a namespace for jobs takes no root unless it is opened, and nvidia-smi needs none."""
+"""The user "nobody": a namespace for jobs permits root only if configured to, and nvidia-smi does not need it."""
 
 CUDA = (
     "docker.io/nvidia/cuda:12.8.1-base-ubuntu22.04"
@@ -45,9 +45,7 @@ class DriverProbeSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverProbeArgs:
-    """The spec, the namespace of the jobs, the pools by the author's key, and the resources that must exist before they
-    run.
-    """
+    """The spec, the jobs' namespace, the pools by the author's key, and the resources that must exist before."""
 
     spec: DriverProbeSpec
     namespace: pulumi.Input[str]

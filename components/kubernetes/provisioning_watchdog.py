@@ -18,9 +18,7 @@ from .health import NAMESPACE, PYTHON
 from .pools import Pool, mount
 
 SETTLE_S = 900
-"""Seconds before a request is checked against the list of pools: an update that creates a pool lists it a little
-later.
-"""
+"""Seconds before a request is checked against the list of pools: an update lists a new pool a little later."""
 
 _SCRIPT, _POOLS, _FOLDER = "provisioning_watch.py", "pools.json", "/etc/accel"
 _NOBODY = 65534

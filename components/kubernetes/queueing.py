@@ -340,9 +340,7 @@ def flavor(pool: Pool) -> dict[str, Any]:
 
 
 def resource_group(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> dict[str, Any]:
-    """Return every resource of a queue for each of its flavors, in one order, as Kueue requires; 0 where a pool lacks
-    it.
-    """
+    """Return every resource of a queue for each flavor, in one order, as Kueue requires; 0 where a pool lacks it."""
     resources = covered_resources(shares, pools)
     return {
         "coveredResources": [RESOURCES[name][0] for name in resources],

@@ -56,9 +56,7 @@ _PROTECTED_BY: Mapping[str, tuple[str, Any]] = {
     "gcp:container/cluster:Cluster": ("deletionProtection", True),
     "gcp:kms/cryptoKey:CryptoKey": ("", None),
 }
-"""Protection of resources that cannot be recreated: the property by which the cloud itself protects them, and its
-value.
-"""
+"""Protection of resources that cannot be recreated: the cloud's own property for it, and its value."""
 
 
 def _protected(resource: Resource, _: Settings) -> Iterator[str]:

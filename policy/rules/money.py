@@ -38,9 +38,7 @@ class _Sum:
         return ", ".join(f"{name} {of[name]:g}" for name in names[:SHOWN] if of[name])
 
     def rest(self) -> Iterator[str]:
-        """Yield what was not counted in a sum that is not above its maximum. Raise UnknownValue where a value is not
-        known.
-        """
+        """Yield what was not counted in a sum not above its maximum. Raise UnknownValue where a value is not known."""
         if self.strange:
             yield f"cannot be told, since the catalogue does not have the machines of {', '.join(self.strange)}"
         if self.unseen:

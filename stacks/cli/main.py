@@ -32,7 +32,7 @@ VERBS = {
 
 
 def _stack_files(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Yield those with a file in this folder."""
+    """Yield the stacks with a file in this folder."""
     for path in sorted(Path().glob("Pulumi.*.yaml")):
         yield path.name.removeprefix("Pulumi.").removesuffix(".yaml"), ""
 

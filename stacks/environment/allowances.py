@@ -26,9 +26,7 @@ Wired = Mapping[str, pulumi.Output[Any]]
 
 
 class Spending:
-    """The allowances of one environment. The first section that can creates the ledger, and the targets of all name
-    it.
-    """
+    """The allowances of one environment. The first section that can creates the ledger; the targets of all name it."""
 
     def __init__(self, environment: Environment) -> None:
         self._spec, self._owner = environment.allowances, environment.owner
@@ -38,7 +36,7 @@ class Spending:
         self.table_arn: pulumi.Output[str] | None = None
 
     def on_aws(self, region: str, on_aws: pulumi.ResourceOptions) -> Wired:
-        """Create the ledger where it belongs to AWS, and return what targets are wired with; empty without the
+        """Create the ledger if it belongs to AWS; return what targets are wired with, or nothing without the
         section.
         """
         if isinstance(self._kept, TableSpec):
@@ -48,7 +46,7 @@ class Spending:
         return self._everywhere()
 
     def on_gcp(self, section: Gcp, on_gcp: pulumi.ResourceOptions) -> Wired:
-        """Create the ledger where it belongs to Google Cloud; otherwise like on_aws."""
+        """Create the ledger if it belongs to Google Cloud; otherwise like on_aws."""
         if isinstance(self._kept, DatabaseSpec):
             args = LedgerDatabaseArgs(spec=self._kept, project=section.project, region=section.region)
             made = LedgerDatabase(NAME, args, on_gcp)

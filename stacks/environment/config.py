@@ -39,9 +39,7 @@ AnyLedger = Annotated[TableSpec | DatabaseSpec | MachineLedger, Field(discrimina
 
 
 class AllowancesSpec(Spec):
-    """Allowances of teams. A job's label `team` names the payer; without it that is the owner, if it has an
-    allowance.
-    """
+    """Allowances of teams. A job's label `team` names the payer; the default is the owner, if it has an allowance."""
 
     teams: dict[Name, Team] = Field(min_length=1)
     ledger: AnyLedger | None = Field(

@@ -10,9 +10,7 @@ from typing import Any
 import pulumi
 
 EXPORT = "ACCEL_EXPORT"
-"""Environment variable with the file to which each `pulumi up` writes its targets, as `stacks export` does on
-request.
-"""
+"""Environment variable: the file to which each `pulumi up` writes its targets, as `stacks export` does on request."""
 
 
 def write(targets: Mapping[str, Any], out: Path) -> None:

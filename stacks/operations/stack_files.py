@@ -142,7 +142,7 @@ def export(stack: str | None, out: Path) -> list[str]:
 
 
 def project_of(path: Path) -> str | None:
-    """Return the name in the Pulumi.yaml beside a config file, with which the stack's instances are tagged."""
+    """Return the name in the Pulumi.yaml beside a config file; the stack's instances are tagged with it."""
     try:
         value: Any = yaml_positions.read(path.with_name("Pulumi.yaml").read_bytes()).value
     except (OSError, yaml_positions.Fault):

@@ -126,9 +126,7 @@ class Aws(Spec):
         return None
 
     def _zone_count(self, spec: OnDemandSpec | SpotSpec) -> int:
-        """Return the number of zones that an environment's instances may be in, or where it is unknown, of its
-        subnets.
-        """
+        """Return the number of zones for an environment's instances, or if unknown, of its subnets."""
         if spec.zone:
             return 1
         if spec.subnet_ids:

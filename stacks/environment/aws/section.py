@@ -64,9 +64,7 @@ def deploy(
     on_stop: pulumi.ResourceHookBinding,
     pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Create the section's components, export what other stacks need of them, and return the targets of jobs by
-    name.
-    """
+    """Create the section's components, export what other stacks need, and return the targets of jobs by name."""
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
     place = _network(section, on_aws)
     log = JobLog("jobs", section.logs, on_aws)
@@ -282,7 +280,7 @@ def _stopping(section: Aws, claims: ClaimTable | None, hooks: pulumi.ResourceHoo
 
 
 def _limits(section: Aws) -> dict[str, Limit]:
-    """Return those of the budgets that stop the stack, by the author's keys."""
+    """Return the limits of the budgets that stop the stack, by the author's keys."""
     return {
         key: Limit(key, spec.stop.at, spec.stop.basis, spec.stop.running_after_s)
         for key, spec in section.budgets.items()

@@ -1,6 +1,4 @@
-"""The `budgets` of a Google section: the components, the resources that the function may stop, and what others may
-read.
-"""
+"""The `budgets` of a Google section: components, the resources that the function may stop, and public outputs."""
 
 from __future__ import annotations
 
@@ -108,8 +106,7 @@ def deploy(
 
 
 def _provider(environment: Environment, section: Gcp, services: Services) -> gcp.Provider:
-    """Return a provider that names a paying project: without one the Billing Budgets API refuses a person's
-    credentials.
+    """Return a provider with a paying project, without which the Billing Budgets API refuses a person's credentials.
 
     Source: https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml
     """

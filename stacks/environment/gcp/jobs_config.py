@@ -208,7 +208,7 @@ class Vertex(VertexJobsSpec):
 
 
 def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """Return faults where parts of a section have targets of one name: they are one output. `targets`: names by
+    """Return faults where parts of a section share a target name, since they are one output. `targets`: names by
     part.
     """
     first: dict[str, str] = {}

@@ -1,6 +1,4 @@
-"""The Google Cloud outputs that a stack promises, built as the models of accel.contract: an invalid one fails the
-update.
-"""
+"""The Google Cloud outputs of a stack, built as the models of accel.contract: an invalid one fails the update."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

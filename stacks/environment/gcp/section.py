@@ -51,9 +51,7 @@ def deploy(
     stop_hooks: StopHooks,
     pay: Spending,
 ) -> _Targets:
-    """Create the section's components, export what other stacks need of them, and return the targets of jobs by
-    name.
-    """
+    """Create the section's components, export what other stacks need, and return the targets of jobs by name."""
     apis = services.deploy(environment, section)
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section, after=apis)])
     stop = budgets.stopping(section, stop_hooks, on_gcp)

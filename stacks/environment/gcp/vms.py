@@ -49,7 +49,7 @@ class CapacityResources:
         return found.path if found else None
 
     def of_target(self, spec: AnyVmTarget) -> dict[str, pulumi.Output[str]]:
-        """Return the paths of the stack's own resources that a target of GPU VMs names. (Reservations of TPUs are
+        """Return the paths of the stack's resources that a target of GPU VMs names. (Reservations of TPUs are
         others.)
         """
         if not isinstance(spec, GceTarget):

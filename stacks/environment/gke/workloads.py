@@ -90,10 +90,10 @@ def deploy(
 def kubernetes_provider(
     name: str, cluster: pulumi.Output[GkeCluster], opts: pulumi.ResourceOptions | None = None
 ) -> kubernetes.Provider:
-    """Return the provider of a cluster's API, for what the stack puts into the cluster.
+    """Return the provider of a cluster's API, for the objects that the stack creates in the cluster.
 
-    Another cluster (its name is made up anew when it is replaced) is another provider, whose resources are all made
-    again there, before the old cluster goes. A new address or certificate of the same cluster is an update.
+    A replaced cluster has a new generated name, and so another provider: all resources are created again there, before
+    the old cluster is deleted. A new address or certificate of the same cluster is an update.
     """
     # Imported here: a stack without workloads never imports pulumi_kubernetes.
     import pulumi_kubernetes as kubernetes
@@ -146,9 +146,7 @@ def _queues(
     emails: Mapping[str, pulumi.Output[str]],
     in_cluster: pulumi.ResourceOptions,
 ) -> dict[str, GkeQueue]:
-    """Create the components of the section; return the targets by name. `emails`: Google service accounts by their
-    keys.
-    """
+    """Create the section's components; return the targets by name. `emails`: Google service accounts by their keys."""
     own_drivers = _drivers(section, pools, in_cluster)
     releases = [ReleaseBundle(each.release, each, in_cluster) for each in section.releases]
     # The engine cannot follow names that are constants: controllers come before the objects that their webhooks check,

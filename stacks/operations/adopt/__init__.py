@@ -1,3 +1,1 @@
-"""Conversion of queues, environments and definitions made by hand into an environment of this project and an import
-file.
-"""
+"""Conversion of hand-made queues, environments and definitions into an environment and an import file."""

@@ -67,7 +67,7 @@ class WrittenConfig:
 
 
 def write(files: list[str], stack: str, region: str | None, out: Path) -> WrittenConfig:
-    """Write Pulumi.<stack>.yaml and, where something exists, import-<stack>.json; overwrites no environment."""
+    """Write Pulumi.<stack>.yaml and, if something exists, import-<stack>.json; never overwrite an environment."""
     if not _STACK.fullmatch(stack):
         raise BadInput(f"--stack: must be letters, digits, - _ and ., is {messages.printable_name(stack)}")
     if not out.is_dir():
@@ -94,7 +94,7 @@ def write(files: list[str], stack: str, region: str | None, out: Path) -> Writte
 
 
 def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEnvironment:
-    """Put what was found into one environment. Raises BadInput where the region is not to be told."""
+    """Convert the resources into one environment. Raise BadInput if their region cannot be determined."""
     parts, refused = _parts(found)
     kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in _SECTIONS}
     existing = {
@@ -192,9 +192,7 @@ def _said(found: AdoptedEnvironment) -> list[str]:
 
 
 def _parts(found: list[AwsResource]) -> tuple[dict[Kind, dict[str, Part]], dict[Kind, dict[str, str]]]:
-    """Return the resources by kind and name, and why others are left out. Raise BadInput for a value of another
-    shape.
-    """
+    """Return the resources by kind and name, and why others are left out. Raise BadInput for a malformed value."""
     parts: dict[Kind, dict[str, Part]] = {kind: {} for kind in _SECTIONS}
     refused: dict[Kind, dict[str, str]] = {kind: {} for kind in _SECTIONS}
     for kind in _SECTIONS:

@@ -56,9 +56,7 @@ def resources(document: Json) -> Json:
 
 
 def environment(found: AwsResource, key: str) -> Part:
-    """Return the values of one environment. An existing one keeps its name, image, launch template and instance
-    tags.
-    """
+    """Return one environment's values. An existing one keeps name, image, launch template and instance tags."""
     part, inner = Part(key), resources(found.document)
     part.values["capacity"] = CAPACITY[str(inner["type"])]
     part.values |= {ours: inner[theirs] for theirs, ours in _COMPUTE_FIELDS.items() if theirs in inner}

@@ -14,7 +14,7 @@ from .cloud_budgets import CloudBudgets
 
 
 def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
-    """Read from the function that stops the stack. Raises the errors of accel.diagnostics.errors."""
+    """Read from the function that stops the stack. Raise the errors of accel.diagnostics.errors."""
     acting = next((each for each in promises.values() if each.function and each.region), None)
     if acting is None:
         return None

@@ -37,11 +37,11 @@ class CloudBudgets:
     """Returns the spending from the cloud; omits a budget for which the cloud has no reading."""
     levers: Callable[[], Sequence[Lever]]
     asking: Callable[[str], AbstractContextManager[None]]
-    """Turns the cloud's errors into those of accel.diagnostics.errors, as the cloud's backends do."""
+    """Converts the cloud's errors to those of accel.diagnostics.errors, as the cloud's backends do."""
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """Raise what the cloud refuses as an error of accel.diagnostics.errors."""
+        """Convert the cloud's errors to those of accel.diagnostics.errors."""
         try:
             yield
         except LeverError as failed:
@@ -51,7 +51,7 @@ class CloudBudgets:
             raise CloudRefused(str(failed)) from failed
 
     def spending(self) -> list[dict[str, Any]]:
-        """Return a row for each budget that the cloud says anything of."""
+        """Return a row for each budget of which the cloud has a reading."""
         limits = {limit.budget: limit for limit in self.limits}
         rows: list[dict[str, Any]] = []
         for reading in self.readings():
@@ -70,7 +70,7 @@ class CloudBudgets:
         return rows
 
     def state_lines(self, state: State) -> Iterator[str]:
-        """Yield what a stop has changed, a line each."""
+        """Yield the changes of a stop, one per line."""
         if state.stopped is None:
             yield f"{self.cloud}: takes new jobs"
             return
@@ -84,7 +84,7 @@ class CloudBudgets:
         yield "  `stacks budget resume` takes it back"
 
     def resume(self) -> Outcome:
-        """Take a stop back, once the function that stops the stack is not at work."""
+        """Undo a stop, once the function that stops the stack is not at work."""
         for left in reversed(range(TRIES)):
             try:
                 return resume_levers(self.levers(), self.store, time.time())
@@ -98,7 +98,7 @@ class CloudBudgets:
 
 
 def stack_budgets(stack: str | None) -> list[CloudBudgets]:
-    """Return those of each cloud with a budget that stops the stack. Raises NotFound where there are none."""
+    """Return those of each cloud with a budget that stops the stack. Raise NotFound where there are none."""
     outputs = stack_outputs(stack)
     budgets: list[CloudBudgets] = []
     for output, module in CLOUDS.items():

@@ -17,7 +17,7 @@ from .cloud_budgets import CloudBudgets
 
 
 def cloud_budgets(promises: Mapping[str, Budget]) -> CloudBudgets | None:
-    """Read from the function that stops the stack, with the caller's credentials. Raises JobsError."""
+    """Read from the function that stops the stack, with the caller's credentials. Raise JobsError."""
     name = next((each.function for each in promises.values() if each.function and each.stops_at is not None), None)
     if name is None:
         return None

@@ -51,9 +51,7 @@ class Estimate:
 
 
 def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> list[Estimate]:
-    """Return one estimate per config file. Raise BadInputs with every fault of every file, as `stacks validate`
-    does.
-    """
+    """Return one estimate per config file. Raise BadInputs with every fault, as `stacks validate` does."""
     return [estimate(stack.name, stack.environment, utilisation) for stack in read_stacks(paths, strict)]
 
 

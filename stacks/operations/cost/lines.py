@@ -1,6 +1,4 @@
-"""A line of an estimate, and the components that have one: a component on none of these lists is named, and makes the
-total "at least".
-"""
+"""A line of an estimate, and the components with one. A component on no list is named, and the total "at least"."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

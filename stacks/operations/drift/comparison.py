@@ -53,7 +53,7 @@ _NEW_NODE = "kubectl drain and delete the node: GKE makes it anew"
 def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True, quota: bool = True) -> list[Drift]:
     """Return everything that differs of one deployed stack.
 
-    Raises NotFound where it was not deployed, and NoCredentials, CloudSilent.
+    Raise NotFound where it was not deployed, and NoCredentials, CloudSilent.
     """
     now, folder = datetime.now(UTC), stack.path.parent
     state = drift_state.read_state(folder, stack.name)
@@ -77,7 +77,7 @@ def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True,
 
 
 def drift_of_quotas(stack: ReadStack) -> list[Drift]:
-    """Return the quotas that are smaller than what the stack can use at most, or that could not be read."""
+    """Return the quotas that are smaller than the maximum use of the stack, or that could not be read."""
     fixes = {"over": "stacks quota --request writes the request", "unknown": "stacks quota says what it needs"}
     return [
         Drift(
@@ -94,9 +94,7 @@ def drift_of_quotas(stack: ReadStack) -> list[Drift]:
 
 
 def drift_of_targets(state: State) -> list[Drift]:
-    """Return targets whose published form differs from the stack's, that are missing, or that the stack no longer
-    has.
-    """
+    """Return targets that are published differently from the stack's, that are missing, or that it no longer has."""
     promised = structure(state.outputs, "targets")
     found: list[Drift] = []
     for source, names in sorted(_target_sources(state, promised).items()):

@@ -45,9 +45,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class State:
-    """The stack as it was last deployed. `pending`: an update is under way, or was cut off, so that the state may be
-    incomplete.
-    """
+    """The stack as last deployed. `pending`: an update is under way or was cut off; the state may be incomplete."""
 
     resources: tuple[Resource, ...]
     pending: bool = False

@@ -87,7 +87,7 @@ def _platform(accelerator: str) -> str:
 
 
 def write_dockerfile(folder: Path) -> str:
-    """Write the Dockerfile; return the sentence about it. Raise BadInput where another one is there."""
+    """Write the Dockerfile; return a sentence about it. Raise BadInput if a different one exists."""
     path, text = folder / "Dockerfile", TEMPLATE.read_text(encoding="utf-8")
     try:
         if path.exists():

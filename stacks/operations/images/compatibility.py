@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 def compatibility(
     image: str, places: Iterable[ImageTarget], cuda: Version | None, strict: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each finding of each place, and the lines of those with which the image cannot run; with
-    `strict`, of all. The registry is asked for the image's CUDA where `cuda` is None."""
+    """Return a row for each finding of each place, and the lines of those that are faults.
+
+    Faults are findings with which the image cannot run; with `strict`, all findings. The registry is asked for the
+    image's CUDA where `cuda` is None.
+    """
     cuda = cuda or _registered_cuda(image)
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -41,7 +44,7 @@ def compatibility(
 def _registered_cuda(image: str) -> Version | None:
     """Return the CUDA by the image's labels in its registry; None where they have none.
 
-    Raises as image_registry.read does.
+    Raise as image_registry.read does.
     """
     found = image_registry.read(image).cuda
     try:

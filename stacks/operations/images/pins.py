@@ -41,7 +41,7 @@ class Change:
         }
 
     def remarks(self) -> list[str]:
-        """Return what a reader has to know of the driver."""
+        """Return remarks about the driver for a reader."""
         if self.old == self.new or self.image_type != "ECS_AL2023_NVIDIA":
             return []
         place = f"{self.image_type} in {self.region}"
@@ -55,8 +55,10 @@ class Change:
 
 
 def image_changes(stacks: list[ReadStack], lock: ImageLock, versions: Mapping[str, str | None]) -> list[Change]:
-    """Return the pinned and the recommended image of each image type and region in use. `versions`: driver and CUDA of
-    NVIDIA images, where somebody read them in the release notes."""
+    """Return the pinned and the recommended image of each image type and region in use.
+
+    `versions`: driver and CUDA of NVIDIA images, if a person read them in the release notes.
+    """
     changes: list[Change] = []
     for (image_type, region), by in sorted(_used(stacks).items()):
         old, new = lock.find(image_type, region), recommended_image(image_type, region)

@@ -88,9 +88,7 @@ def orphan(each: GoogleResource, stacks: Stacks) -> bool:
 
 
 def leaks(found: Iterator[GoogleResource], ended: Callable[[str, str], str | None], now: datetime) -> list[Leak]:
-    """Return the unused ones, the most expensive first. `ended` returns how a job, by bucket and name, has ended, or
-    None.
-    """
+    """Return the unused ones, the most expensive first. `ended`: how a job, by bucket and name, has ended, or None."""
     made = [Leak(each, why, dollars_a_day(each)) for each in found if (why := reason(each, ended, now))]
     return sorted(made, key=lambda leak: -(leak.dollars_a_day or 0))
 

@@ -25,7 +25,7 @@ ORDER = (
 
 
 def of_projects(projects: Iterable[str], now: datetime, unread: Unread) -> Iterator[Orphan]:
-    """Yield what no stack of a project can have."""
+    """Yield resources that cannot belong to any stack of a project."""
     for project in dict.fromkeys(projects):
         yield from of_project(Google(), project, Stacks(), frozenset(), now, unread)
 
@@ -47,7 +47,7 @@ def of_stacks(names: Iterable[str], strict: bool, now: datetime, unread: Unread,
 
 
 def _state(stack: ReadStack, remark: Remark) -> Stacks:
-    """Return whose resources those of a stack are, and which it still has."""
+    """Return project, name, resource ids and targets of a stack; the ids are None where the state may be incomplete."""
     project, names = project_of(stack.path), frozenset({stack.name})
     try:
         state = read_state(stack.path.parent, stack.name)
@@ -61,7 +61,7 @@ def _state(stack: ReadStack, remark: Remark) -> Stacks:
 
 
 def _together(stacks: list[Stacks]) -> Stacks:
-    """Join several stacks of one Pulumi project; unread where one of them is."""
+    """Join several stacks of one Pulumi project; the result is unread if one of them is."""
     read = [each.held for each in stacks if each.held is not None]
     whole = frozenset[str]().union(*read) if len(read) == len(stacks) else None
     return Stacks(stacks[0].project, frozenset[str]().union(*(each.names for each in stacks)), whole)
@@ -70,7 +70,7 @@ def _together(stacks: list[Stacks]) -> Stacks:
 def delete(orphans: Iterable[Orphan]) -> Iterator[str]:
     """Delete them, and yield a line each. One that cannot be deleted does not keep the others.
 
-    Raises CloudRefused for all such together.
+    Raise CloudRefused for all such together.
     """
     refusals: list[str] = []
     for each in sorted((one for one in orphans if one.delete), key=lambda one: ORDER.index(one.what)):

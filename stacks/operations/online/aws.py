@@ -37,9 +37,7 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_r
 
 
 def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
-    """Check the section. Raise NoCredentials, CloudSilent, and BadInput for credentials of another account than the
-    section's.
-    """
+    """Check the section. Raise NoCredentials, CloudSilent, and BadInput for credentials of another account."""
     if section.account_id is not None:
         check_account(section.region, section.account_id)
     reader = reader or Reader(Clients(section.region, Timing()))

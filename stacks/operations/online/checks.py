@@ -8,9 +8,7 @@ from accel.diagnostics.findings import Finding, under
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Findings with their paths in the environment, the resources that were read, and those that could not be, with the
-    reason.
-    """
+    """Findings with their paths in the environment, what was read, and what could not be, with the reason."""
 
     findings: tuple[Finding, ...] = ()
     looked_at: tuple[str, ...] = ()

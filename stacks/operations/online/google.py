@@ -46,9 +46,7 @@ class GoogleReader:
         self.unread: dict[str, str] = {}
 
     def ask(self, what: str, call: Callable[[Google], T]) -> T | None:
-        """Return the answer; None where the call was refused. Raise NoCredentials, and NotFound for what does not
-        exist.
-        """
+        """Return the answer; None if refused. Raise NoCredentials, and NotFound for what does not exist."""
         try:
             answer = call(self._google)
         except NotFound:

@@ -94,8 +94,7 @@ def _of_types(
 
 
 def _of_keys(resources: Sequence[RegisteredResource]) -> Iterator[Statement]:
-    """Yield permissions on keys: ECR creates a grant on the key of a repository as the caller; other services use their
-    own name.
+    """Yield permissions on keys: ECR creates a grant on a repository's key as the caller; others use their own name.
 
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html
     """

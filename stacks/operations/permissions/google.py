@@ -37,7 +37,7 @@ OTHER = "container.thirdPartyObjects"
 
 
 class UnknownType(Exception):
-    """A type that the table lacks."""
+    """A type that is missing from the table."""
 
 
 def document(environment: Environment, project: str, stack: str, purpose: str) -> dict[str, Any]:

@@ -69,9 +69,7 @@ class Readings:
 def readings(
     region: str, quotas: Iterable[Quota], account_id: str | None, project: str | None, stack: str | None
 ) -> Readings:
-    """Read the quotas and instances of a region. Unreadable values are None, with a reason. Raise as `judge_aws`
-    does.
-    """
+    """Read a region's quotas and instances; None and a reason for unreadable ones. Raise as `judge_aws` does."""
     if account_id is not None:
         check_account(region, account_id)
     asked = service_quotas.client(region)

@@ -45,8 +45,8 @@ def judge_google(
 
 @dataclass(frozen=True)
 class _Found:
-    """The values of one quota; `why` says what is missing, `remark` names the source, `quota_id` is its id in Cloud
-    Quotas.
+    """The values of one quota: `why` is the reason of a missing one, `remark` the source, `quota_id` Cloud Quotas'
+    id.
     """
 
     limit: float | None = None
@@ -77,9 +77,7 @@ class _Project:
         return replace(judged, reason=f"{judged.reason} ({found.remark})") if found.remark else judged
 
     def _with_own(self, need: Need, found: _Found) -> tuple[Use | None, float | None, str]:
-        """Return use, limit, and what is missing. Without its own part a use would count twice, so it is missing
-        then.
-        """
+        """Return use, limit, and what is missing. Without its own part a use would count twice, so it is dropped."""
         if self._own is None or found.use is None:
             return found.use, found.limit, found.why
         amounts = self._own_amounts(self._own)
@@ -108,8 +106,7 @@ class _Project:
         return f"compute aggregated/instances: more than {MAX_PAGES} pages"
 
     def _perhaps_standard(self, judged: Verdict, need: Need) -> Verdict:
-        """Judge a preemptible limit of 0, which may never have been granted: then the standard quota limits Spot
-        machines too.
+        """Judge a preemptible limit of 0: if it was never granted, the standard quota limits Spot machines too.
 
         Source: https://cloud.google.com/compute/resource-usage
         """
@@ -207,9 +204,7 @@ class _Project:
 
 
 def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str) -> float | None:
-    """Return the newest value of a quota's time series in a place, the largest of several; None if none certainly
-    belongs to it.
-    """
+    """Return the newest, largest value of a quota's time series in a place; None if none certainly belongs to it."""
     wanted = dimensions(quota).items()
     found: list[float | None] = []
     for each in series:

@@ -33,7 +33,7 @@ _DISK = "pd-balanced"
 """GKE's default. Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/custom-boot-disks"""
 
 _SSD_DISKS = ("pd-balanced", "pd-ssd")
-"""Counted by SSD_TOTAL_GB; hyperdisks are not. Source: https://cloud.google.com/compute/resource-usage"""
+"""Disk types counted by SSD_TOTAL_GB; hyperdisks are not. Source: https://cloud.google.com/compute/resource-usage"""
 
 _PREEMPTIBLE = ("spot", "flex-start")
 """Capacity types that use the preemptible quota; flex-start does too. Source:
@@ -49,9 +49,7 @@ Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle"""
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdicts on one environment, or on planned machines where `stack` is None. `whose` names the account or
-    project.
-    """
+    """The verdicts on one environment, or on planned machines (`stack` None). `whose` names account or project."""
 
     stack: str | None
     whose: str | None
@@ -59,10 +57,10 @@ class Judgement:
 
 
 def judge(stack: ReadStack) -> list[Judgement]:
-    """Read what the needs of one environment are about, and compare: one entry a cloud.
+    """Compare the needs of one environment with the quotas: one entry per cloud.
 
-    Raises NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's. Google's
-    quotas are unknown where its project cannot be asked.
+    Raise NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's. Google's
+    quotas are unknown where its project cannot be read.
     """
     judgements: list[Judgement] = []
     aws, gcp, project = stack.environment.aws, stack.environment.gcp, project_of(stack.path)
@@ -176,9 +174,7 @@ def _whole(value: float | None) -> float | int | None:
 
 
 def _ssd_gb(spec: GpuPoolSpec | TpuPoolSpec) -> int:
-    """Return the SSD size of a node's boot disk. TPU hosts without a known disk are left out: newer ones take
-    hyperdisks.
-    """
+    """Return the SSD size of a node's boot disk; 0 for TPU hosts of unknown disk, since newer ones take hyperdisks."""
     disk = spec.disk.type or disk_type(spec.machine_type) or (_DISK if isinstance(spec, GpuPoolSpec) else None)
     return spec.disk.size_gib if disk in _SSD_DISKS else 0
 

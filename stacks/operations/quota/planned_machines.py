@@ -31,8 +31,7 @@ PROJECT = "GOOGLE_CLOUD_PROJECT"
 def judge_machines(
     texts: Sequence[str], region: str | None, spot: bool, project: str | None
 ) -> tuple[str | None, tuple[Verdict, ...]]:
-    """Return the owner of the quotas, if known, and the verdicts on machines written `CLOUD:TYPE[:COUNT]`, all in one
-    region.
+    """Return the owner of the quotas, if known, and the verdicts on machines (`CLOUD:TYPE[:COUNT]`) in one region.
 
     Raise BadInput for names and regions that the catalogue does not have, and as the clouds' readers do.
     """
@@ -58,9 +57,7 @@ def judge_machines(
 
 
 def _parsed(text: str, region: str, spot: bool) -> tuple[Machine | Slice, int]:
-    """Parse a machine; convert GPUs by kind and number (`t4:1`, `gcp:l4:8`) or a slice (`v4-8`), and print the
-    result.
-    """
+    """Parse a machine; convert GPUs by kind and number (`t4:1`, `gcp:l4:8`) or a slice (`v4-8`), and print it."""
     cloud, _, rest = text.partition(":")
     named = rest if cloud in CLOUDS else text
     if found := _slice(text, named, region) or _gpus(text, named, cloud if cloud in CLOUDS else None, region, spot):
@@ -91,9 +88,7 @@ def _slice(text: str, name: str, region: str) -> Slice | None:
 
 
 def _gpus(text: str, name: str, cloud: str | None, region: str, spot: bool) -> Machine | None:
-    """Return the cheapest machine with these GPUs, by the requested price; without a known price, any that is
-    offered.
-    """
+    """Return the cheapest machine with these GPUs, by the requested price; without a price, any offered one."""
     kind, _, count = name.partition(":")
     try:
         gpu = accelerator(kind)

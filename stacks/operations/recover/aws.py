@@ -61,7 +61,7 @@ class Aws:
     _account: str = ""
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Find candidates. Raise NotSought, NoCredentials where the account is not the stack's, and what the API
+        """Find candidates. Raise NotSought, NoCredentials for another account than the stack's, and what the API
         raises.
         """
         row = rows().get(operation.type)

@@ -123,9 +123,7 @@ class Files:
         return sorted(folder.glob("*.json"))
 
     def mark(self) -> Path:
-        """Return a file that exists while recover is at work: if recover is killed itself, the next one finds its
-        purpose there.
-        """
+        """Return a file that exists while recover is at work, so that after a kill the next one learns its purpose."""
         return self.root / "recover" / self.project / f"{self.stack}.json"
 
     def state(self) -> Path:
@@ -142,8 +140,7 @@ class Files:
         return path
 
     def torn(self) -> Path | None:
-        """Return the state's file of attributes if it is no JSON; the state can be read without that file, but not with
-        it.
+        """Return the state's file of attributes if it is no JSON: the state is readable without it, but not with it.
 
         It is written before the state takes its name, and not atomically. Source:
         https://github.com/google/go-cloud/blob/master/blob/fileblob/attrs.go
@@ -198,7 +195,7 @@ class Lock:
 
 
 def read_locks(paths: Sequence[Path]) -> list[Lock]:
-    """Read what the files say; one that is gone meanwhile is left out."""
+    """Read the lock files; omit one that disappears meanwhile."""
     found: list[Lock] = []
     for path in paths:
         try:
@@ -210,14 +207,14 @@ def read_locks(paths: Sequence[Path]) -> list[Lock]:
 
 
 def orphan_hosts() -> list[int]:
-    """Find language hosts of this user whose engine does not listen any more."""
+    """Find language hosts of this user whose engine no longer listens."""
     listed = subprocess.run(["ps", "-xwwo", "pid=,args="], capture_output=True, text=True, check=False).stdout
     found = [each for each in map(_HOST.match, listed.splitlines()) if each]
     return [int(each[1]) for each in found if not _listens(int(each[2]))]
 
 
 def end_process(pid: int) -> None:
-    """Ask a process to end."""
+    """Ask a process to terminate."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 

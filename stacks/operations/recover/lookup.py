@@ -21,8 +21,8 @@ _STACK = frozenset({"accel:stack", "accel-stack"})
 
 @dataclass(frozen=True)
 class Candidate:
-    """An existing resource as the pending operation requested it. `why`: the proof that the operation created it; empty
-    without proof.
+    """An existing resource as the pending operation requested it. `why`: the proof that the operation created it, or
+    empty.
     """
 
     id: str

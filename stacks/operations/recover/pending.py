@@ -1,9 +1,8 @@
-"""Operations that a killed run left in a state, and the state with them resolved. Pure: deployments as `pulumi stack
-export` writes them.
+"""Operations that a killed run left in a state, and the state with them resolved.
 
-A killed run leaves each operation that was under way as a pending one. The next `up` warns of pending creates and
-creates the same resources again; they stay pending, beside those of its own. Sources:
-https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
+Pure: deployments as `pulumi stack export` writes them. A killed run leaves each operation that was under way as a
+pending one. The next `up` warns of pending creates and creates the same resources again; they stay pending, beside
+those of its own. Sources: https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
 https://github.com/pulumi/pulumi/pull/9293, https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go
 """
 
@@ -60,9 +59,7 @@ class Pending:
 
     @property
     def id(self) -> str:
-        """Return the id; a create has one only if the state was written between the cloud's answer and the end of the
-        operation.
-        """
+        """Return the id; a create has one only if the state was written between the cloud's answer and its end."""
         return self.resource.get("id") or ""
 
     @cached_property
@@ -81,9 +78,7 @@ class Pending:
 
     @property
     def made_up(self) -> bool:
-        """Return whether its name was generated, with random digits: then the resource of that name is this
-        operation's.
-        """
+        """Return whether its name was generated, with random digits: a resource of that name is this operation's."""
         if self.type.startswith("kubernetes:"):
             # The provider marks a generated name. Source:
             # https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/metadata/naming.go
@@ -162,9 +157,7 @@ def setting(inputs: Json, name: str) -> Any:
 
 
 def live(deployment: Mapping[str, Any], urn: str) -> Json | None:
-    """Return the state's live resource of this name, not one that waits for its deletion or was deleted to be
-    replaced.
-    """
+    """Return the state's resource of this name, unless it waits for deletion or was deleted to be replaced."""
     gone = ("delete", "pendingReplacement")
     there = (each for each in resources(deployment) if each["urn"] == urn)
     return next((each for each in there if not any(map(each.get, gone))), None)
@@ -176,8 +169,7 @@ def alike(one: Pending, other: Pending) -> bool:
 
 
 def resolve_pending(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
-    """Return the deployment without pending operations, and with the created resources entered under their ids, to be
-    read.
+    """Return the deployment without pending operations, and with created resources entered by id, to be read.
 
     If the state has another one, the created one is entered for deletion by the next `up`: nothing refers to it yet,
     whether it was created a second time or to replace the other. Its outputs are its inputs until it has been read.
@@ -244,7 +236,7 @@ def _named(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unread(entry: Mapping[str, Any]) -> bool:
-    """Return whether it was entered by resolve_pending() and not read since: its outputs are its inputs, and it has no
+    """Return whether resolve_pending() entered it and nothing read it since: outputs are inputs, and there is no
     time.
     """
     if not entry["type"].startswith(_READ) or not entry.get("id") or entry.get("created") or entry.get("modified"):

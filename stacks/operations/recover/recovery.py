@@ -55,9 +55,7 @@ class Recovery:
         return [*lines, *missing_lines(self._preview, state["deployment"])]
 
     def run(self) -> Iterator[str]:
-        """Repair the stack, and yield a line per action. Raise CloudRefused where a run is at work or a person has to
-        decide.
-        """
+        """Repair the stack; yield a line per action. Raise CloudRefused if a run is at work or a person must decide."""
         held = self._held()
         yield from self._restored()
         state = self.engine.export()

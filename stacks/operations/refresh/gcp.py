@@ -35,9 +35,7 @@ QUERY = {"currencyCode": "USD", "pageSize": "5000"}
 """5000 is the maximum of a page."""
 
 API_KEY = "GOOGLE_API_KEY"
-"""Environment variable with a key of a project with the Cloud Billing API, which this list accepts instead of a
-sign-in.
-"""
+"""Environment variable: a key of a project with the Cloud Billing API, which replaces a sign-in for this list."""
 
 FAMILIES = {
     "a2-": "A2 Instance",
@@ -162,7 +160,7 @@ def _meters() -> dict[str, Meter]:
 
 
 def _head(description: str) -> str:
-    """Return a description without its place. Reserved, committed, sole-tenant, custom and scheduled SKUs keep other
+    """Return a description without its place. Reserved, committed, sole-tenant, custom, scheduled SKUs keep other
     words.
     """
     head = description.split(" running in ")[0]

@@ -83,7 +83,7 @@ def understood(doing: str, cloud: str) -> Generator[None]:
 
 
 def machine_line(cloud: str, name: str, series: str, kind: str, count: float, source: Source) -> dict[str, str]:
-    """Return what every line of machines.csv has of an accelerator machine that a cloud lists."""
+    """Return the fields that every line of machines.csv has for an accelerator machine of a cloud."""
     line = {"cloud": cloud, "machine": name, "kind": "accelerator", "series": series, "status": "listed"}
     return line | {
         "accelerator": kind,

@@ -16,8 +16,8 @@ from .reading import CLOUDS, Reading
 def regions_by_cloud(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[str]]:
     """Return the regions to read by cloud.
 
-    Raises BadInput for a region that none of the clouds has, NotFound where neither a region nor an environment says
-    which of AWS.
+    Raise BadInput for a region that none of the clouds has, NotFound where neither a region nor an environment
+    determines those of AWS.
     """
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
     for row in shipped_table("regions.csv").rows():
@@ -49,7 +49,7 @@ def _of_environments() -> list[str]:
 
 
 def read_cloud(cloud: str, regions: list[str]) -> Reading:
-    """Return what a cloud says. Raises CloudRefused where it says nothing at all."""
+    """Return the live data of a cloud. Raise CloudRefused where it answers nothing at all."""
     rows = {name: row for (of, name), row in machine_rows().items() if of == cloud}
     if cloud == "aws":
         types = aws.types(regions, list(rows))

@@ -75,9 +75,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class _Costs:
-    """`before` is None, with the reason, where the state does not contain it; an empty one before the first
-    deployment.
-    """
+    """`before` is None, with the reason, if the state does not contain it; an empty one before the first deployment."""
 
     after: Estimate
     before: Estimate | None

@@ -71,9 +71,7 @@ VERSIONED = ("accel:", "gcp:container/")
 
 @dataclass(frozen=True)
 class Change:
-    """One resource that the update would touch. Inputs and outputs are as the engine shows them, with secrets
-    masked.
-    """
+    """One resource that the update would touch. Inputs and outputs are as in the engine's JSON, secrets masked."""
 
     op: str
     urn: str

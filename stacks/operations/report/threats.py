@@ -19,9 +19,7 @@ from jobs.client.live.search import search
 from .preview import Change
 
 Fate = Literal["ends", "waits", "loses"]
-"""ends: its machines are removed while it runs; waits: the deployment waits for it; loses: it goes on without the
-resource.
-"""
+"""ends: its machines are removed while it runs; waits: the deployment waits for it; loses: it goes on without."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Step:
 
 
 def regions_of(name: str, stack: str | None, region: str | None) -> list[str]:
-    """Return where to look for the environment. Raises NotFound."""
+    """Return where to look for the environment. Raise NotFound."""
     if name.startswith("arn:"):
         return name.split(":")[3:4]
     if region:
@@ -62,7 +62,7 @@ def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
 
 
 def only(matching: list[tuple[Region, dict[str, Any]]], name: str) -> tuple[Region, dict[str, Any]]:
-    """Return the one environment of a name. Raises BadInput where there are several."""
+    """Return the one environment of a name. Raise BadInput where there are several."""
     if len(matching) == 1:
         return matching[0]
     shown = ", ".join(f"{one['computeEnvironmentName']} ({one['status']}, {place.name})" for place, one in matching)
@@ -70,7 +70,7 @@ def only(matching: list[tuple[Region, dict[str, Any]]], name: str) -> tuple[Regi
 
 
 def steps(region: Region, diagnosis: Diagnosis, wait_s: float, boundary: str | None) -> list[Step]:
-    """Return the steps that remove an environment, in their order. `boundary`: of the roles that are made for it."""
+    """Return the steps that remove an environment, in their order. `boundary`: that of the stand-in roles."""
     name = diagnosis.name
     partition = diagnosis.environment["computeEnvironmentArn"].split(":")[1]
     missing = [role for role in diagnosis.roles if role.missing]
