@@ -149,12 +149,13 @@ def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int
         return 0, 0
     count = next(iter(counts.values()))
     accelerator: Json = {"count": count}
-    partition = re.search(r"(?:^|_)(\dg\.\d+gb)$", kind)
+    partition = re.search(r"(?:^|[_-])(\dg)[.-](\d+gb)$", kind)
     if partition:
-        values["gke"] = {"gpu_partition": partition[1]}
+        name = f"{partition[1]}.{partition[2]}"
+        values["gke"] = {"gpu_partition": name}
         why = "is a partition of a GPU, which a target's pool has to have"
-        report.decide(kind_leaf, why, new=f"gke.gpu_partition: {partition[1]}", is_open=False)
-        kind = kind.removesuffix(partition[1]).strip("_")
+        report.decide(kind_leaf, why, new=f"gke.gpu_partition: {name}", is_open=False)
+        kind = kind[: partition.start()]
     if kind and (name := gpu_type(kind, kind_leaf, report)):
         accelerator["type"] = name
     elif not kind and (found := _value(options, "constraint")):
@@ -164,7 +165,8 @@ def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int
 
 
 _NICKNAMES = {"tesla": "", "volta": "v100", "ampere": "a100", "hopper": "h100", "turing": "", "pascal": "p100",
-              "any": "", "gpu": "", "nvidia": ""}  # fmt: skip
+              "v100l": "v100-32gb", "any": "", "gpu": "", "nvidia": ""}  # fmt: skip
+"""Of clusters: v100l is of https://docs.alliancecan.ca/wiki/Using_GPUs_with_Slurm."""
 
 
 def catalogue_gpu(written: str) -> str:

@@ -77,6 +77,11 @@ HEADERS: dict[str, dict[str, Any]] = {
     "--gres=gpu:A100-SXM4-80GB:1": {"accelerator": {"type": "a100-80gb", "count": 1}},
     "--gres=gpu:rtx8000:1": GPU,
     "--gres=gpu:tesla:1": GPU,
+    "--gres=gpu:v100l:4": {"accelerator": {"type": "v100-32gb", "count": 4}},
+    "--gres=gpu:a100-4g-20gb:1": {
+        "accelerator": {"type": "a100", "count": 1},
+        "gke": {"gpu_partition": "4g.20gb"},
+    },
     "--gres=gpu:1g.5gb:1": {**GPU, "gke": {"gpu_partition": "1g.5gb"}},
     "--gres=gpu:0": {},
     "--gres=none": {},
