@@ -289,8 +289,8 @@ def _array(found: tuple[str, str], report: Report, values: Json, nodes: int) -> 
     count = len(indices.values)
     if nodes > 1 and count > 1:
         why = (
-            f"is of jobs with {nodes} nodes: a job file has several nodes or several tasks; take it out, and submit "
-            f"the job for each index, with --var SLURM_ARRAY_TASK_ID={indices.values[0]}"
+            f"is of jobs with {nodes} nodes: a job file has several nodes or several tasks; take it out, and import "
+            f"it for each index, with --var SLURM_ARRAY_TASK_ID={indices.values[0]}"
         )
         report.refuse(leaf, why)
         return indices
