@@ -18,6 +18,8 @@ _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """What a notebook puts in for a variable of Python's:
 https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
+HELD_MAX = 200
+"""Of what is unknown in a command, for how much a variable that holds it is looked for."""
 _XPK = re.compile(
     r"^(\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*)(?:python3?\s+)?(?:[\w.~/${}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
 )
@@ -58,6 +60,7 @@ def with_marks(text: str) -> str:
         return text
     lines: list[str] = []
     opened = end = ""
+    ends = {line.strip() for line in text.split("\n")}
     for line in text.split("\n"):
         if end:
             end = "" if line.strip() == end else end
@@ -66,7 +69,7 @@ def with_marks(text: str) -> str:
         marked, opened = _marked(line, opened)
         lines.append(marked)
         heredoc = None if opened else _HEREDOC.search(line)
-        end = heredoc[1] if heredoc and re.search(rf"^\s*{heredoc[1]}\s*$", text, re.MULTILINE) else ""
+        end = heredoc[1] if heredoc and heredoc[1] in ends else ""
     return "\n".join(lines)
 
 
@@ -133,20 +136,16 @@ def with_quoted_values(text: str) -> str:
     return "\n".join(lines)
 
 
-def holder(text: str, written: str) -> str:
-    """The variable that a script gives `written`, such as `$(date)`, so that --var can give another value; empty where
-    it is none."""
-    if re.fullmatch(r"\$\{?[A-Za-z_]\w*\}?", written):
-        return ""
-    names = [found[1] for found in _ASSIGNMENT.finditer(text) if written in found[2]]
-    return names[0] if len(set(names)) == 1 else ""
-
-
 def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
-    """What is unknown in a command, each by the name that --var takes where it has one."""
+    """What is unknown in a command, each by the name that --var takes where it has one: that of a variable, or of the
+    one that the script gives what it computes, such as `$(date)`."""
+    assigned = [(found[1], found[2]) for found in _ASSIGNMENT.finditer(text)]
     found: dict[str, str] = {}
-    for name, written in unknown.items():
-        held = name if re.fullmatch(r"\w+", name) else holder(text, written)
+    for number, (name, written) in enumerate(unknown.items()):
+        held = name
+        if not re.fullmatch(r"\w+", name):
+            holders = {key for key, value in assigned if written in value} if number < HELD_MAX else set[str]()
+            held = holders.pop() if len(holders) == 1 else ""
         found[held if held and held not in found else name] = written
     return found
 

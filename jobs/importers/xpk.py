@@ -6,6 +6,7 @@ and https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/commands/workload.
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -171,18 +172,14 @@ def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
 def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
     """The accelerator, or the CPUs, and how many nodes or slices."""
     asked = [flag for flag in ("--tpu-type", "--device-type") if given.text(flag)]
-    if len(asked) != 1:
-        why = (
-            "is beside --device-type; keep one of the two" if asked else "is missing: name --tpu-type or --device-type"
-        )
-        given.report.refuse("--tpu-type", why)
-        return
-    at = asked[0]
+    at = asked[0] if asked else "--tpu-type"
     name = (given.text(at) or "").strip()
     result.targets = ("gke",)
-    if "$" in name or "`" in name:
-        return  # is asked for
-    if found := re.fullmatch(r"((?:n1|n2|n2d|e2|c3|c4|m1|m3)-[a-z]+-(\d+))-(\d+)", name):
+    if len(asked) != 1:
+        _not_one(given, several=bool(asked))
+    if len(asked) != 1 or "$" in name or "`" in name:  # which is asked for
+        _keep_numbers(given)
+    elif found := re.fullmatch(r"((?:n1|n2|n2d|e2|c3|c4|m1|m3)-[a-z]+-(\d+))-(\d+)", name):
         values["cpus"] = max(1, int(int(found[2]) * 0.95))
         why = f"are the CPUs that xpk asks for on a {found[1]}; a target of kind gke needs memory_mib too"
         given.report.decide(at, why, new=f"cpus: {values['cpus']}", is_open=False)
@@ -197,6 +194,23 @@ def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
         _nodes(given, values, 1)
     else:
         _slice(given, at, name, values, result)
+
+
+def _not_one(given: RequestFields, *, several: bool) -> None:
+    """Refuses a command that names no type, or two."""
+    empty = [flag for flag in ("--tpu-type", "--device-type") if flag in given.values]
+    if several:
+        given.report.refuse("--tpu-type", "is beside --device-type; keep one of the two")
+    elif empty:
+        given.report.refuse(empty[0], "is empty: give the variable that it is made of with --var")
+    else:
+        given.report.refuse("--tpu-type", "is missing: name --tpu-type or --device-type")
+
+
+def _keep_numbers(given: RequestFields) -> None:
+    """Says nothing of how many slices and nodes there are, where it is not known of what."""
+    for flag in ("--num-slices", "--num-nodes"):
+        given.keep(flag)
 
 
 def _nodes(given: RequestFields, values: Json, of_type: int) -> None:
@@ -217,8 +231,7 @@ def _slice(given: RequestFields, at: str, name: str, values: Json, result: Impor
         found = tpu(name.lower())
     except (UnknownName, NoSuchSlice) as fault:
         given.report.refuse(at, f"{fault}; write a TPU such as v5litepod-16, or GPUs such as h100-80gb-8")
-        for flag in ("--num-slices", "--num-nodes"):
-            given.keep(flag)
+        _keep_numbers(given)
         return
     values["accelerator"] = {"type": found.name}
     given.keep(at, f"accelerator.type: {found.name}")
@@ -382,8 +395,8 @@ def _unread(given: RequestFields, result: ImportResult) -> None:
 def _ask(given: RequestFields, text: str, written: PastedCommand) -> None:
     """Asks for the variables that what is kept holds."""
     lacking: list[str] = []
-    for name, mark in written.unknown.items():
-        plain = name if re.fullmatch(r"\w+", name) else script_text.holder(text, mark)
+    for name, mark in islice(script_text.by_holder(text, written.unknown).items(), script_text.HELD_MAX):
+        plain = name if re.fullmatch(r"\w+", name) else ""
         for path, value in given.values.items():
             texts = cast("list[Any]", value) if isinstance(value, list) else [value]
             if not any(isinstance(each, str) and mark in each for each in texts):

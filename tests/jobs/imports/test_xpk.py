@@ -1,5 +1,6 @@
 """A pasted `xpk workload create` as a job file: shapes that people have, and that nothing of one is lost."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,10 @@ def test_a_whole_command() -> None:
         ("--device-type DEVICE", {}, "--device-type", "refused"),
         ("--tpu-type v6e-16 --device-type v6e-16", {}, "--tpu-type", "refused"),
         ("", {}, "--tpu-type", "refused"),
+        ("--device-type ''", {}, "--device-type", "refused"),
+        ("--num-slices 2", {}, "--num-slices", "kept"),
+        ("--tpu-type $T --num-slices 2", {}, "--num-slices", "kept"),
+        ("--tpu-type v5litepod-7 --num-slices 2", {}, "--num-slices", "kept"),
         ("--tpu-type v6e-16 --spot", {"spot": True}, "--spot", "kept"),
         ("--tpu-type v6e-16 --flex", {}, "--flex", "decision"),
         ("--tpu-type v6e-16 --reservation r", {}, "--reservation", "changed"),
@@ -168,6 +173,15 @@ def test_what_a_shell_leaves_of_a_backslash() -> None:
     assert not found.report.stops, [entry.text for entry in found.report.stops]
     assert found.values["command"][2] == "run $A '$C' `hostname` 2>&1 | tee log"
     assert found.values["env"] == {"A": "\\$B"}
+
+
+def test_a_long_command_is_read_at_once() -> None:
+    words = " ".join(f"$(a {number})" for number in range(8_000))
+    assigned = "\n".join(f"A{number}=$(b {number})" for number in range(2_000))
+    started = time.monotonic()
+    create(f'--tpu-type v6e-8 --env A="{words}"')
+    of(f"{assigned}\nxpk workload create --workload w --tpu-type v6e-8 --command {words}\n")
+    assert time.monotonic() - started < 5
 
 
 def test_a_file_of_variables() -> None:
