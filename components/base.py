@@ -73,18 +73,14 @@ def outputs_of(component: type[Component]) -> list[str]:
 
 
 def join(*parts: pulumi.Input[str]) -> pulumi.Output[str]:
-    """Concatenate the parts like Output.concat, but skip those that are None.
-
-    A destroy that runs the program for its hooks passes None for everything that the state lacks.
-    """
+    """Concatenate the parts like Output.concat, but skip those that are None. A destroy that runs the program for its
+    hooks passes None for everything that the state lacks."""
     return pulumi.Output.all(*parts).apply(lambda known: "".join(part for part in known if part is not None))
 
 
 def once(value: pulumi.Input[str], *others: pulumi.Input[Any]) -> pulumi.Output[str]:
-    """Return the value once the others are known too.
-
-    Return None where any of them is None, as in `join` or after a create that failed with --continue-on-error.
-    """
+    """Return the value once the others are known too. Return None where any of them is None, as in `join` or after a
+    create that failed with --continue-on-error."""
     return pulumi.Output.all(value, *others).apply(lambda known: cast(str, None if None in known else known[0]))
 
 

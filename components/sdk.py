@@ -1,6 +1,5 @@
 """Provider SDKs, imported on first use: each takes a quarter of a second or more, which a stack without that cloud need
-not pay. Modules that use one leave their annotations unevaluated.
-"""
+not pay. Modules that use one leave their annotations unevaluated."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

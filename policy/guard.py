@@ -20,11 +20,8 @@ StackCheck = Callable[[list[Resource], Settings], Iterable[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """One policy.
-
-    `fix` is the remedy. `also` are the ids of other tools' rules about the same matter. `settings` has one JSON schema
-    per setting, as Pulumi takes it. A setting without default and value disables the policy.
-    """
+    """One policy. `fix` is the remedy. `also` are the ids of other tools' rules about the same matter. `settings` has
+    one JSON schema per setting, as Pulumi takes it. A setting without default and value disables the policy."""
 
     id: str
     severity: Weight

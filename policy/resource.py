@@ -24,8 +24,7 @@ UNKNOWNS = frozenset(
     }
 )
 """Texts that the engine sends for a value that is unknown before the update, by its type. Source:
-https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go
-"""
+https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go"""
 
 
 class UnknownValue(Exception):

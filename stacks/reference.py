@@ -1,7 +1,5 @@
 """References as Markdown, of a model or of the commands: `python -m stacks.reference environment|job|cli`.
-
-docs/environment.md, docs/job.md and docs/cli.md are its output; a test compares them.
-"""
+docs/environment.md, docs/job.md and docs/cli.md are its output; a test compares them."""
 
 import inspect
 import os

@@ -1,7 +1,5 @@
-"""CloudWatch alarms for queues where many jobs fail or wait long, and for environments whose GPUs are idle.
-
-AWS Batch has no metric for how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one.
-"""
+"""CloudWatch alarms for queues where many jobs fail or wait long, and for environments whose GPUs are idle. AWS Batch
+has no metric for how long the oldest RUNNABLE job of a queue has waited: a Lambda function publishes one."""
 
 from __future__ import annotations
 
@@ -26,8 +24,7 @@ from .queue_age_function import METRIC
 
 _RUNTIME = "python3.13"
 """Runtime of the function that measures how long jobs wait; supported until June 2029. Source:
-https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html
-"""
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
 _TIMEOUT_S = 120
 _MEMORY_MIB = 256
 
@@ -55,8 +52,7 @@ class IdleGpus(Spec):
 
 class WaitingJobs(Spec):
     """An alarm for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
-    stack measures it, which costs a few cents a month.
-    """
+    stack measures it, which costs a few cents a month."""
 
     minutes: int = Field(default=60, ge=5, le=10_080, description="a job RUNNABLE for longer rings; 10,080 is a week")
     every_min: int = Field(default=5, ge=1, le=60, description="how often the function looks")

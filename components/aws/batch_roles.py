@@ -21,8 +21,7 @@ from .job_definition import EfsVolume
 
 INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
 """Permissions that the ECS agent on an instance needs. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
 
 
 class BatchRolesSpec(Spec):
@@ -58,8 +57,7 @@ class BatchRolesSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class BatchRolesArgs:
     """The spec; the log group, repositories and secrets of the stack that the execution role may use; the metric
-    namespaces in which instances may publish; the EFS volumes that jobs mount and the buckets that instances mount.
-    """
+    namespaces in which instances may publish; the EFS volumes that jobs mount and the buckets that instances mount."""
 
     spec: BatchRolesSpec
     log_group_arn: pulumi.Input[str]
@@ -75,10 +73,8 @@ class BatchRolesArgs:
 
 
 class BatchRoles(Component):
-    """Instance profile, execution role and job role, each with the least privileges that its part needs.
-
-    They outlive every environment that names them: AWS cannot delete an environment whose role is gone.
-    """
+    """Instance profile, execution role and job role, each with the least privileges that its part needs. They outlive
+    every environment that names them: AWS cannot delete an environment whose role is gone."""
 
     TYPE = "accel:aws:BatchRoles"
 
@@ -212,8 +208,7 @@ def _bucket_statements(
     partition: pulumi.Output[str], read: Iterable[str], write: Iterable[str]
 ) -> list[policies.Statement]:
     """Include the permissions that Mountpoint needs. Source:
-    https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
-    """
+    https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md"""
     statements: list[policies.Statement] = []
     for names, on_objects, on_bucket in (
         (read, ["s3:GetObject"], ["s3:ListBucket"]),
@@ -228,10 +223,8 @@ def _bucket_statements(
 
 
 def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collection[str]) -> list[policies.Statement]:
-    """Allow the KMS calls that S3 makes on behalf of a caller who reads or writes an object.
-
-    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
-    """
+    """Allow the KMS calls that S3 makes on behalf of a caller who reads or writes an object. Source:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
     actions = ["kms:Decrypt"] if read else []
     return _use([*actions, *(["kms:GenerateDataKey"] if write else [])], spec, "s3")
 

@@ -18,8 +18,7 @@ from .arns import account_id, partition
 
 class BudgetFilters(Spec):
     """Costs that count. Without a filter all spending of the account counts, and for a payer's account that of all its
-    members.
-    """
+    members."""
 
     tags: dict[str, list[str]] = Field(
         default_factory=dict[str, list[str]],
@@ -115,8 +114,7 @@ class Budget(Component):
 
 def lines(spec: BudgetSpec) -> list[tuple[str, float]]:
     """Return basis and share of every notification, without duplicates: AWS accepts each only once, and the one that
-    stops may be among them.
-    """
+    stops may be among them."""
     wanted = [("actual", share) for share in spec.thresholds.actual]
     wanted += [("forecast", share) for share in spec.thresholds.forecast]
     wanted += [(spec.stop.basis, spec.stop.at)] if spec.stop else []

@@ -200,10 +200,8 @@ def _policy(
 
 
 def archive() -> dict[str, str]:
-    """Return the function's files by their paths in its archive.
-
-    Its own files lie in a package; the files that it shares keep their paths in this project.
-    """
+    """Return the function's files by their paths in its archive. Its own files lie in a package; the files that it
+    shares keep their paths in this project."""
     here, contract = Path(__file__).parent, Path(stop.__file__)
     own = [here / "budget_function.py"]
     shared = sorted(Path(levers.__file__).parent.glob("*.py"))

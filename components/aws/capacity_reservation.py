@@ -36,11 +36,8 @@ def reservation_target(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateC
 
 
 def market(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    """Return `instanceMarketOptions`, or None.
-
-    AWS uses a Capacity Block only if the market type is set beside the target, and an ODCR only if it is not
-    (https://github.com/awslabs/awsome-distributed-ai/issues/1263).
-    """
+    """Return `instanceMarketOptions`, or None. AWS uses a Capacity Block only if the market type is set beside the
+    target, and an ODCR only if it is not (https://github.com/awslabs/awsome-distributed-ai/issues/1263)."""
     if spec.market != rules.BLOCK:
         return None
     return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type=rules.BLOCK)

@@ -161,8 +161,7 @@ ComputeEnvironmentSpec = Annotated[OnDemandSpec | SpotSpec, Field(discriminator=
 @dataclass(frozen=True, kw_only=True)
 class ComputeEnvironmentArgs:
     """The spec, the network, profile and tags of its instances, and the hooks of `environment_hooks()`: without them
-    AWS refuses to delete an environment that a queue has just stopped naming. Only a cluster uses `vpc_id`.
-    """
+    AWS refuses to delete an environment that a queue has just stopped naming. Only a cluster uses `vpc_id`."""
 
     spec: OnDemandSpec | SpotSpec
     region: str

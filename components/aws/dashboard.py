@@ -76,10 +76,8 @@ def _searched(
 
 
 def _reserved(region: str, environment: str, cluster: str) -> dict[str, Any]:
-    """Return a widget of the resources reserved by running jobs; ECS publishes them only while one runs.
-
-    Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/available-metrics.html
-    """
+    """Return a widget of the resources reserved by running jobs; ECS publishes them only while one runs. Source:
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/available-metrics.html"""
     kinds = ("GPUReservation", "CPUReservation", "MemoryReservation")
     rows: list[Any] = [["AWS/ECS", kind, "ClusterName", cluster] for kind in kinds]
     return _metrics(region, f"{environment}: reserved by jobs, percent", rows, stat="Average")

@@ -42,10 +42,8 @@ class DrainSpec(Spec):
 
 
 def batch_of(region: str) -> Any:
-    """Return a client of AWS Batch that retries throttled calls.
-
-    It is untyped, since boto3 creates its methods at run time.
-    """
+    """Return a client of AWS Batch that retries throttled calls. It is untyped, since boto3 creates its methods at run
+    time."""
     from botocore.config import Config
 
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})

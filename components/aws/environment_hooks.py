@@ -18,12 +18,10 @@ TAG = "accel:drain"
 """Tag on an environment with its `drain` settings at the last deployment."""
 IN_USE = "found existing JobQueue relationship"
 """AWS's refusal, which lasts a while after the last queue has dropped the environment
-(https://github.com/pulumi/pulumi-aws/issues/6233).
-"""
+(https://github.com/pulumi/pulumi-aws/issues/6233)."""
 SCALING = ("minVcpus", "maxVcpus", "desiredVcpus")
 """Properties whose change touches no instance. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/updating-compute-environments.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/updating-compute-environments.html"""
 RETRIES = 20
 LONGEST_RETRY_S = 15
 
@@ -34,10 +32,8 @@ def tag_of(spec: DrainSpec) -> dict[str, str]:
 
 
 def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBinding:
-    """Register the hooks and return them for ComputeEnvironmentArgs.
-
-    `drains`: the specs by the names of the environments that the program has. The tag decides for all others.
-    """
+    """Register the hooks and return them for ComputeEnvironmentArgs. `drains`: the specs by the names of the
+    environments that the program has. The tag decides for all others."""
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         inputs = args.old_inputs or {}

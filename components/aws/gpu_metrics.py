@@ -8,8 +8,7 @@ MEMORY_UTILISATION = "nvidia_smi_utilization_memory"
 MEMORY_USED = "nvidia_smi_memory_used"
 """Names of the agent's nvidia-smi metrics: percent of the time that a kernel ran, percent of the time that memory was
 read or written, and MiB. Source:
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html
-"""
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-NVIDIA-GPU.html"""
 
 _MEASURED = ("utilization_gpu", "utilization_memory", "memory_used", "memory_total")
 

@@ -124,9 +124,7 @@ class JobDefinitionArgs:
 
 class JobDefinition(Component):
     """A job definition. Every change registers a revision; the old ones stay active for jobs that still name them.
-
-    `arn` has no revision: a job submitted with it runs the latest one.
-    """
+    `arn` has no revision: a job submitted with it runs the latest one."""
 
     TYPE = "accel:aws:JobDefinition"
 

@@ -31,8 +31,7 @@ HOPELESS = [
     TimeLimit(reason="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", max_time_s=600),
 ]
 """Reasons that waiting never cures. Such a job ends with the reason instead of waiting in the queue for days. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html"""
 
 
 class FairShare(Spec):

@@ -43,8 +43,7 @@ class LaunchTemplateSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class LaunchTemplateArgs:
     """The spec, scripts that run after its own, network interfaces (none: Batch's one), a reservation, and tags for
-    instances and volumes, which a provider's default tags do not reach.
-    """
+    instances and volumes, which a provider's default tags do not reach."""
 
     spec: LaunchTemplateSpec
     scripts: Sequence[str] = ()
@@ -55,8 +54,7 @@ class LaunchTemplateArgs:
 
 class LaunchTemplate(Component):
     """An EC2 launch template. Every change creates a version; `version` is its number, never $Latest or $Default: Batch
-    resolves those once and keeps the result.
-    """
+    resolves those once and keeps the result."""
 
     TYPE = "accel:aws:LaunchTemplate"
 
@@ -113,10 +111,8 @@ def _tagged(tags: dict[str, str]) -> list[aws.ec2.LaunchTemplateTagSpecification
 
 
 def user_data(scripts: list[str]) -> str:
-    """Return MIME multipart, since Batch merges its own part into it and refuses anything else.
-
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
-    """
+    """Return MIME multipart, since Batch merges its own part into it and refuses anything else. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html"""
     spot_draining = "#!/bin/bash\necho ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config\n"
     message = MIMEMultipart(boundary=BOUNDARY)
     for script in (spot_draining, *scripts):

@@ -25,8 +25,7 @@ QUEUES_OF_A_RULE = 14
 """Number of queues that fit a pattern with the longest ARNs, of 106 characters, and every state of a job."""
 JobState = Literal["ALL", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"]
 """States without SUBMITTED: Batch emits no event for a submission. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html"""
 
 
 class MonitoringSpec(Spec):
@@ -130,9 +129,7 @@ def _rules(
     self: Component, name: str, args: MonitoringArgs, what: str, kinds: list[str], **detail: Any
 ) -> dict[str, aws.cloudwatch.EventRule]:
     """Create a rule for every few queues, by name: a pattern has at most 2,048 characters, unless AWS raised the quota.
-
-    Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
-    """
+    Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
     arns, made = list(args.queue_arns.values()), dict[str, aws.cloudwatch.EventRule]()
     for number, start in enumerate(range(0, len(arns), QUEUES_OF_A_RULE), 1):
         part = arns[start : start + QUEUES_OF_A_RULE]
@@ -204,10 +201,8 @@ def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwat
 
 
 def _count(self: Component, name: str, args: MonitoringArgs, log: aws.cloudwatch.LogGroup) -> None:
-    """Define metrics of the event log: jobs by queue and state, blocked queues by queue.
-
-    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
-    """
+    """Define metrics of the event log: jobs by queue and state, blocked queues by queue. Source:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html"""
     counted = {
         "jobs": (JOB_EVENTS, STATE_CHANGE, {"Queue": "$.detail.jobQueue", "Status": "$.detail.status"}),
         "blocked": (BLOCKED_EVENTS, BLOCKED, {"Queue": "$.detail.jobQueue"}),

@@ -20,13 +20,11 @@ from .node_cluster import WayOut, default_group
 
 JOB_ENDPOINTS = ("ecr.api", "ecr.dkr", "logs")
 """Interface endpoints with which an image pull and a log line need no NAT gateway. Source:
-https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
-"""
+https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
 
 AGENT_ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "secretsmanager", "ssm")
 """Further endpoints that an ECS instance needs if it has no way out at all. Source:
-https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
-"""
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html"""
 
 
 class NetworkSpec(Spec):
@@ -50,8 +48,7 @@ class NetworkSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class NetworkArgs:
     """The spec and the network's location. `open_default`: members of the VPC's default group may reach each other and
-    the same destinations as the instances.
-    """
+    the same destinations as the instances."""
 
     spec: NetworkSpec
     region: str
@@ -60,10 +57,8 @@ class NetworkArgs:
 
 
 class Network(Component):
-    """A VPC with private subnets for instances and, behind NAT, public ones for the gateways only.
-
-    Replacing it (another cidr or list of zones) replaces every subnet, and with them each compute environment in it.
-    """
+    """A VPC with private subnets for instances and, behind NAT, public ones for the gateways only. Replacing it
+    (another cidr or list of zones) replaces every subnet, and with them each compute environment in it."""
 
     TYPE = "accel:aws:Network"
 
@@ -111,9 +106,7 @@ def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
 
 def ways_out(spec: NetworkSpec) -> list[WayOut]:
     """Return the permitted destinations: everywhere, or with endpoints only, HTTPS to them and to S3, and NFS to EFS.
-
-    The mount targets of EFS lie in the VPC. Source: https://docs.aws.amazon.com/efs/latest/ug/network-access.html
-    """
+    The mount targets of EFS lie in the VPC. Source: https://docs.aws.amazon.com/efs/latest/ug/network-access.html"""
     if spec.egress != "endpoints":
         return [WayOut("out", None, "0.0.0.0/0", "image pulls, data, logs")]
     return [

@@ -19,11 +19,8 @@ def placement_group(self: Component, name: str) -> aws.ec2.PlacementGroup:
 
 
 def node_group(self: Component, name: str, vpc_id: pulumi.Input[str]) -> aws.ec2.SecurityGroup:
-    """Create a group that allows all traffic between its own members, and nothing else.
-
-    EFA needs this traffic, and nodes find each other by it. Source:
-    https://docs.aws.amazon.com/batch/latest/userguide/efa.html
-    """
+    """Create a group that allows all traffic between its own members, and nothing else. EFA needs this traffic, and
+    nodes find each other by it. Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html"""
     group = aws.ec2.SecurityGroup(
         f"{name}-nodes",
         vpc_id=vpc_id,

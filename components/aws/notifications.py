@@ -29,8 +29,7 @@ _PATHS = {
     "log": "$.detail.container.logStreamName",
 }
 """Fields of an event that a message contains. The whole event includes the container's variables, where people put
-tokens. Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
-"""
+tokens. Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html"""
 
 
 class Grants(NamedTuple):
@@ -121,10 +120,8 @@ def admit_alarms(
     alarms: Sequence[aws.cloudwatch.MetricAlarm],
     account: pulumi.Input[str],
 ) -> None:
-    """Allow these alarms to publish, and no other account.
-
-    Source: https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
-    """
+    """Allow these alarms to publish, and no other account. Source:
+    https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger"""
     if not alarms:
         return
     statement = policies.allow(

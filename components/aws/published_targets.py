@@ -1,6 +1,5 @@
 """SSM parameters from which `jobs` reads a stack's targets without asking Pulumi: one per target, and where a target
-would be too large, one more per definition.
-"""
+would be too large, one more per definition."""
 
 from __future__ import annotations
 

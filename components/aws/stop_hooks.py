@@ -51,10 +51,8 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
 
 
 def reason(region: str, table: str) -> str | None:
-    """Return why the stack is stopped, from its claim table; None where it is not, or the table is gone.
-
-    Raise RunError where the table cannot be read.
-    """
+    """Return why the stack is stopped, from its claim table; None where it is not, or the table is gone. Raise RunError
+    where the table cannot be read."""
     errors: Any = import_module("botocore.exceptions")
     client: Any = import_module("boto3").client("dynamodb", region_name=region)
     key = {stop.TABLE_KEY: {"S": stop.KEY}}

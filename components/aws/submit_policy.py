@@ -32,8 +32,7 @@ LEDGER = (
     *("dynamodb:Query", "dynamodb:UpdateItem"),
 )
 """Actions on the ledger. A transaction needs the actions of its parts, and none of its own. Source:
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
-"""
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html"""
 CLAIMS = ("dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 NOT_THE_STOP = {
     "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": [stop.KEYS]},
@@ -49,19 +48,16 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-si
 NOT_PRIVILEGED = {"BoolIfExists": {"batch:Privileged": "false", "batch:EKSPrivileged": "false"}}
 """A condition that refuses requests in which the key is true. AWS does not document whether it sets the key for a
 definition that omits the field, hence IfExists. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/iam-example-job-def.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/iam-example-job-def.html"""
 
 PASSED_TO = ("batch.amazonaws.com", "ecs-tasks.amazonaws.com")
 """Services to which RegisterJobDefinition may pass a job's roles. AWS's reference lists iam:PassRole without a
 service's name, and no other page was found that has one: ECS's tasks assume the roles, and Batch takes the call.
-Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
-"""
+Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html"""
 
 FIRST, PER_POLICY = 21, 30
 """Number of ARNs of queues and definitions in the first policy, which also has everything else, and in each further
-one. IAM takes 6,144 characters. Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-"""
+one. IAM takes 6,144 characters. Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
 
 
 class SubmitPolicySpec(Spec):
@@ -93,10 +89,8 @@ class SubmitPolicyArgs:
 
 
 class SubmitPolicy(Component):
-    """A policy to submit, inspect, stop and explain jobs in one stack, and nothing else.
-
-    A stack with more queues and definitions than one policy holds has several: attach all of them.
-    """
+    """A policy to submit, inspect, stop and explain jobs in one stack, and nothing else. A stack with more queues and
+    definitions than one policy holds has several: attach all of them."""
 
     TYPE = "accel:aws:SubmitPolicy"
 

@@ -18,13 +18,11 @@ TAG = "accel-batch"
 
 SERVICES = ("batch", "compute", "logging", "artifactregistry")
 """Batch's prerequisites (https://docs.cloud.google.com/batch/docs/get-started#prerequisites) and the registry of
-images.
-"""
+images."""
 
 REPORTER = "roles/batch.agentReporter"
 """Without this role a VM's agent never reports, and its tasks never begin. Source:
-https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites
-"""
+https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites"""
 
 
 class BatchJobsSpec(Spec):

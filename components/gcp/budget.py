@@ -45,8 +45,7 @@ class GcpBudgetFilters(Spec):
 
 class GcpRecipients(Spec):
     """Recipients of notifications. Mail goes out at the thresholds; a topic gets a message several times a day,
-    whatever is spent.
-    """
+    whatever is spent."""
 
     emails: list[str] = Field(default_factory=list, description="at most five")
     billing_admins: bool = Field(default=False, description="administrators and users of the billing account get mail")
@@ -98,8 +97,7 @@ class GcpBudgetSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class GcpBudgetArgs:
     """The spec, the section's project, the topic of the function if the budget stops something, and the APIs of the
-    environment: project and account cannot be read before they are enabled.
-    """
+    environment: project and account cannot be read before they are enabled."""
 
     spec: GcpBudgetSpec
     project: str
@@ -159,10 +157,8 @@ class GcpBudget(Component):
 
 
 def _currency(self: Component, account: str, services: pulumi.Output[Sequence[str]]) -> pulumi.Output[str]:
-    """Return the billing account's currency, which a preview does not know while the API is off.
-
-    Raise RunError for an account that may not be read, in a preview too.
-    """
+    """Return the billing account's currency, which a preview does not know while the API is off. Raise RunError for an
+    account that may not be read, in a preview too."""
 
     async def currency() -> str | None:
         # Not the SDK's own function: its failure would be printed twice, once with a trace.

@@ -21,8 +21,7 @@ class BudgetPlanSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class BudgetPlanArgs:
     """The spec, the bucket of the stop, and the plan as text; buckets with records of jobs, by a name for each, and the
-    function's account, which needs write access there.
-    """
+    function's account, which needs write access there."""
 
     spec: BudgetPlanSpec
     bucket: pulumi.Input[str]

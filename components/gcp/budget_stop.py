@@ -25,8 +25,7 @@ from .services import enable_services
 
 TIMEOUT_S = 300
 """Less than the lease of a stop (accel.budget.acting), and than Google's maximum. Source:
-https://docs.cloud.google.com/functions/quotas#time_limits
-"""
+https://docs.cloud.google.com/functions/quotas#time_limits"""
 PACKAGE = "stack_budget"
 """Folder of the function's own files in its archive."""
 ENTRY = "stop"
@@ -46,14 +45,12 @@ PULLS = (
 cluster's permission and a queued resource under its node's, and deleting a managed group needs permission to delete the
 group in it. Sources: https://docs.cloud.google.com/iam/docs/roles-permissions/container,
 https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
-https://docs.cloud.google.com/iam/docs/roles-permissions/compute
-"""
+https://docs.cloud.google.com/iam/docs/roles-permissions/compute"""
 
 CANCELS = "roles/batch.jobsEditor"
 """Role for jobs of Google Batch. Google documents this role for cancelling them, and no permission: there is no
 `batch.jobs.cancel`. Creating a job needs an account to run as, which the function may not use. Source:
-https://docs.cloud.google.com/batch/docs/cancel-job#before-you-begin
-"""
+https://docs.cloud.google.com/batch/docs/cancel-job#before-you-begin"""
 
 _MAIN = f'''\
 """Where Cloud Run functions begin: {PACKAGE} has what happens."""
@@ -219,10 +216,8 @@ def _read(self: Component, name: str, readers: Sequence[str], bucket: gcp.storag
 
 
 def archive() -> dict[str, str]:
-    """Return the function's files by their paths in its archive.
-
-    Its own files lie in a package; the files that it shares keep their paths in this project.
-    """
+    """Return the function's files by their paths in its archive. Its own files lie in a package; the files that it
+    shares keep their paths in this project."""
     own = sorted(Path(budget_function.__file__).parent.glob("*.py"))
     shared = sorted(Path(accel.budget.__file__).parent.glob("*.py"))
     return {

@@ -19,8 +19,7 @@ LOCKS = Path(__file__).parent / "data"
 
 BUILD_ROLES = ("roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer")
 """Roles of the account that builds the function's image, instead of the project's default one. Source:
-https://docs.cloud.google.com/functions/docs/securing/build-custom-sa
-"""
+https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"""
 
 
 def packages(name: str) -> str:
@@ -36,8 +35,7 @@ def packages(name: str) -> str:
 @dataclass(frozen=True, kw_only=True)
 class FunctionSource:
     """The files of a function by their paths in its archive, the bucket and folder that keep the archive, and the
-    function of `main.py` to call.
-    """
+    function of `main.py` to call."""
 
     files: Mapping[str, str]
     bucket: pulumi.Input[str]
@@ -47,11 +45,8 @@ class FunctionSource:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionArgs:
-    """A function that handles one call at a time and accepts no calls from the internet.
-
-    `builds` is the display name of the account that builds it, `account` the one that it runs as, and `trigger` the
-    event that calls it, if any.
-    """
+    """A function that handles one call at a time and accepts no calls from the internet. `builds` is the display name
+    of the account that builds it, `account` the one that it runs as, and `trigger` the event that calls it, if any."""
 
     project: str
     region: str
@@ -130,8 +125,7 @@ def invoker(
     member: pulumi.Input[str],
 ) -> gcp.cloudrunv2.ServiceIamMember:
     """Allow a member to call the function, whose Cloud Run service has its name. Source:
-    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions
-    """
+    https://docs.cloud.google.com/eventarc/standard/docs/functions/roles-permissions"""
     return gcp.cloudrunv2.ServiceIamMember(
         f"{name}-invoker",
         project=project,

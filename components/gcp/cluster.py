@@ -140,8 +140,7 @@ class GkeClusterSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class GkeClusterArgs:
     """The spec, the project, the address ranges of nodes, pods and services (`max_pods_per_node` is the number that the
-    pods' range was sized for), and the account that nodes run as.
-    """
+    pods' range was sized for), and the account that nodes run as."""
 
     spec: GkeClusterSpec
     project: str
@@ -365,9 +364,7 @@ def _zulu(moment: datetime) -> str:
 
 def _webhooks(self: Component, name: str, args: GkeClusterArgs, control_plane: str) -> None:
     """Open the ports of admission webhooks. By default GKE lets the control plane reach nodes at 443 and 10250 only.
-
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/private-clusters#add_firewall_rules
-    """
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/private-clusters#add_firewall_rules"""
     gcp.compute.Firewall(
         f"{name}-webhooks",
         project=args.project,

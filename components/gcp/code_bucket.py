@@ -23,10 +23,8 @@ class CodeBucketArgs:
 
 
 class CodeBucket(Component):
-    """A bucket that the pods of some namespaces may read. Submitters need roles/storage.objectUser on it.
-
-    Replacing the bucket fails the jobs that wait with code in the old one.
-    """
+    """A bucket that the pods of some namespaces may read. Submitters need roles/storage.objectUser on it. Replacing the
+    bucket fails the jobs that wait with code in the old one."""
 
     TYPE = "accel:gcp:CodeBucket"
 

@@ -12,10 +12,8 @@ from .services import enable_services
 def expiring(
     component: Component, name: str, *, project: str, location: str, protect: bool, collection: str, field: str
 ) -> pulumi.Output[str]:
-    """Create a database in native mode, paid per request, and return its path: projects/<p>/databases/<d>.
-
-    Documents of the collection expire at the time in the given field.
-    """
+    """Create a database in native mode, paid per request, and return its path: projects/<p>/databases/<d>. Documents of
+    the collection expire at the time in the given field."""
     made = gcp.firestore.Database(
         name,
         project=project,

@@ -79,10 +79,8 @@ class GpuPoolSpec(PoolSpec):
 
     @property
     def quota_gpus(self) -> int:
-        """Return the maximum number of GPUs of the pool, for which the project needs quota.
-
-        Count one zone where zones are unknown and limits are per zone.
-        """
+        """Return the maximum number of GPUs of the pool, for which the project needs quota. Count one zone where zones
+        are unknown and limits are per zone."""
         return pools.most_accelerators(
             self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
         )

@@ -35,8 +35,7 @@ class GpuVmGroupSpec(GpuVmSpec):
 @dataclass(frozen=True, kw_only=True)
 class GpuVmGroupArgs(VmArgs):
     """The spec and the arguments of VmArgs. `placement` is the policy that the spec names, if the stack creates it. A
-    workload policy applies to the group, any other to its VMs.
-    """
+    workload policy applies to the group, any other to its VMs."""
 
     spec: GpuVmGroupSpec
     placement: pulumi.Input[str] | None = None

@@ -16,8 +16,7 @@ _DAY_S = 24 * 3600
 
 class GcpImageRepositorySpec(Spec):
     """Retention of images. An image that matches both a keep policy and a delete policy stays. Source:
-    https://docs.cloud.google.com/artifact-registry/docs/repositories/cleanup-policy-overview
-    """
+    https://docs.cloud.google.com/artifact-registry/docs/repositories/cleanup-policy-overview"""
 
     repository_id: str | None = Field(
         default=None,
@@ -45,8 +44,7 @@ class ImageRepositoryArgs:
 
 class ImageRepository(Component):
     """A docker repository. The project decides whether images are scanned. Replacing the repository (another name,
-    location or encryption key) loses its images, and so does destroying it.
-    """
+    location or encryption key) loses its images, and so does destroying it."""
 
     TYPE = "accel:gcp:ImageRepository"
 

@@ -64,9 +64,7 @@ def job_roles(
     reads: Sequence[str] = READS,
 ) -> list[pulumi.Output[str]]:
     """Allow the jobs' account to read the bucket and write all but the stack's own objects; return the grants' ids.
-
-    Google checks a list request against the bucket's name, so no condition on objects would allow it.
-    """
+    Google checks a list request against the bucket's name, so no condition on objects would allow it."""
     condition = gcp.storage.BucketIAMMemberConditionArgs(
         title="accel: what jobs may write",
         description="neither targets, queues and records nor code",

@@ -23,8 +23,7 @@ class JobNotificationsSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class JobNotificationsArgs:
     """The spec, the project, and the jobs' account, which is the one that publishes. Source:
-    https://docs.cloud.google.com/batch/docs/enable-notifications#before-you-begin
-    """
+    https://docs.cloud.google.com/batch/docs/enable-notifications#before-you-begin"""
 
     spec: JobNotificationsSpec
     project: str

@@ -99,11 +99,8 @@ class GcpNetwork(Component):
         self.finish()
 
     def subnetwork(self, region: str) -> pulumi.Output[str]:
-        """Return the subnet of one region.
-
-        Read from `subnetworks` it would be unknown while a subnet of another region is new, and a preview would replace
-        the cluster for it.
-        """
+        """Return the subnet of one region. Read from `subnetworks` it would be unknown while a subnet of another region
+        is new, and a preview would replace the cluster for it."""
         return self._by_region[region]
 
 

@@ -33,11 +33,8 @@ def gke_pool(
     zones: Sequence[str],
     max_pods: int = DEFAULT_MAX_PODS,
 ) -> GkePool:
-    """Return the facts of a pool that jobs need.
-
-    `zones`: those of its nodes, from the spec or the cluster. `max_pods`: the cluster's, for a spec without its own.
-    Raise UnknownName for a machine type that the catalogue does not have.
-    """
+    """Return the facts of a pool that jobs need. `zones`: those of its nodes, from the spec or the cluster. `max_pods`:
+    the cluster's, for a spec without its own. Raise UnknownName for a machine type that the catalogue does not have."""
     resources = node_allocatable(
         node_machine(spec.machine_type), spec.disk.size_gib, spec.ephemeral_ssds, spec.max_pods_per_node or max_pods
     )

@@ -88,8 +88,7 @@ class PersistentResourceArgs:
 class PersistentResource(Component):
     """A cluster of Vertex AI. Only the number of machines changes in place; any other change creates another cluster,
     and cancels the jobs on the old one. Source:
-    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview
-    """
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
 
     TYPE = "accel:gcp:PersistentResource"
 

@@ -17,15 +17,13 @@ from .pool_spec import BlueGreenSpec, PoolSpec, SurgeSpec
 
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """One scope for all: the roles of the nodes' service account decide what they may do. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/access-scopes"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolArgs:
     """The cluster that nodes join, and the service account that they run as. `zones` apply where the spec has none;
-    without both, GKE takes the cluster's. `hooks` are those of `pool_hooks()`.
-    """
+    without both, GKE takes the cluster's. `hooks` are those of `pool_hooks()`."""
 
     cluster: pulumi.Input[str]
     location: pulumi.Input[str]

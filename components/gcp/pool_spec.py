@@ -118,8 +118,7 @@ class PoolSpec(Spec):
 
     def in_zones(self, zones: list[str]) -> list[Finding]:
         """Return the findings that only arise in the cluster's zones; a spec without zones is checked without any
-        first.
-        """
+        first."""
         said = self.findings()
         return [each for each in self.model_copy(update={"zones": zones}).findings() if each not in said]
 

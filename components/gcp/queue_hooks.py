@@ -47,10 +47,8 @@ def queue_hooks() -> pulumi.ResourceHookBinding:
 
 
 def delete(name: str) -> None:
-    """Delete projects/<p>/locations/<z>/queuedResources/<q> with its TPU, and wait until it is gone.
-
-    Raise RunError if Google refuses, or on timeout.
-    """
+    """Delete projects/<p>/locations/<z>/queuedResources/<q> with its TPU, and wait until it is gone. Raise RunError if
+    Google refuses, or on timeout."""
     requests: Any = import_module("requests")
     url = f"{(os.environ.get(OVERRIDE) or ROOT).rstrip('/')}/v2/{name}"
     headers = {"Authorization": f"Bearer {token()}"}
@@ -73,10 +71,8 @@ def delete(name: str) -> None:
 
 
 def token() -> str:
-    """Return an access token of the caller.
-
-    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html
-    """
+    """Return an access token of the caller. Source:
+    https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
     if given := os.environ.get(GIVEN):
         return given
     failures: Any = import_module("google.auth.exceptions")

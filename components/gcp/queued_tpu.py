@@ -48,8 +48,7 @@ class QueuedTpuSpec(SliceSpec):
 @dataclass(frozen=True, kw_only=True)
 class QueuedTpuArgs(VmArgs):
     """The spec, the arguments of VmArgs, the bucket of the ground of jobs, the labels of the stack, which no provider
-    adds here, and the hooks that request the TPUs on update and remove them on deletion.
-    """
+    adds here, and the hooks that request the TPUs on update and remove them on deletion."""
 
     spec: QueuedTpuSpec
     bucket: pulumi.Input[str]
@@ -100,10 +99,8 @@ class QueuedTpu(Component):
 
 
 def _body(args: QueuedTpuArgs, spec: QueuedTpuSpec, node_id: str, wired: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a record of jobs/backends/vms; `node` is the API's.
-
-    Source: https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes
-    """
+    """Return the body of a record of jobs/backends/vms; `node` is the API's. Source:
+    https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     own = spec.slice
     shape: dict[str, Any] = {"acceleratorType": own.api_type}
     if spec.topology:

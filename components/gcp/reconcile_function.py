@@ -19,20 +19,17 @@ from .services import enable_services
 ENTRY = "reconcile"
 TIMEOUT_S = 300
 """More than twice a call's own time limit (jobs/backends/vm/function.py). The scheduler waits as long; it takes 15 s to
-30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs
-"""
+30 min: https://docs.cloud.google.com/scheduler/docs/reference/rest/v1/projects.locations.jobs"""
 
 SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "logging", "run", "storage")
 """Source: https://docs.cloud.google.com/scheduler/docs/tut-gcf-http"""
 
 SCHEDULE_USD, SCHEDULES_FREE = 0.10, 3
 """Monthly price of a Cloud Scheduler job, whatever it runs, and the number of free ones per billing account. Source:
-https://cloud.google.com/scheduler/pricing, read 2026-11-23
-"""
+https://cloud.google.com/scheduler/pricing, read 2026-11-23"""
 VCPU_S_FREE, VCPU_S_USD = 180_000, 0.000024
 """Free vCPU seconds of Cloud Run per month and billing account, and the price of more; vCPUs are the dearer of its
-resources. Source: https://cloud.google.com/run/pricing, read 2026-11-23
-"""
+resources. Source: https://cloud.google.com/run/pricing, read 2026-11-23"""
 VCPU = 1 / 6
 """vCPUs of a function with 256 MiB. Source: https://docs.cloud.google.com/functions/docs/configuring/memory"""
 
@@ -50,8 +47,7 @@ PERMISSIONS = (
 )
 """Permissions of the function in the project. Queued resources have none of their own and fall under those of nodes.
 Sources: https://docs.cloud.google.com/iam/docs/roles-permissions/tpu,
-https://docs.cloud.google.com/compute/docs/access/iam-permissions
-"""
+https://docs.cloud.google.com/compute/docs/access/iam-permissions"""
 
 
 class ReconcileSpec(Spec):
@@ -72,8 +68,7 @@ class ReconcileSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class ReconcileFunctionArgs:
     """The spec, the project and region, the bucket of the records, the function's files by their paths in its archive,
-    its environment variables, and the accounts that machines run as, by a name for each.
-    """
+    its environment variables, and the accounts that machines run as, by a name for each."""
 
     spec: ReconcileSpec
     project: str

@@ -37,10 +37,8 @@ class ReservationArgs:
 
 
 class Reservation(Component):
-    """A reservation under the component's own name, which machines refer to.
-
-    Only the number can change in place; any other change deletes and recreates it, and nothing is reserved in between.
-    """
+    """A reservation under the component's own name, which machines refer to. Only the number can change in place; any
+    other change deletes and recreates it, and nothing is reserved in between."""
 
     TYPE = "accel:gcp:Reservation"
 
@@ -53,8 +51,7 @@ class Reservation(Component):
     count: pulumi.Output[int]
     affinity: pulumi.Output[dict[str, Any]]
     """`reservationAffinity` of a VM or a node pool that consumes it: `type`, and if the reservation has to be named,
-    `key` and `values`.
-    """
+    `key` and `values`."""
 
     def __init__(self, name: str, args: ReservationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
@@ -90,10 +87,8 @@ def _parts(spec: ReservationSpec) -> dict[str, Any]:
 
 
 def affinity(name: str, spec: ReservationSpec, project: str) -> dict[str, Any]:
-    """Return the affinity. A shared reservation is named with its project.
-
-    Source: https://docs.cloud.google.com/compute/docs/instances/reservations-consume.
-    """
+    """Return the affinity. A shared reservation is named with its project. Source:
+    https://docs.cloud.google.com/compute/docs/instances/reservations-consume."""
     if not spec.specific:
         return {"type": "ANY_RESERVATION"}
     value = f"projects/{project}/reservations/{name}" if spec.share_with else name

@@ -16,8 +16,7 @@ from ..sdk import gcp
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
 """The minimum that a node needs: logs, metrics, its own registration. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster#use_least_privilege_sa"""
 
 READER = "roles/artifactregistry.reader"
 
@@ -44,10 +43,8 @@ class NodeServiceAccountArgs:
 
 
 class NodeServiceAccount(Component):
-    """The account that nodes run as, instead of the project's default one, which may edit everything.
-
-    Every pool names it: another account replaces all nodes.
-    """
+    """The account that nodes run as, instead of the project's default one, which may edit everything. Every pool names
+    it: another account replaces all nodes."""
 
     TYPE = "accel:gcp:NodeServiceAccount"
 
@@ -82,10 +79,8 @@ def project_role(self: Component, name: str, project: str, role: str, member: pu
 def custom_role(
     self: Component, name: str, project: str, role_id: str, title: str, permissions: Iterable[str]
 ) -> gcp.projects.IAMCustomRole:
-    """Create a role in the project with exactly these permissions.
-
-    A test over all components compares the permissions with those that Google has.
-    """
+    """Create a role in the project with exactly these permissions. A test over all components compares the permissions
+    with those that Google has."""
     return gcp.projects.IAMCustomRole(
         name,
         project=project,
@@ -183,9 +178,7 @@ def bucket_roles(
     self: Component, name: str, read: Sequence[str], write: Sequence[str], member: pulumi.Output[str]
 ) -> list[pulumi.Output[str]]:
     """Allow an account to read some buckets and write others, as mounting them requires; return the grants' ids.
-
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup
-    """
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
     by_role: dict[str, Sequence[str]] = {
         "objectViewer": [bucket for bucket in read if bucket not in write],
         "objectUser": write,

@@ -20,10 +20,8 @@ https://github.com/hashicorp/terraform-provider-google/blob/main/google/services
 def enable_services(
     self: Component, name: str, project: str, services: Iterable[str], after: Iterable[pulumi.Resource] = ()
 ) -> list[gcp.projects.Service]:
-    """Enable APIs of the project, by the first part of their names; resources that need one depend on it.
-
-    They stay enabled when the stack is destroyed: others may use them.
-    """
+    """Enable APIs of the project, by the first part of their names; resources that need one depend on it. They stay
+    enabled when the stack is destroyed: others may use them."""
     return [
         gcp.projects.Service(
             f"{name}-{service}",

@@ -33,8 +33,7 @@ class SpendLedgerArgs:
 
 class SpendLedger(Component):
     """A Firestore database in native mode, a document per balance and per hold, paid per request; settled holds
-    expire.
-    """
+    expire."""
 
     TYPE = "accel:gcp:SpendLedger"
 

@@ -26,8 +26,7 @@ from . import queue_hooks
 ROOT = "https://storage.googleapis.com/storage/v1/"
 AGENT = "Eventarc Service Agent"
 """Part of the error with which Google refuses the function. Source:
-https://github.com/terraform-google-modules/terraform-docs-samples/issues/486
-"""
+https://github.com/terraform-google-modules/terraform-docs-samples/issues/486"""
 TRIES, LONGEST_PAUSE_S = 25, 30
 """About eleven minutes, with pauses that double."""
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"
@@ -72,10 +71,8 @@ def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
 
 
 def reason(where: str) -> str | None:
-    """Return why the stack is stopped, from gs://<bucket>/<object>; None where it is not.
-
-    Raise RunError where the object cannot be read.
-    """
+    """Return why the stack is stopped, from gs://<bucket>/<object>; None where it is not. Raise RunError where the
+    object cannot be read."""
     requests: Any = import_module("requests")
     bucket, _, name = where.removeprefix("gs://").partition("/")
     root = (os.environ.get(OVERRIDE) or ROOT).rstrip("/")

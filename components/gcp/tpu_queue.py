@@ -25,8 +25,7 @@ _NODE_ID_MOST = 63
 
 class TpuQueueSpec(Spec):
     """One slice, on demand, which is requested once. Use queued_tpus for Spot, a guarantee, a reservation, several
-    slices, a time limit, an account or a startup script.
-    """
+    slices, a time limit, an account or a startup script."""
 
     zone: str
     accelerator_type: str
@@ -61,8 +60,7 @@ class TpuQueueSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class TpuQueueArgs:
     """The spec, the network of the TPU, and the hooks of `queue_hooks()`: without them a queued resource that has its
-    TPU cannot be deleted.
-    """
+    TPU cannot be deleted."""
 
     spec: TpuQueueSpec
     project: str

@@ -130,10 +130,8 @@ def node_id(text: str, most: int) -> str:
 
 
 def ssh_commands(name: str, project: str, zone: str, workers: int) -> list[str]:
-    """Return a command for each worker, through IAP, which gcloud supports for TPUs in its alpha track only.
-
-    Source: lib/surface/compute/tpus/tpu_vm/ssh.py of Google Cloud CLI (SshAlpha._ENABLE_IAP).
-    """
+    """Return a command for each worker, through IAP, which gcloud supports for TPUs in its alpha track only. Source:
+    lib/surface/compute/tpus/tpu_vm/ssh.py of Google Cloud CLI (SshAlpha._ENABLE_IAP)."""
     command = f"gcloud alpha compute tpus tpu-vm ssh {name} --project={project} --zone={zone} --tunnel-through-iap"
     return [f"{command} --worker={number}" for number in range(workers)]
 

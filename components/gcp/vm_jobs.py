@@ -23,8 +23,7 @@ TAG = "accel-jobs"
 
 IAP = "35.235.240.0/20"
 """Source range of connections through Identity-Aware Proxy. Source:
-https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule
-"""
+https://docs.cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule"""
 
 RELEASE = ("compute.instances.delete",)
 """Permissions with which a machine deletes itself when its job has ended."""
@@ -40,8 +39,7 @@ RELEASE_ANY: Mapping[str, Sequence[str]] = {
 instances and instance templates of Compute Engine, but neither managed instance groups nor any resource of Cloud TPU.
 Code that runs as the account can therefore delete every one in the project. Deleting a queued resource needs the
 permission of its nodes. Sources: https://docs.cloud.google.com/iam/docs/conditions-resource-attributes,
-https://docs.cloud.google.com/iam/docs/roles-permissions/tpu
-"""
+https://docs.cloud.google.com/iam/docs/roles-permissions/tpu"""
 INSTANCE = "compute.googleapis.com/Instance"
 
 
@@ -102,8 +100,7 @@ class VmJobs(Component):
 
 def machine_prefix(*of: str) -> str:
     """Return the prefix of the names of a ground's machines. It differs from that of other grounds of the project, as
-    far as 20 bits can tell.
-    """
+    far as 20 bits can tell."""
     return f"j{hashlib.sha256('/'.join(of).encode()).hexdigest()[:5]}-"
 
 

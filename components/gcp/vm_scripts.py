@@ -18,8 +18,7 @@ AUTHORS_SCRIPT = "accel-startup"
 
 _INSTALLER = "https://storage.googleapis.com/compute-gpu-installation-us/installer/latest/cuda_installer.pyz"
 """Google's own: https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu. It may reboot the machine, and
-then continues at the next boot.
-"""
+then continues at the next boot."""
 
 _COMMON = """\
 #!/bin/bash

@@ -16,8 +16,7 @@ from ..base import Spec
 
 SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """One scope for all: the roles of the machine's service account decide what it may do. Source:
-https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice
-"""
+https://docs.cloud.google.com/compute/docs/access/service-accounts#scopes_best_practice"""
 
 
 class VmSpec(Spec):
@@ -54,8 +53,7 @@ class VmSpec(Spec):
 @dataclass(frozen=True, kw_only=True)
 class VmArgs:
     """The location of a machine and its account; there is no default account. Network and subnetwork are self links or
-    projects/<p>/...; the subnetwork is in the region of the spec's zone.
-    """
+    projects/<p>/...; the subnetwork is in the region of the spec's zone."""
 
     project: str
     network: pulumi.Input[str]
@@ -68,9 +66,7 @@ NO_PROJECT_KEYS = {"block-project-ssh-keys": "TRUE"}
 
 
 def metadata(given: Mapping[str, str], **own: str | None) -> dict[str, str]:
-    """Merge a person's metadata with the stack's own keys, in which - is written as _; skip None.
-
-    OS Login is always on, and SSH keys of the project give no access.
-    """
+    """Merge a person's metadata with the stack's own keys, in which - is written as _; skip None. OS Login is always
+    on, and SSH keys of the project give no access."""
     keys = {name.replace("_", "-"): value for name, value in own.items() if value}
     return {**given, "enable-oslogin": "TRUE", **NO_PROJECT_KEYS, **keys}

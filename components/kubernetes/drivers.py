@@ -28,8 +28,7 @@ CONFIDENTIAL = "cloud.google.com/gke-confidential-nodes-instance-type"
 PAUSE = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
 """The image that Google's installers pin: daemonset-preloaded-R580.yaml of
 https://github.com/GoogleCloudPlatform/container-engine-accelerators at e411992, and the list of images of
-https://github.com/NVIDIA/aicr (2026).
-"""
+https://github.com/NVIDIA/aicr (2026)."""
 
 _HOST, _WITHIN = "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"
 _INSTALL = """\

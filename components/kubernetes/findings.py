@@ -8,10 +8,8 @@ from accel.diagnostics.findings import Finding, apply
 
 
 def enforce(findings: Iterable[Finding]) -> None:
-    """Log warnings, and raise ValueError with one line per rejected value.
-
-    A constructor calls it before it registers anything.
-    """
+    """Log warnings, and raise ValueError with one line per rejected value. A constructor calls it before it registers
+    anything."""
     applied = apply(findings)
     if applied.errors:
         raise ValueError("\n".join(f"{finding.field}: {finding.text}" for finding in applied.errors))

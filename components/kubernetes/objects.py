@@ -15,8 +15,7 @@ _DASHED = {
                  "preserve-unknown-fields", "validations")
 }  # fmt: skip
 """Names in definitions that the provider spells differently when it reads them back: with Kubernetes' own spelling,
-every refresh finds a difference. https://github.com/pulumi/pulumi-kubernetes (provider.go, underscoreToDashMap)
-"""
+every refresh finds a difference. https://github.com/pulumi/pulumi-kubernetes (provider.go, underscoreToDashMap)"""
 
 
 def token(document: Document) -> str:

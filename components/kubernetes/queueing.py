@@ -1,7 +1,5 @@
-"""Kueue's objects: the pools that a queue has quota of, their order, and the queues that may borrow.
-
-Their bodies follow v1beta1 of release 0.14: https://github.com/kubernetes-sigs/kueue/tree/v0.14.0/apis/kueue/v1beta1
-"""
+"""Kueue's objects: the pools that a queue has quota of, their order, and the queues that may borrow. Their bodies
+follow v1beta1 of release 0.14: https://github.com/kubernetes-sigs/kueue/tree/v0.14.0/apis/kueue/v1beta1"""
 
 from __future__ import annotations
 
@@ -297,8 +295,7 @@ _TOLD_APART_BY = (
     "node.kubernetes.io/instance-type",
 )
 """Labels that jobs select by; with the pool's own they are the eight that a flavor may have. A flavor without a label
-that a job selects by would count as a match.
-"""
+that a job selects by would count as a match."""
 
 _QUEUED_CLASS = "queued-provisioning.gke.io"
 _REQUEST = "autoscaling.gke.io/provisioning-request"
@@ -383,9 +380,7 @@ def provisioning_config(
     pools: Sequence[PoolFacts], retries: int, first_wait_s: int, most_wait_s: int
 ) -> dict[str, Any]:
     """Return a ProvisioningRequestConfig for GKE: the pods of a job are sent to the nodes that came for it.
-
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
-    """
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest"""
     queued = [pool for pool in pools if pool.queued]
     having = [RESOURCES[name][0] for name in ("gpus", "tpu_chips") if any(pool.node.get(name) for pool in queued)]
     return {

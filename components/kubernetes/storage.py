@@ -25,8 +25,7 @@ _DISK_DRIVER, _FILESTORE_DRIVER, _BUCKET_DRIVER = (
 )
 BUCKET_ANNOTATIONS = {"gke-gcsfuse/volumes": "true"}
 """Annotations for a pod that mounts a bucket; otherwise GKE adds no sidecar to it and the mount fails.
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-pv
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-pv"""
 
 
 _LABELS = {"app.kubernetes.io/managed-by": "accel"}

@@ -22,12 +22,10 @@ _ROLE = "aws:iam/role:Role"
 
 ANY_RESOURCE = ("*:Describe*", "*:List*", "ecr:GetAuthorizationToken", "servicequotas:Get*", "sts:GetCallerIdentity")
 """Actions that read no data, and for most of which AWS takes no resource. Source:
-https://docs.aws.amazon.com/service-authorization/latest/reference/list_batch.html
-"""
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_batch.html"""
 HELD_BY = {"cloudwatch:putmetricdata": "cloudwatch:namespace"}
 """Actions for which AWS takes no resource, and the condition that restricts them instead. Source:
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html
-"""
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"""
 
 _ALL_ACTIONS = re.compile(r"([\w-]+:)?[*?]*\*[*?]*")
 _ALL_RESOURCES = re.compile(r"(arn:[a-z-]*)?[*?:]*\*[*?:]*")

@@ -170,8 +170,7 @@ _LABELLED = {
     "gcp:vertex/aiPersistentResource:AiPersistentResource": "labels",
 }
 """Properties with the bill's labels. Default labels of a provider reach the resource itself, but not the machines that
-AWS Batch, a launch template or a node pool creates.
-"""
+AWS Batch, a launch template or a node pool creates."""
 _MADE_BY_OTHERS = ("computeResources.tags", "tagSpecifications", "nodeConfig.resourceLabels")
 
 

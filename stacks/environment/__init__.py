@@ -1,7 +1,5 @@
-"""The environment: its config model, and its wiring into components, one module per service.
-
-`deploy` and `load` are imported on first use: the model alone needs no Pulumi.
-"""
+"""The environment: its config model, and its wiring into components, one module per service. `deploy` and `load` are
+imported on first use: the model alone needs no Pulumi."""
 
 from typing import TYPE_CHECKING, Any
 

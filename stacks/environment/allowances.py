@@ -37,8 +37,7 @@ class Spending:
 
     def on_aws(self, region: str, on_aws: pulumi.ResourceOptions) -> Wired:
         """Create the ledger if it belongs to AWS; return what targets are wired with, or nothing without the
-        section.
-        """
+        section."""
         if isinstance(self._kept, TableSpec):
             made = LedgerTable(NAME, self._kept, on_aws)
             self.table_arn = made.arn

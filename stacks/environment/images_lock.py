@@ -1,7 +1,5 @@
-"""`images.lock.yaml`, beside the stacks' config files: the machine image (AMI) of each image type and region.
-
-A person may read and edit it. Driver and CUDA of an image, which no API returns, may be filled in by hand.
-"""
+"""`images.lock.yaml`, beside the stacks' config files: the machine image (AMI) of each image type and region. A person
+may read and edit it. Driver and CUDA of an image, which no API returns, may be filled in by hand."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -117,10 +115,8 @@ def write(folder: Path, lock: ImageLock) -> Path:
 
 
 def uses(section: "Aws") -> Iterator[tuple[str, str]]:
-    """Yield environments and the image type of each, outdated ones translated.
-
-    Leave out environments with an image of their own, and those that existed before the stack and keep theirs.
-    """
+    """Yield environments and the image type of each, outdated ones translated. Leave out environments with an image of
+    their own, and those that existed before the stack and keep theirs."""
     for name, spec in section.environments.items():
         keeps = spec.adopted.keeps if spec.adopted else ()
         if spec.image_id_override is None and "image" not in keeps:

@@ -9,10 +9,8 @@ from accel.diagnostics.errors import JobsError, NotFound
 
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `pulumi` with these arguments, in this folder or another.
-
-    Raise JobsError if pulumi is not installed, and NotFound if it does not know the stack.
-    """
+    """Run `pulumi` with these arguments, in this folder or another. Raise JobsError if pulumi is not installed, and
+    NotFound if it does not know the stack."""
     pulumi = shutil.which("pulumi")
     if not pulumi:
         raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')

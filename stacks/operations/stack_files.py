@@ -47,8 +47,7 @@ def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
 @dataclass(frozen=True)
 class ReadStack:
     """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed`
-    prefixes a fault of the environment with file and line.
-    """
+    prefixes a fault of the environment with file and line."""
 
     path: Path
     name: str
@@ -58,10 +57,8 @@ class ReadStack:
 
 
 def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
-    """Read and validate each file once; with `locks`, also against the lock file beside it.
-
-    Raise BadInputs with every fault of every file; if strict, with warnings too.
-    """
+    """Read and validate each file once; with `locks`, also against the lock file beside it. Raise BadInputs with every
+    fault of every file; if strict, with warnings too."""
     faults: list[str] = []
     stacks: list[ReadStack] = []
     for path in paths:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_ARN = "x" * 128
 """The maximum length of a part's ARN: 68 characters before the name of an environment in the longest region, and a key
-of 40 with its suffix.
-"""
+of 40 with its suffix."""
 
 
 def text(document: Any) -> str:
@@ -28,9 +27,7 @@ def text(document: Any) -> str:
 
 def split(section: Aws, allowances: Any) -> bool:
     """Return whether definitions get parameters of their own, because a target with them might be too large for one.
-
-    Decide before anything exists, with the longest names. `allowances`: those of every target.
-    """
+    Decide before anything exists, with the longest names. `allowances`: those of every target."""
     return any(len(text(target)) > rules.MOST for target in _longest(section, allowances).values())
 
 

@@ -73,10 +73,8 @@ def deploy(
     cluster: pulumi.Output[GkeCluster] | None,
     pools: Mapping[str, pulumi.Output[str]],
 ) -> None:
-    """Create the budgets and the function's plan, and export `gcp_budgets`; do nothing without the section.
-
-    `pools`: names of the accelerator pools created here, by their keys.
-    """
+    """Create the budgets and the function's plan, and export `gcp_budgets`; do nothing without the section. `pools`:
+    names of the accelerator pools created here, by their keys."""
     if not section.budgets:
         return
     on_budgets = pulumi.ResourceOptions(providers=[_provider(environment, section, services)])
@@ -107,9 +105,7 @@ def deploy(
 
 def _provider(environment: Environment, section: Gcp, services: Services) -> gcp.Provider:
     """Return a provider with a paying project, without which the Billing Budgets API refuses a person's credentials.
-
-    Source: https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml
-    """
+    Source: https://github.com/GoogleCloudPlatform/magic-modules/blob/main/mmv1/products/billingbudget/Budget.yaml"""
     pays: dict[str, Any] = {"billing_project": section.project, "user_project_override": True}
     return gcp_provider(environment, section, "gcp-budgets", services, **pays)
 

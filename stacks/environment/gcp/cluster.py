@@ -41,8 +41,7 @@ class MadePool:
 @dataclass(frozen=True)
 class ClusterContext:
     """The ground of workloads. `cluster` has every pool, also those of the stack that it came from; `pools` are those
-    created here; `emails` are those of the Google service accounts that pods run as, by their keys.
-    """
+    created here; `emails` are those of the Google service accounts that pods run as, by their keys."""
 
     cluster: pulumi.Output[contract.GkeCluster] | None
     pools: Mapping[str, MadePool]
@@ -194,10 +193,8 @@ class Clusters(RootModel[dict[str, contract.GkeCluster]]):
 
 
 def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
-    """Return the pools of another stack's cluster, as values.
-
-    They decide which objects are created in the cluster, and an output is not known while the program runs.
-    """
+    """Return the pools of another stack's cluster, as values. They decide which objects are created in the cluster, and
+    an output is not known while the program runs."""
     # The engine's own function, by its own name. Source: ReadStackOutputs in pkg/resource/deploy/builtins.go of Pulumi.
     found: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": other.stack}).value
     clusters = Clusters.model_validate(found["outputs"].get("clusters", {}), extra="ignore")

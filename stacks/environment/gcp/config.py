@@ -143,8 +143,7 @@ class Accounts(Spec):
 class Gcp(Spec):
     """The resources of one environment in one region of a project; machines of `vms` have zones of their own. A stack
     may hold only one layer: the network, or the cluster with its pools on the network of another stack, or pools in the
-    cluster of another stack.
-    """
+    cluster of another stack."""
 
     project: str = Field(description="its id; of another project nothing is touched")
     region: str

@@ -102,8 +102,7 @@ class CreatedClaims(ClaimDatabaseSpec):
 
 class ExistingClaims(Spec):
     """An existing Firestore database of the project. Documents of accel-claims expire there only if its owner set a
-    time-to-live policy on their field `expires`.
-    """
+    time-to-live policy on their field `expires`."""
 
     kind: Literal["existing"]
     database: str = Field(description='its id, such as claims or "(default)"')
@@ -209,8 +208,7 @@ class Vertex(VertexJobsSpec):
 
 def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Return faults where parts of a section share a target name, since they are one output. `targets`: names by
-    part.
-    """
+    part."""
     first: dict[str, str] = {}
     faults: list[tuple[str, str]] = []
     for part, names in targets.items():

@@ -16,8 +16,7 @@ from .config import CreatedNetwork, ExistingNetwork, Gcp, StackNetwork
 @dataclass(frozen=True)
 class ClusterNetwork:
     """The network from which a cluster gets addresses. Each value comes from its own resource, and not out of `whole`,
-    which is unknown as long as anything in it is: a preview would take that for a change, and replace the cluster.
-    """
+    which is unknown as long as anything in it is: a preview would take that for a change, and replace the cluster."""
 
     whole: pulumi.Output[GcpNetwork]
     network: pulumi.Input[str]

@@ -26,10 +26,8 @@ def labels(environment: Environment) -> dict[str, str]:
 def gcp_provider(
     environment: Environment, section: Gcp, name: str = "", after: pulumi.Resource | None = None, **settings: Any
 ) -> gcp.Provider:
-    """Return a provider of the section's project, with the credentials of the shell or of the CI job.
-
-    Its resources wait for `after`, as the provider does.
-    """
+    """Return a provider of the section's project, with the credentials of the shell or of the CI job. Its resources
+    wait for `after`, as the provider does."""
     return gcp.Provider(
         name or f"gcp-{section.region}",
         project=section.project,

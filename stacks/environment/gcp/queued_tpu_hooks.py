@@ -47,10 +47,8 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
 
 
 def ask(bucket: str, key: str, say: Any) -> None:
-    """Request the TPUs of a declaration, once those of a former one are gone.
-
-    Report a refusal and go on: the reconciler repeats the request.
-    """
+    """Request the TPUs of a declaration, once those of a former one are gone. Report a refusal and go on: the
+    reconciler repeats the request."""
     end = time.monotonic() + ASKED_S
     try:
         queues = _queues(bucket)

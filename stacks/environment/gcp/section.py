@@ -108,10 +108,8 @@ def _deploy_batch(
     on_gcp: pulumi.ResourceOptions,
     wired: _Wired,
 ) -> _Targets:
-    """Create the ground of Google Batch's jobs, export `batch_targets`, and return their targets by name.
-
-    `wired`: further values for every target.
-    """
+    """Create the ground of Google Batch's jobs, export `batch_targets`, and return their targets by name. `wired`:
+    further values for every target."""
     project, region = section.project, section.region
     ground = BatchJobs(
         "batch", BatchJobsArgs(spec=spec.ground, project=project, region=region, network=place.network), on_gcp
@@ -148,10 +146,8 @@ def _deploy_batch(
 def _deploy_vertex(
     section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions, more: _Wired
 ) -> _Targets:
-    """Create the ground of Vertex AI's custom jobs, export `vertex_targets`, and return their targets by name.
-
-    `more`: further values for every target.
-    """
+    """Create the ground of Vertex AI's custom jobs, export `vertex_targets`, and return their targets by name. `more`:
+    further values for every target."""
     project, region = section.project, section.region
     args = VertexJobsArgs(spec=spec.ground, project=project, region=region, tensorboard=spec.tensorboard is not None)
     ground = VertexJobs("vertex", args, on_gcp)

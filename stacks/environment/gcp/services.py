@@ -23,8 +23,7 @@ BASE = ("cloudresourcemanager", "cloudquotas", "iam", "serviceusage")
 """APIs for roles, accounts and this list itself, and for `stacks quota`."""
 CLUSTER = ("artifactregistry", "compute", "container", "iamcredentials", "logging", "monitoring")
 """APIs of a cluster (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster) and of the
-registry of images.
-"""
+registry of images."""
 MACHINES = ("artifactregistry", "compute", "iap", "logging", "oslogin", "storage")
 """APIs of machines; `accel-jobs exec` connects by OS Login and Identity-Aware Proxy."""
 
@@ -78,10 +77,8 @@ _PARTS: tuple[tuple[str, Needs, tuple[str, ...]], ...] = (
 
 
 def needed_services(environment: Environment) -> dict[str, list[str]]:
-    """Return the APIs of the environment, each with the parts that need it; empty without a Google section.
-
-    An API has the first part of its name: `compute` of compute.googleapis.com.
-    """
+    """Return the APIs of the environment, each with the parts that need it; empty without a Google section. An API has
+    the first part of its name: `compute` of compute.googleapis.com."""
     found: dict[str, list[str]] = {}
     for part, service in _needs(environment):
         parts = found.setdefault(service, [])

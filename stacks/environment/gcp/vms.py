@@ -1,6 +1,5 @@
 """The `vms` part of the Google Cloud section as components: capacity, machines, and the targets of jobs that create
-machines of their own.
-"""
+machines of their own."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -50,8 +49,7 @@ class CapacityResources:
 
     def of_target(self, spec: AnyVmTarget) -> dict[str, pulumi.Output[str]]:
         """Return the paths of the stack's resources that a target of GPU VMs names. (Reservations of TPUs are
-        others.)
-        """
+        others.)"""
         if not isinstance(spec, GceTarget):
             return {}
         reserved, placement = self.reservations.get(spec.reservation or ""), self.placement(spec.placement)

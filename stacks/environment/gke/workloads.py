@@ -112,9 +112,7 @@ def kubernetes_provider(
 
 def _kubeconfig(cluster: pulumi.Output[GkeCluster]) -> pulumi.Output[str]:
     """Return a kubeconfig without a secret: gke-gcloud-auth-plugin, on PATH, provides the credentials of its user.
-
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl
-    """
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl"""
     user = {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1beta1",

@@ -129,10 +129,8 @@ def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEn
 def import_document(
     existing: Mapping[tuple[str, str], AwsResource], region: str, project: str, stack: str
 ) -> dict[str, Any]:
-    """Return the existing resources as the program of this project registers them, for `pulumi import`.
-
-    The id of an environment is its name, that of others their ARN.
-    """
+    """Return the existing resources as the program of this project registers them, for `pulumi import`. The id of an
+    environment is its name, that of others their ARN."""
     sdk = version("pulumi_aws")
     resources: list[dict[str, Any]] = []
     for (section, key), found in existing.items():

@@ -153,10 +153,8 @@ def environment_names(found: AwsResource) -> list[str]:
 
 
 def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
-    """Return why a queue cannot become one of ours, or None.
-
-    `environments`: keys by name; `refused`: why an environment is left out.
-    """
+    """Return why a queue cannot become one of ours, or None. `environments`: keys by name; `refused`: why an
+    environment is left out."""
     if found.document.get("serviceEnvironmentOrder") or found.document.get("jobQueueType") == "SAGEMAKER_TRAINING":
         return "is a queue of SageMaker training jobs"
     for name in environment_names(found):

@@ -22,8 +22,7 @@ TRIES, PAUSE_S = 5, 1.0
 """Tries of a resume while the function is at work, and the pause between them."""
 CLOUDS = {"budgets": "aws", "gcp_budgets": "google"}
 """Modules by the output of the stack that they read. Each has `cloud_budgets(promises) -> CloudBudgets | None`: None
-where no budget stops anything there. `promises`: accel.contract.budgets.Budget by the author's names.
-"""
+where no budget stops anything there. `promises`: accel.contract.budgets.Budget by the author's names."""
 
 
 @dataclass(frozen=True)

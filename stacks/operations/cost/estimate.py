@@ -56,10 +56,8 @@ def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> li
 
 
 def estimate(stack: str, environment: Environment, utilisation: float, beside: Iterable[str] = ()) -> Estimate:
-    """Return the estimate of one environment; an absent section costs nothing.
-
-    `beside`: further resource types of the stack. Those without a price are named, and the totals become "at least".
-    """
+    """Return the estimate of one environment; an absent section costs nothing. `beside`: further resource types of the
+    stack. Those without a price are named, and the totals become "at least"."""
     lines: list[Line] = []
     not_included: list[str] = []
     if section := environment.aws:

@@ -1,6 +1,5 @@
 """Cost of a Google Cloud section, from its model alone: its cluster and node pools, permanent machines whether used or
-not (VMs, TPUs, reservations, commitments, and those that Vertex AI keeps), and their disks.
-"""
+not (VMs, TPUs, reservations, commitments, and those that Vertex AI keeps), and their disks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,8 +29,7 @@ from .lines import Line
 
 CLUSTER_USD_HOUR, CLUSTER_READ = 0.10, "2026-11-23"
 """Fee of a cluster of any size; an extended release costs more. Source:
-https://cloud.google.com/kubernetes-engine/pricing, a copy without a date, read on this day.
-"""
+https://cloud.google.com/kubernetes-engine/pricing, a copy without a date, read on this day."""
 
 
 def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
@@ -118,8 +116,7 @@ RESERVED_TPU = "counted at the on-demand price, though a reservation is paid oth
 @dataclass(frozen=True)
 class Standing:
     """Machines of one kind: from `least` to `most` of them, at the price of one. `covered` is how many of them
-    something else pays for, and `notes` name it. `partly`: a charge on top of the price is unknown.
-    """
+    something else pays for, and `notes` name it. `partly`: a charge on top of the price is unknown."""
 
     path: str
     what: str
@@ -170,11 +167,8 @@ class CommittedMachines:
 
 
 def _of_vms(vms: Vms) -> Iterator[Standing]:
-    """Yield reservations and the machines beside them.
-
-    A reservation is billed whether it is used or not, so the stack's own machines in it cost nothing more; commitments
-    pay for on-demand machines of their type and region.
-    """
+    """Yield reservations and the machines beside them. A reservation is billed whether it is used or not, so the
+    stack's own machines in it cost nothing more; commitments pay for on-demand machines of their type and region."""
     paid = CommittedMachines.of(vms)
     for key, spec in vms.reservations.items():
         yield _paid(_reserved(f"gcp.vms.reservations.{key}", spec), spec, paid)

@@ -1,6 +1,5 @@
 """AWS drift that no property shows: environments that are INVALID or start instances from an old template, outdated
-images, reservations that end.
-"""
+images, reservations that end."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,10 +83,8 @@ def _environments(
 
 
 def status(what: str, key: str, now: Mapping[str, Any], fix: str) -> Iterator[Drift]:
-    """Report an INVALID environment, which takes no job.
-
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
-    """
+    """Report an INVALID environment, which takes no job. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
     if now["status"] == "INVALID":
         yield Drift(f"invalid {what}", key, "broken", f"INVALID: {now.get('statusReason') or 'no reason given'}", fix)
     elif now["status"] == "DELETING":
@@ -102,8 +99,7 @@ def _queues(region: Region, own: Sequence[Resource]) -> Iterator[Drift]:
 
 def _templates(region: Region, live: Sequence[Environment]) -> Iterator[Drift]:
     """Compare launch template versions: Batch keeps the one of the environment's creation or last update. Source:
-    https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html
-    """
+    https://docs.aws.amazon.com/batch/latest/userguide/launch-templates.html"""
     used = {each.key: one for each in live if (one := structure(each.resources, "launchTemplate"))}
     templates = region.templates() if used else {}
     for key, one in used.items():
@@ -163,8 +159,7 @@ def _newest(image_type: str, region: Region, into: dict[str, LockedImage]) -> tu
 
 def _reservations(region: Region, state: State, now: datetime, within: timedelta) -> Iterator[Drift]:
     """Report reservations that end: instances in a Capacity Block are terminated before its end. Source:
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
-    """
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html"""
     here = {each.name for each in state.of(ENVIRONMENT) if each.inputs.get("region") == region.name}
     named = {
         each.name: str(reserved["id"])

@@ -1,6 +1,5 @@
 """Differences between a deployed stack and its clouds, as far as they matter to jobs: all of them; the targets; and GKE
-clusters, whose nodes may have lost their GPUs or their labels, and whose queues may be inactive.
-"""
+clusters, whose nodes may have lost their GPUs or their labels, and whose queues may be inactive."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -39,22 +38,18 @@ _SELECTED = (
     *(f"cloud.google.com/gke-gpu-{of}" for of in ("driver-version", "partition-size", "sharing-strategy")),
 )
 """GKE's labels by which device plugins, drivers and jobs select a node. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus"""
 GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
 SETTLING = timedelta(minutes=30)
 """Grace period of a new node: it has no GPUs for up to 15 minutes (utils/gpu/gpu.go of the cluster autoscaler), and a
-driver may be built meanwhile.
-"""
+driver may be built meanwhile."""
 _KUEUE = "kueue.x-k8s.io"
 _NEW_NODE = "kubectl drain and delete the node: GKE makes it anew"
 
 
 def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True, quota: bool = True) -> list[Drift]:
-    """Return everything that differs of one deployed stack.
-
-    Raise NotFound where it was not deployed, and NoCredentials, CloudSilent.
-    """
+    """Return everything that differs of one deployed stack. Raise NotFound where it was not deployed, and
+    NoCredentials, CloudSilent."""
     now, folder = datetime.now(UTC), stack.path.parent
     state = drift_state.read_state(folder, stack.name)
     if not state.resources:
@@ -106,10 +101,8 @@ def drift_of_targets(state: State) -> list[Drift]:
 
 
 def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
-    """Return the drift of every cluster that the stack exports; an unreadable or unreachable one is `unknown`.
-
-    Raise NoCredentials.
-    """
+    """Return the drift of every cluster that the stack exports; an unreadable or unreachable one is `unknown`. Raise
+    NoCredentials."""
     found: list[Drift] = []
     for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
         cluster = GkeCluster.model_validate(told, extra="ignore")
@@ -205,8 +198,7 @@ def _differing(wanted: Any, published: Any) -> str:
 
 def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
     """Yield ClusterQueues of the stack that admit nothing. Source:
-    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
-    """
+    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/"""
     own = {
         (str(each.type).split("/")[1].partition(":")[0], str((mapping(each.inputs.get("metadata")) or {}).get("name")))
         for each in state.resources

@@ -10,8 +10,7 @@ from accel.diagnostics.errors import CloudRefused, JobsError, NotFound
 Weight = Literal["broken", "changed", "soon", "unknown"]
 WEIGHTS: tuple[Weight, ...] = ("broken", "changed", "soon", "unknown")
 """broken: jobs cannot run there, or will soon be unable to; changed: differs from the stack; soon: nothing is wrong
-yet; unknown: could not be read.
-"""
+yet; unknown: could not be read."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,7 @@ def attempt_check(
     place: str, call: Callable[[], Iterable[Drift]], borne: tuple[type[JobsError], ...] = (CloudRefused, NotFound)
 ) -> list[Drift]:
     """Return the findings of a check, or one of weight `unknown` if it fails with an error of the kinds in `borne`.
-
-    Other errors are raised.
-    """
+    Other errors are raised."""
     found: list[Drift] = []
     try:
         for each in call():

@@ -66,10 +66,8 @@ class State:
 
 
 def read_state(folder: Path, stack: str) -> State:
-    """Return the deployed state; empty after a destroy.
-
-    Raise NotFound where there is no such stack, and CloudRefused where Pulumi refuses.
-    """
+    """Return the deployed state; empty after a destroy. Raise NotFound where there is no such stack, and CloudRefused
+    where Pulumi refuses."""
     exported: dict[str, Any] = json.loads(_pulumi(folder, "stack", "export", "--stack", stack))
     deployment = structure(exported, "deployment")
     resources = tuple(map(_resource, structures(deployment, "resources")))
@@ -77,10 +75,8 @@ def read_state(folder: Path, stack: str) -> State:
 
 
 def changed_properties(folder: Path, stack: str, fix: str = SET_AGAIN) -> list[Drift]:
-    """Return the differences that the providers see, without what clouds change by themselves.
-
-    `fix`: the remedy for a changed property. The program is not run, and the state stays as it is.
-    """
+    """Return the differences that the providers see, without what clouds change by themselves. `fix`: the remedy for a
+    changed property. The program is not run, and the state stays as it is."""
     told: dict[str, Any] = json.loads(_pulumi(folder, "refresh", "--preview-only", "--json", "--stack", stack))
     return [drift for step in structures(told, "steps") for drift in _step(step, fix)]
 

@@ -42,10 +42,8 @@ def compatibility(
 
 
 def _registered_cuda(image: str) -> Version | None:
-    """Return the CUDA by the image's labels in its registry; None where they have none.
-
-    Raise as image_registry.read does.
-    """
+    """Return the CUDA by the image's labels in its registry; None where they have none. Raise as image_registry.read
+    does."""
     found = image_registry.read(image).cuda
     try:
         return version(found) if found else None

@@ -18,8 +18,7 @@ LATEST = 5
 LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "RUNNABLE")
 """States of a job that has not ended, in the order in which they are listed: a job that changes its state shows up in a
 later one, a retried one in the last. The parent of an array is PENDING while its children run. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html
-"""
+https://docs.aws.amazon.com/batch/latest/APIReference/API_ListJobs.html"""
 PAUSE_S = 0.2
 """Average pause between two DeregisterJobDefinition calls: submitters share the account's limit."""
 PATIENCE_S = 300
@@ -124,10 +123,8 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 
 
 def deregister(old: list[Revision]) -> Iterator[str]:
-    """Deregister the oldest first, so that an interruption leaves the newer ones; yield a line each.
-
-    An inactive one stays inactive.
-    """
+    """Deregister the oldest first, so that an interruption leaves the newer ones; yield a line each. An inactive one
+    stays inactive."""
     clients: dict[str, Any] = {}
     for at, one in enumerate(sorted(old, key=lambda one: (one.region, one.name, one.number))):
         if one.region not in clients:

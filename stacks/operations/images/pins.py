@@ -55,10 +55,8 @@ class Change:
 
 
 def image_changes(stacks: list[ReadStack], lock: ImageLock, versions: Mapping[str, str | None]) -> list[Change]:
-    """Return the pinned and the recommended image of each image type and region in use.
-
-    `versions`: driver and CUDA of NVIDIA images, if a person read them in the release notes.
-    """
+    """Return the pinned and the recommended image of each image type and region in use. `versions`: driver and CUDA of
+    NVIDIA images, if a person read them in the release notes."""
     changes: list[Change] = []
     for (image_type, region), by in sorted(_used(stacks).items()):
         old, new = lock.find(image_type, region), recommended_image(image_type, region)

@@ -17,8 +17,7 @@ PARAMETERS = {
 Source: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html"""
 RELEASES = "https://github.com/aws/amazon-ecs-ami/releases/tag/"
 """The only source of the driver's version: neither parameter, name nor description of an image has it. Source:
-https://github.com/aws/amazon-ecs-ami/blob/main/generate-release-notes.sh
-"""
+https://github.com/aws/amazon-ecs-ami/blob/main/generate-release-notes.sh"""
 
 _RELEASE = re.compile(r"-\d+\.\d+\.(\d{8})\b")
 _DRIVER = re.compile(r"NVIDIA driver(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
@@ -26,10 +25,8 @@ _CUDA = re.compile(r"CUDA(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 
 
 def recommended_image(image_type: str, region: str) -> LockedImage:
-    """Return the image of a type in a region, from SSM and EC2.
-
-    Raise NoCredentials, CloudRefused, CloudSilent, and NotFound where AWS recommends none there.
-    """
+    """Return the image of a type in a region, from SSM and EC2. Raise NoCredentials, CloudRefused, CloudSilent, and
+    NotFound where AWS recommends none there."""
     names = [f"{PARAMETERS[image_type]}/{part}" for part in ("image_id", "image_name")]
     with asking(f"GetParameters {PARAMETERS[image_type]} in {region}"):
         answer = client("ssm", region, connect_s=3, read_s=20, attempts=4).get_parameters(Names=names)

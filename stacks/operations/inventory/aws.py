@@ -11,16 +11,14 @@ from accel.clouds.aws.responses import structures
 
 AT_ONCE = 100
 """Maximum number of names in a Describe call of Batch. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html
-"""
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeComputeEnvironments.html"""
 _DESCRIBE = {"computeEnvironments": "describe_compute_environments", "jobQueues": "describe_job_queues"}
 
 
 @dataclass(frozen=True)
 class Region:
     """A region: its APIs, and their lists. A list is requested without filter if a single deleted name would make AWS
-    refuse the call. Raises as accel.clouds.aws.errors.asking does.
-    """
+    refuse the call. Raises as accel.clouds.aws.errors.asking does."""
 
     name: str
 

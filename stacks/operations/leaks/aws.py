@@ -1,6 +1,5 @@
 """Unused resources in a region of AWS: leftovers of Batch, resources that no environment uses, stuck environments. Only
-resources with the tags of the given stacks are considered.
-"""
+resources with the tags of the given stacks are considered."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,12 +22,10 @@ from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
 RUNNING = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or its disk, exists. Source:
-https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
-"""
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
 FREE_IOPS, FREE_MIB_S = 3000, 125
 """Performance that a gp3 volume includes. Source:
-https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
-"""
+https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
 
 
 @dataclass(frozen=True)
@@ -81,10 +78,8 @@ class Search:
 
 
 def look(search: Search, unread: Unread) -> Iterator[Orphan]:
-    """Yield all unused resources of the stacks.
-
-    Raise as accel.clouds.aws.errors does, except for refusals, which go to `unread`.
-    """
+    """Yield all unused resources of the stacks. Raise as accel.clouds.aws.errors does, except for refusals, which go to
+    `unread`."""
     checks: dict[str, Callable[[Search], Iterator[Orphan]]] = {
         "environments": _environments,
         "queues": _queues,
@@ -101,10 +96,8 @@ def look(search: Search, unread: Unread) -> Iterator[Orphan]:
 
 
 def _environments(search: Search) -> Iterator[Orphan]:
-    """Yield stuck environments.
-
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html
-    """
+    """Yield stuck environments. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html"""
     for each in search.environments:
         tags, name, status = structure(each, "tags"), each["computeEnvironmentName"], each["status"]
         if not search.stacks.own(tags):

@@ -31,8 +31,7 @@ MADE_BY_PULUMI = "goog-pulumi-provisioned"
 """Label that the provider sets. Source: https://github.com/pulumi/pulumi-gcp, the guide to version 8."""
 _GKE = "goog-gke-"
 """Prefix of labels on what GKE creates for its nodes, which has the labels of the cluster too. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels"""
 _LIVE = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_UPDATING")
 """Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
 
@@ -49,11 +48,8 @@ class Leak:
 def of_project(
     google: Google, project: str, stacks: Stacks, regions: frozenset[str], now: datetime, unread: Unread
 ) -> Iterator[Orphan]:
-    """Yield all unused resources of a project; machines of Vertex AI in `regions`.
-
-    Without a named stack, include those of others, but do not delete them. Raise what google_api raises, except for
-    refusals, which go to `unread`.
-    """
+    """Yield all unused resources of a project; machines of Vertex AI in `regions`. Without a named stack, include those
+    of others, but do not delete them. Raise what google_api raises, except for refusals, which go to `unread`."""
     ours = _spelt(stacks)
     lists = {f"{name} of {project}": each for name, each in lists_of_machines(google, project).items()}
     found = list(search_parts(lists, unread))
@@ -234,8 +230,7 @@ def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orph
 
 def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) -> Iterator[Orphan]:
     """Yield persistent resources without a running job: they are billed all the same. Source:
-    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview
-    """
+    https://docs.cloud.google.com/vertex-ai/docs/training/persistent-resource-overview"""
     api, place = f"{region}-aiplatform", f"v1/projects/{path_segment(project)}/locations/{path_segment(region)}"
     every = google.pages(api, f"{place}/persistentResources", "persistentResources")
     kept = [each for each in every if _concern(stacks, labels_of(each))]

@@ -19,8 +19,7 @@ Unread = Callable[[str], object]
 class Stacks:
     """The stacks to search: `names` are stacks of the Pulumi project, `held` the ids in their current states, which
     keep resources that a stack still owns from being reported; None where a state could not be read. `targets` are
-    those that their states promise.
-    """
+    those that their states promise."""
 
     project: str | None = None
     names: frozenset[str] = frozenset()
@@ -41,8 +40,7 @@ class Stacks:
 class Orphan:
     """An unused resource, and why it is unused. `place` is a project of Google Cloud or a region of AWS; `usd_a_day` is
     None where no price is known. `delete` is None if `fix` names a command instead. `settled`: its state, or the record
-    of its job, suffices as proof, whatever its age.
-    """
+    of its job, suffices as proof, whatever its age."""
 
     cloud: str
     place: str

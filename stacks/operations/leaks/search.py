@@ -68,10 +68,8 @@ def _together(stacks: list[Stacks]) -> Stacks:
 
 
 def delete(orphans: Iterable[Orphan]) -> Iterator[str]:
-    """Delete them, and yield a line each. One that cannot be deleted does not keep the others.
-
-    Raise CloudRefused for all such together.
-    """
+    """Delete them, and yield a line each. One that cannot be deleted does not keep the others. Raise CloudRefused for
+    all such together."""
     refusals: list[str] = []
     for each in sorted((one for one in orphans if one.delete), key=lambda one: ORDER.index(one.what)):
         if each.delete:

@@ -24,16 +24,14 @@ from .checks import CheckResult
 
 WAYS_OUT = (*AGENT_ENDPOINTS[:3], *JOB_ENDPOINTS, "s3")
 """Endpoints that an instance without a way out needs; layers of images in ECR lie in S3. Source:
-https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
-"""
+https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html"""
 
 TASKS, BATCH = "ecs-tasks.amazonaws.com", "batch.amazonaws.com"
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 PULL = ("ecr:GetAuthorizationToken", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 SECRETS = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetParameters"}
 """Actions of the execution role by service. Source of all three:
-https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html
-"""
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
 
 
 def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:

@@ -20,10 +20,8 @@ def check(environment: Environment) -> CheckResult:
 
 
 def lines(stack: ReadStack, strict: bool) -> tuple[list[str], list[str]]:
-    """Return the lines of `stacks validate --online` for one file, and its errors with file, line and path.
-
-    With `strict`, warnings and resources that could not be read are errors too.
-    """
+    """Return the lines of `stacks validate --online` for one file, and its errors with file, line and path. With
+    `strict`, warnings and resources that could not be read are errors too."""
     checked = check(stack.environment)
     errors: list[str] = []
     shown: list[str] = []

@@ -31,8 +31,7 @@ ADDONS = {
     "GcpFilestoreCsiDriver": "gcpFilestoreCsiDriverConfig",
 }
 """Names of add-ons in gcloud, and in the API. Source:
-https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#addonsconfig
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#addonsconfig"""
 VOLUMES: Mapping[type[object], str] = {BucketVolume: "GcsFuseCsiDriver", FilestoreVolume: "GcpFilestoreCsiDriver"}
 GROUPS = {"kueue": "kueue.x-k8s.io", "jobset": "jobset.x-k8s.io"}
 
@@ -121,8 +120,7 @@ def _subnet_facts(reader: GoogleReader, path: str, subnet: Mapping[str, Any]) ->
 
 def _nat(reader: GoogleReader, path: str, network: str) -> bool | None:
     """Return whether a Cloud NAT of the region serves a subnet's nodes. Source:
-    https://docs.cloud.google.com/compute/docs/reference/rest/v1/routers
-    """
+    https://docs.cloud.google.com/compute/docs/reference/rest/v1/routers"""
     region = path.partition("/subnetworks/")[0]
     try:
         routers = reader.ask(

@@ -21,8 +21,7 @@ Policy = dict[str, Any]
 
 MOST = 6144
 """Maximum characters of a managed policy, without white space. Source:
-https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-"""
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
 ENVIRONMENT = "aws:batch/computeEnvironment:ComputeEnvironment"
 REPOSITORY = "aws:ecr/repository:Repository"
 ROLE = "aws:iam/role:Role"
@@ -34,8 +33,7 @@ LINKED = "batch.amazonaws.com"
 """Owner of the service-linked role that CreateComputeEnvironment creates, as the caller, for an environment without a
 service role. With that role Batch creates those of Spot, of Auto Scaling and of ECS (BatchServiceRolePolicy). Sources:
 https://docs.aws.amazon.com/batch/latest/userguide/using-service-linked-roles-batch-general.html,
-https://docs.aws.amazon.com/aws-managed-policy/latest/reference/BatchServiceRolePolicy.html
-"""
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/BatchServiceRolePolicy.html"""
 TASKS, INSTANCES = "ecs-tasks.amazonaws.com", "ec2.amazonaws.com"
 THROUGH_BATCH = (TASKS, INSTANCES)
 """Services whose roles Batch takes and passes on."""
@@ -95,9 +93,7 @@ def _of_types(
 
 def _of_keys(resources: Sequence[RegisteredResource]) -> Iterator[Statement]:
     """Yield permissions on keys: ECR creates a grant on a repository's key as the caller; others use their own name.
-
-    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html
-    """
+    Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"""
     for one in resources:
         for encryption in one.inputs.get("encryptionConfigurations") or () if one.type == REPOSITORY else ():
             if key := encryption.get("kmsKey"):

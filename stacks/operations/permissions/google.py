@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 BILLING = "billing."
 """Prefix of permissions that are granted on the billing account, not in the project. Source:
-https://docs.cloud.google.com/billing/docs/how-to/billing-access
-"""
+https://docs.cloud.google.com/billing/docs/how-to/billing-access"""
 VERBS: dict[Operation, str] = {"create": "create", "read": "get", "update": "update", "delete": "delete"}
 KUBERNETES = ("container.clusters.connect", "container.clusters.get")
 AWAITED = ("container.events.list", "container.pods.list", "container.replicaSets.list")
@@ -26,8 +25,7 @@ AWAITED = ("container.events.list", "container.pods.list", "container.replicaSet
 GRANTS = {"container.roles": ("bind", "escalate"), "container.clusterRoles": ("bind", "escalate")}
 """Permissions without which the creator of a cluster role may only grant what RBAC has granted to them. Sources:
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control (interaction with IAM),
-https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
-"""
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping"""
 BOUND = {
     "container.roleBindings": "container.roles.bind",
     "container.clusterRoleBindings": "container.clusterRoles.bind",

@@ -92,10 +92,8 @@ def check_account(region: str, account_id: str) -> None:
 
 
 def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str | None) -> Running:
-    """Add up instances from DescribeInstances; the stack's own carry its tags.
-
-    Capacity Blocks and dedicated hosts have quotas of their own and are left out.
-    """
+    """Add up instances from DescribeInstances; the stack's own carry its tags. Capacity Blocks and dedicated hosts have
+    quotas of their own and are left out."""
     found = Running()
     for instance in instances:
         lifecycle = instance.get("InstanceLifecycle")

@@ -46,8 +46,7 @@ def judge_google(
 @dataclass(frozen=True)
 class _Found:
     """The values of one quota: `why` is the reason of a missing one, `remark` the source, `quota_id` Cloud Quotas'
-    id.
-    """
+    id."""
 
     limit: float | None = None
     use: Use | None = None
@@ -106,10 +105,8 @@ class _Project:
         return f"compute aggregated/instances: more than {MAX_PAGES} pages"
 
     def _perhaps_standard(self, judged: Verdict, need: Need) -> Verdict:
-        """Judge a preemptible limit of 0: if it was never granted, the standard quota limits Spot machines too.
-
-        Source: https://cloud.google.com/compute/resource-usage
-        """
+        """Judge a preemptible limit of 0: if it was never granted, the standard quota limits Spot machines too. Source:
+        https://cloud.google.com/compute/resource-usage"""
         standard = standard_of(need.quota) if need.quota and need.quota.purchase == "spot" else None
         other = self.judge(replace(need, quota=standard)) if standard else None
         if not need.quota or not standard or not other or other.word == "over":
@@ -148,8 +145,7 @@ class _Project:
 
     def _used(self, quota: Quota, info: Mapping[str, Any], location: str) -> tuple[Use | None, str]:
         """Read the use: quotas with a dimension of their own have metrics of their own; the others share one. Source:
-        https://cloud.google.com/monitoring/alerts/using-quota-metrics
-        """
+        https://cloud.google.com/monitoring/alerts/using-quota-metrics"""
         metric = str(info.get("metric") or "")
         service, _, name = metric.partition("/")
         if quota.dimension:
@@ -217,8 +213,7 @@ def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str
 
 def _newest(series: Mapping[str, Any]) -> Iterator[float | None]:
     """Yield the newest point of a series; points are sorted, the newest first. Source:
-    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
-    """
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list"""
     for point in mappings(series.get("points"))[:1]:
         value = mapping(point.get("value")) or {}
         amount = number(value.get("int64Value", value.get("doubleValue")))

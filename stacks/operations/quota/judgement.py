@@ -1,6 +1,5 @@
 """Comparison of the account's and the project's quotas with an environment at its largest; the pools and machines of
-its sections as quotas count them.
-"""
+its sections as quotas count them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,8 +36,7 @@ _SSD_DISKS = ("pd-balanced", "pd-ssd")
 
 _PREEMPTIBLE = ("spot", "flex-start")
 """Capacity types that use the preemptible quota; flex-start does too. Source:
-https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless
-"""
+https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 _BORNE = (NoCredentials, CloudSilent, NotFound)
 
@@ -107,11 +105,8 @@ def google_pools(section: Gcp) -> list[GooglePool]:
 
 
 def machine_of(section: Gcp, zone: str, item: Mapping[str, Any]) -> GooglePool | None:
-    """Return a listed instance of the stack; None without accelerators, or in a reservation.
-
-    Its disk counts as in the section's pools of that machine type. Source:
-    https://cloud.google.com/compute/docs/reference/rest/v1/instances
-    """
+    """Return a listed instance of the stack; None without accelerators, or in a reservation. Its disk counts as in the
+    section's pools of that machine type. Source: https://cloud.google.com/compute/docs/reference/rest/v1/instances"""
     scheduling = mapping(item.get("scheduling")) or {}
     model = str(scheduling.get("provisioningModel") or "STANDARD")
     if item.get("status") not in _COUNTED or model == "RESERVATION_BOUND":
@@ -244,8 +239,7 @@ def _reserved_pool(path: str, spec: ReservedSpec) -> GooglePool:
 
 def _vm_pool(path: str, spec: GpuVmSpec | GpuVmGroupSpec, count: int) -> Iterator[GooglePool]:
     """Return the pool of a VM or group. Machines of a reservation take no quota of their own (from memory, no page was
-    found); empty groups none.
-    """
+    found); empty groups none."""
     if spec.reservation is not None or not count:
         return
     disk = spec.disk.size_gib if spec.disk_type in _SSD_DISKS else 0

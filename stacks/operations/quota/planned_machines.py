@@ -32,9 +32,7 @@ def judge_machines(
     texts: Sequence[str], region: str | None, spot: bool, project: str | None
 ) -> tuple[str | None, tuple[Verdict, ...]]:
     """Return the owner of the quotas, if known, and the verdicts on machines (`CLOUD:TYPE[:COUNT]`) in one region.
-
-    Raise BadInput for names and regions that the catalogue does not have, and as the clouds' readers do.
-    """
+    Raise BadInput for names and regions that the catalogue does not have, and as the clouds' readers do."""
     if region is None:
         raise BadInput("stacks quota: --region is missing: quotas are a region's own")
     planned = [_parsed(text, region, spot) for text in texts]

@@ -45,11 +45,8 @@ Stack = tuple[str | None, str | None, Sequence[Verdict]]
 
 
 def program(stacks: Iterable[Stack]) -> str:
-    """Return a program that requests each limit that is too small, at the total that the stack needs.
-
-    A limit that is too small for two stacks is requested once, with the larger total; quotas without a known id become
-    a comment.
-    """
+    """Return a program that requests each limit that is too small, at the total that the stack needs. A limit that is
+    too small for two stacks is requested once, with the larger total; quotas without a known id become a comment."""
     wanted: dict[tuple[str, str], tuple[str | None, Verdict]] = {}
     owners: dict[str, None] = {}
     for stack, whose, verdicts in stacks:

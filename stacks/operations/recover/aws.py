@@ -62,8 +62,7 @@ class Aws:
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
         """Find candidates. Raise NotSought, NoCredentials for another account than the stack's, and what the API
-        raises.
-        """
+        raises."""
         row = rows().get(operation.type)
         if row is None:
             raise NotSought(f"no row of aws.yaml says how to look for {operation.type}")

@@ -103,8 +103,7 @@ class Engine:
 @dataclass(frozen=True)
 class Files:
     """Files of a backend in a folder: the stack's state and its locks. Source:
-    https://github.com/pulumi/pulumi/blob/master/pkg/backend/diy (lock.go, state.go, store.go)
-    """
+    https://github.com/pulumi/pulumi/blob/master/pkg/backend/diy (lock.go, state.go, store.go)"""
 
     root: Path
     project: str

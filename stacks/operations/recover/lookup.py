@@ -13,8 +13,7 @@ MOVING = frozenset(
 """Transitional states, in lower case."""
 GONE = frozenset({"deleted"})
 """Without `terminated`, which Google uses for a stopped machine. Source:
-https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle
-"""
+https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle"""
 _STACK = frozenset({"accel:stack", "accel-stack"})
 """Labels with the name of a resource's stack; any one of them is proof."""
 
@@ -22,8 +21,7 @@ _STACK = frozenset({"accel:stack", "accel-stack"})
 @dataclass(frozen=True)
 class Candidate:
     """An existing resource as the pending operation requested it. `why`: the proof that the operation created it, or
-    empty.
-    """
+    empty."""
 
     id: str
     state: str = ""
@@ -55,10 +53,8 @@ Finder = Callable[[Pending], Sequence[Candidate]]
 
 
 def matching(inputs: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether a description has the values of the inputs, for the properties that both have.
-
-    Raise NotSought where an input is a secret.
-    """
+    """Return whether a description has the values of the inputs, for the properties that both have. Raise NotSought
+    where an input is a secret."""
     compared = [name for name in item.keys() - {"id", "tags", "state", "made"} if inputs.get(name) is not None]
     if hidden := [name for name in compared if isinstance(inputs[name], dict)]:
         raise NotSought(f"its {hidden[0]} is a secret, so that nothing can be compared with it")

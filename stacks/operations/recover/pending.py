@@ -25,8 +25,7 @@ NAMES = (
 """Properties that name a resource in its cloud; a resource has one of them, or none."""
 _MADE_UP = re.compile(r"[0-9a-f]{6,}$")
 """Suffix of names that Pulumi generates, unless a project says otherwise. Source:
-https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming
-"""
+https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming"""
 _READ = ("aws:", "gcp:", "kubernetes:")
 """Types whose provider returns more than the inputs: at least an id."""
 
@@ -202,8 +201,7 @@ def _bound(entry: Json, there: set[str]) -> Json:
 
 def order_entries(entries: Sequence[Json]) -> list[Json]:
     """Return the entries, each after those that it names: a state in another order is refused. Source:
-    https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)
-    """
+    https://github.com/pulumi/pulumi/blob/master/pkg/resource/deploy/snapshot.go (VerifyIntegrity)"""
     first: dict[str, int] = {}
     for at, each in enumerate(entries):
         first.setdefault(each["urn"], at)
@@ -237,8 +235,7 @@ def _named(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def _unread(entry: Mapping[str, Any]) -> bool:
     """Return whether resolve_pending() entered it and nothing read it since: outputs are inputs, and there is no
-    time.
-    """
+    time."""
     if not entry["type"].startswith(_READ) or not entry.get("id") or entry.get("created") or entry.get("modified"):
         return False
     inputs = _plain(entry.get("inputs") or {})

@@ -18,14 +18,12 @@ from .pending import Json, Pending, alike, created_resources, live, pending, res
 
 Deed = Literal["adopt", "clear", "read", "drop", "wait", "ask"]
 """`read`: the state has it, and is refreshed; `drop`: it has no effect; `wait`: its cloud is still working on it;
-`ask`: nothing proves what it is, so a person has to decide.
-"""
+`ask`: nothing proves what it is, so a person has to decide."""
 
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """Text in a preview for a value that is unknown before the deployment. Source:
-https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go (UnknownStringValue)
-"""
+https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go (UnknownStringValue)"""
 CLOCK = timedelta(seconds=2)
 """Tolerance: the history has whole seconds."""
 _HIDDEN = (UNKNOWN, "[secret]")
@@ -176,11 +174,8 @@ def ids_text(found: Sequence[Candidate]) -> str:
 
 
 def began(history: Sequence[Json], written: datetime) -> datetime | None:
-    """Return when the last run began if its result is in doubt; None if nothing is.
-
-    In doubt is an `up` or a `destroy` that failed, or one that has left no trace but a state that was `written` after
-    the end of the last recorded run.
-    """
+    """Return when the last run began if its result is in doubt; None if nothing is. In doubt is an `up` or a `destroy`
+    that failed, or one that has left no trace but a state that was `written` after the end of the last recorded run."""
     run = next((each for each in history if each["kind"] in ("update", "destroy")), None)
     if run and run["result"] != "succeeded":
         return datetime.fromisoformat(run["startTime"])
@@ -235,10 +230,8 @@ class Unknown:
     began: datetime | None
 
     def steps(self, operations: Sequence[Pending], before: Iterable[Step] = ()) -> list[Step]:
-        """Return one step for each existing resource, or for which a person has to say whether it exists.
-
-        `before`: the plan's own steps.
-        """
+        """Return one step for each existing resource, or for which a person has to say whether it exists. `before`: the
+        plan's own steps."""
         taken = {(each["type"], each["id"]) for each in resources(self.deployment) if each.get("id")}
         taken |= {(each.operation.type, each.id) for each in before if each.id}
         found: list[Step] = []

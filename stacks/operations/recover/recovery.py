@@ -1,6 +1,5 @@
 """Inspection and repair of what a killed run left: lock, state, pending operations, and resources that the state does
-not know, in this order. Each step may be repeated; if one is cut short, the next inspection finds it undone.
-"""
+not know, in this order. Each step may be repeated; if one is cut short, the next inspection finds it undone."""
 
 import time
 from collections import Counter
@@ -78,8 +77,7 @@ class Recovery:
 
     def _compared(self) -> Iterator[str]:
         """Compare every resource of the state with its cloud, then search for what the state does not know; repeat,
-        since contents of a found resource can be searched for only once the state has it.
-        """
+        since contents of a found resource can be searched for only once the state has it."""
         self.engine.refresh()
         yield "every resource of the state was read again"
         while True:
@@ -230,8 +228,7 @@ class Recovery:
 
     def _settled(self, state: Json) -> tuple[Json, Sequence[Step]]:
         """Look a second time: a provider of the killed run lives on for a while and may still have created something,
-        and a listing may lag.
-        """
+        and a listing may lag."""
         last = datetime.fromisoformat(state["deployment"]["manifest"]["time"])
         left = self._settle_s - (datetime.now(UTC) - last).total_seconds()
         if left > 0:

@@ -1,6 +1,5 @@
 """Live data of AWS: prices on demand and of Spot, the zones that offer an instance type, and GPU types that the shipped
-catalogue lacks. Their fields: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html
-"""
+catalogue lacks. Their fields: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html"""
 
 import json
 import re
@@ -19,8 +18,7 @@ from .reading import Reading, Source, Spot, Types, machine_line, understood
 
 PRICE_LIST_REGION = "us-east-1"
 """One of the three regions that serve the Price List (botocore's endpoints: ap-south-1, eu-central-1, us-east-1); each
-has the prices of all regions.
-"""
+has the prices of all regions."""
 
 LINUX = "Linux/UNIX"
 
@@ -87,10 +85,8 @@ def _prices(region: str, machines: Collection[str], found: Reading) -> None:
 
 
 def on_demand(products: Iterable[str], machines: Collection[str]) -> dict[str, set[float]]:
-    """Return the distinct prices of each instance type in products of the Price List, which are JSON.
-
-    Skip a price of zero, which belongs to what is not sold on demand, such as Capacity Blocks.
-    """
+    """Return the distinct prices of each instance type in products of the Price List, which are JSON. Skip a price of
+    zero, which belongs to what is not sold on demand, such as Capacity Blocks."""
     found: dict[str, set[float]] = {}
     for text in products:
         product = json.loads(text)

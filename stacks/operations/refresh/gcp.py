@@ -161,8 +161,7 @@ def _meters() -> dict[str, Meter]:
 
 def _head(description: str) -> str:
     """Return a description without its place. Reserved, committed, sole-tenant, custom, scheduled SKUs keep other
-    words.
-    """
+    words."""
     head = description.split(" running in ")[0]
     return head.split(" in ")[0] if head.startswith(LOCAL_SSD) else head
 
@@ -201,10 +200,8 @@ def skus(http: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def types(regions: Sequence[str], known: Collection[str]) -> Types:
-    """Return machine types with the catalogue's GPUs built in; no API returns how much memory another GPU has.
-
-    Without a project in $GOOGLE_CLOUD_PROJECT nothing is read, and `kept` says so.
-    """
+    """Return machine types with the catalogue's GPUs built in; no API returns how much memory another GPU has. Without
+    a project in $GOOGLE_CLOUD_PROJECT nothing is read, and `kept` says so."""
     project = os.environ.get(PROJECT, "").strip()
     if not project:
         return Types(kept=[f"machine types of Google Cloud: {PROJECT} names no project to ask with"])

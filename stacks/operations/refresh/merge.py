@@ -40,9 +40,7 @@ Cells = dict[str, str]
 
 def merge(readings: Sequence[Reading], day: str) -> MergeResult:
     """Merge the readings of that day (2026-11-22) into the shipped tables; the rest keeps its shipped value and date.
-
-    Raise JobsError where the result is inconsistent.
-    """
+    Raise JobsError where the result is inconsistent."""
     tables = {name: shipped_table(name) for name in selection.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
     kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
@@ -141,10 +139,8 @@ def _sources(reading: Reading, day: str) -> Iterator[Cells]:
 
 
 def _laid_over(shipped_line: Cells | None, reading: Reading, key: Key, machine: Row, day: str) -> Cells:
-    """Return a line of prices with the values read. A note about the on-demand price goes with the price.
-
-    The line has the reading's confidence if all of it was read, else no more than the shipped one.
-    """
+    """Return a line of prices with the values read. A note about the on-demand price goes with the price. The line has
+    the reading's confidence if all of it was read, else no more than the shipped one."""
     region, name = key
     line = dict(shipped_line) if shipped_line else _blank(reading.cloud, region, name, machine)
     on_demand, spot = reading.on_demand.get(key), reading.spot.get(key)
@@ -192,10 +188,8 @@ def _text(table: Table, lines: Sequence[Cells]) -> str:
 
 
 def write(texts: Mapping[str, str], now: datetime) -> Path:
-    """Write a new dated folder in the cache, atomically; keep the previous one, and remove older ones.
-
-    Raise BadInput where it cannot be written.
-    """
+    """Write a new dated folder in the cache, atomically; keep the previous one, and remove older ones. Raise BadInput
+    where it cannot be written."""
     cache = Path(selection.cache())
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -33,8 +33,7 @@ class Source:
 class Types:
     """Machine types that a cloud has and the shipped catalogue lacks: their lines of machines.csv, the lines of
     accelerators.csv that they need, and the zones of each by region (none: they come with the offers). `kept` has a
-    line for what could not be read, or cannot be known.
-    """
+    line for what could not be read, or cannot be known."""
 
     source: Source | None = None
     machines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])

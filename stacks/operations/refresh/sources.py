@@ -14,11 +14,8 @@ from .reading import CLOUDS, Reading
 
 
 def regions_by_cloud(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the regions to read by cloud.
-
-    Raise BadInput for a region that none of the clouds has, NotFound where neither a region nor an environment
-    determines those of AWS.
-    """
+    """Return the regions to read by cloud. Raise BadInput for a region that none of the clouds has, NotFound where
+    neither a region nor an environment determines those of AWS."""
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
     for row in shipped_table("regions.csv").rows():
         known[row["cloud"]][row["region"]] = None

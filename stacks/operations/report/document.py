@@ -1,7 +1,5 @@
-"""The whole report as JSON values: the content of the Markdown, and the input of --fail-on.
-
-The cost of the environment before and after the change is estimated from the specs in the state and in the config.
-"""
+"""The whole report as JSON values: the content of the Markdown, and the input of --fail-on. The cost of the environment
+before and after the change is estimated from the specs in the state and in the config."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -176,10 +174,8 @@ def _costs(preview: Preview, environment: Environment, utilisation: float) -> _C
 
 
 def _environment_before(preview: Preview, after: Environment) -> Environment:
-    """Return the environment as it is deployed: changed parts as in the state, the others unchanged.
-
-    Raise ValidationError for a spec that this version does not accept.
-    """
+    """Return the environment as it is deployed: changed parts as in the state, the others unchanged. Raise
+    ValidationError for a spec that this version does not accept."""
     aws = _section_before(
         after.aws, Aws, "environments", _changed_specs(preview, {_COMPUTE: ComputeEnvironmentSpec}), preview
     )
@@ -213,10 +209,8 @@ def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _P
 
 
 def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> Any:
-    """Return the section with the permanent machines as they were.
-
-    Without a section before or after, they appear or disappear as a whole, and their former cost is not reported.
-    """
+    """Return the section with the permanent machines as they were. Without a section before or after, they appear or
+    disappear as a whole, and their former cost is not reported."""
     if section is None or after is None:
         return section
     vms = after.vms or Vms.model_construct()

@@ -39,10 +39,8 @@ class Section:
 
 
 def render(report: Mapping[str, Any], limit: int = LIMIT) -> str:
-    """Return the comment, never longer than `limit` characters: tables are cut, the least important most.
-
-    Names and messages are shown as plain text. The comment ends with a mark by which the next report finds it.
-    """
+    """Return the comment, never longer than `limit` characters: tables are cut, the least important most. Names and
+    messages are shown as plain text. The comment ends with a mark by which the next report finds it."""
     mark = f"<!-- accel-report:{report['project']}/{report['stack']} -->"
     if report["empty"] and not (report["fails"] or report["policy"] or report["drift"]):
         return f"**{markdown(report['stack'])}**: nothing changes. {mark}\n"

@@ -63,8 +63,7 @@ FIELDS: Mapping[str, str] = {
 """Names of properties, at any depth."""
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """The engine's text for a string that only the update determines. Source:
-https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go
-"""
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go"""
 VERSIONED = ("accel:", "gcp:container/")
 """Types whose `version` is that of software; a launch template's is a counter."""
 
@@ -103,8 +102,7 @@ class Change:
     @property
     def removes(self) -> bool:
         """Return whether an existing resource would no longer exist. Only the state decides what is kept:
-        https://github.com/pulumi/pulumi/issues/13428
-        """
+        https://github.com/pulumi/pulumi/issues/13428"""
         return self.op in ("replace", "delete") and not self.kept
 
 

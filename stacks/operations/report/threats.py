@@ -43,10 +43,8 @@ def threats(change: Change) -> tuple[Threat, ...]:
 
 
 def _environment(change: Change) -> Iterator[Threat]:
-    """Yield the threat to jobs on a compute environment.
-
-    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html
-    """
+    """Yield the threat to jobs on a compute environment. Source:
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html"""
     cluster = str(change.old_outputs.get("ecsClusterArn") or "").rpartition("/")[2]
     place, region = f"cluster:{cluster}", _region(change)
     if not cluster:
@@ -83,8 +81,7 @@ IN_PLACE = (
 )
 """Properties of a node pool whose change affects no running node. Any other is assumed to bring new nodes. Sources:
 https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools,
-https://docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters#types-of-changes
-"""
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters#types-of-changes"""
 
 
 def _pool(change: Change) -> Iterator[Threat]:

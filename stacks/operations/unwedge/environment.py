@@ -15,8 +15,7 @@ from .roles import EnvironmentRole, environment_roles
 @dataclass(frozen=True)
 class Queue:
     """A queue that names the environment. `others`: ARNs of its other environments, in order; `waiting`: jobs that have
-    not begun.
-    """
+    not begun."""
 
     name: str
     others: tuple[str, ...]

@@ -23,8 +23,7 @@ STUCK = ("INVALID", "DELETING")
 """Status of environments whose deletion is stuck."""
 BUSY = ("resource is being modified", "found existing JobQueue relationship")
 """Transient refusals: a change is under way, or a queue has just dropped the environment. Source:
-https://github.com/pulumi/pulumi-aws/issues/6233
-"""
+https://github.com/pulumi/pulumi-aws/issues/6233"""
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,8 @@ def regions_of(name: str, stack: str | None, region: str | None) -> list[str]:
 
 
 def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
-    """Return whether `name` is the environment's ARN, name, or author's key.
-
-    Auto-naming appends a hyphen and seven digits to the key.
-    """
+    """Return whether `name` is the environment's ARN, name, or author's key. Auto-naming appends a hyphen and seven
+    digits to the key."""
     own = environment["computeEnvironmentName"]
     if name in (own, environment["computeEnvironmentArn"]):
         return True

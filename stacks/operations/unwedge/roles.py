@@ -33,8 +33,7 @@ NEEDS: Mapping[Kind, tuple[str, str]] = {
 """The service that assumes the role, and AWS's policy for it. Sources:
 https://docs.aws.amazon.com/batch/latest/userguide/service_IAM_role.html,
 https://docs.aws.amazon.com/batch/latest/userguide/spot_fleet_IAM_role.html,
-https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html
-"""
+https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,8 @@ def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[Environm
 
 
 def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boundary: str | None = None) -> None:
-    """Create a stand-in under the same name; leave existing parts unchanged.
-
-    `boundary`: ARN of the policy that limits it.
-    """
+    """Create a stand-in under the same name; leave existing parts unchanged. `boundary`: ARN of the policy that limits
+    it."""
     if role.linked:
         with asking("CreateServiceLinkedRole batch.amazonaws.com"):
             # IAM answers InvalidInput if it exists already.
