@@ -229,7 +229,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
         _say(given, beside, prefix, kind)
     job_of(given, document, options, maps, values, JOBS)
     if lacking or options.variables:
-        _unset(given, values)
+        _say_missing(given, values)
     given.report.close(KNOWN)
     ask_for_all(given.report, lacking)
     hide(given.report, [value for name, value in options.variables.items() if "TOKEN" in name.upper()])
@@ -246,7 +246,7 @@ _OF_SHELLS = (
 )
 
 
-def _unset(given: ManifestFields, values: Json) -> None:
+def _say_missing(given: ManifestFields, values: Json) -> None:
     """Says which variables a template's command reads that nothing sets: what fills the template may fill them too."""
     words = [str(word) for word in values.get("command", [])]
     known = {*values.get("env", {}), *values.get("secrets", {}), *_OF_SHELLS}

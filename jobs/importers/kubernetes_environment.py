@@ -145,7 +145,7 @@ def _from(given: ManifestFields, path: str, name: str, found: Environment, maps:
         value = maps.data.get(of or "", {}).get(key or "")
         if value is None or _lines(value):
             why = f"is a value of a ConfigMap: write it into env, as {name}"
-            _chosen(given, f"{source}.configMapKeyRef", name, found, why)
+            _take_chosen(given, f"{source}.configMapKeyRef", name, found, why)
             return
         env[name] = value
         report.changed(maps.leaves[of or "", key or ""], "env", "is put into the job file")
@@ -156,15 +156,15 @@ def _from(given: ManifestFields, path: str, name: str, found: Environment, maps:
         value = _FIELDS.get(wanted)
         given.left_out(f"{source}.fieldRef.apiVersion", "is of Kubernetes alone")
         if value is None:
-            _chosen(given, f"{source}.fieldRef", name, found, f"is not known to a job: write a value for {name}")
+            _take_chosen(given, f"{source}.fieldRef", name, found, f"is not known to a job: write a value for {name}")
             return
         found.before.append(f"export {name}={value}")
         report.changed(given.name(f"{source}.fieldRef.fieldPath"), f"export {name}={value}", "the command sets it")
     else:
-        _chosen(given, source, name, found, f"is not known to a job: write a value for {name}")
+        _take_chosen(given, source, name, found, f"is not known to a job: write a value for {name}")
 
 
-def _chosen(given: ManifestFields, source: str, name: str, found: Environment, why: str) -> None:
+def _take_chosen(given: ManifestFields, source: str, name: str, found: Environment, why: str) -> None:
     """A variable whose value the user gives, or is asked for."""
     if name not in found.chosen:
         given.ask(source, f"{why}, or give it with --var {name}=<value>")

@@ -20,7 +20,7 @@ from .reading import Json, ReadDocument
 from .redact import hide
 from .slurm_command import settle
 from .slurm_options import KNOWN, SlurmOption, body_of, directives, options_of
-from .slurm_resources import GPU_OPTIONS, HANDLED, gpus_asked, resources
+from .slurm_resources import GPU_OPTIONS, HANDLED, gpus_of, resources
 from .slurm_script import name_of, statements
 from .slurm_steps import Script, assignments
 
@@ -211,7 +211,7 @@ def _gpus_of_steps(fields: _Fields, script: Script) -> None:
         return
     for step in script.steps:
         for leaf, option in step.options:
-            if option.name in GPU_OPTIONS and (asked := gpus_asked(option)) and asked.count:
+            if option.name in GPU_OPTIONS and (asked := gpus_of(option)) and asked.count:
                 fields.options[option.name] = (leaf, option)
                 fields.given.report.note(leaf, "is the step's, and the job names none")
                 return

@@ -12,7 +12,7 @@ from .options import ImportOptions
 from .reading import Json
 from .report import Report
 from .slurm_options import SlurmOption
-from .slurm_resources import GPU_OPTIONS, Options, gpus_asked
+from .slurm_resources import GPU_OPTIONS, Options, gpus_of
 from .slurm_script import Edit, apply_edits, name_of, outside_quotes
 from .slurm_steps import COMMANDS, Script, Step, outside_comments
 from .slurm_variables import Shape
@@ -167,7 +167,7 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
         elif name in _SAME:
             numbers[name] = int(option.value) if re.fullmatch(r"\d{1,6}", option.value) else None
         elif name in ("container-workdir", "chdir") and option.value:
-            folder = _quoted(option.value)
+            folder = _quote(option.value)
             report.changed(leaf, "command", "is `cd` before the program")
         elif name in STEP_LEFT_OUT:
             report.changed(leaf, None, STEP_LEFT_OUT[name])
@@ -184,7 +184,7 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
     return numbers, folder
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     """A value for a shell, which puts the variables in that it has."""
     return '"' + re.sub(r'(["\\`])', r"\\\1", value) + '"' if "$" in value else shlex.quote(value)
 
@@ -199,10 +199,10 @@ def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]
         elif name in ("--nv", "--nvccli"):
             report.changed(leaf, None, "a job's container has its GPUs and their driver")
         elif name in ("--pwd", "--cwd", "-W") and value:
-            folder = _quoted(value)
+            folder = _quote(value)
             report.changed(leaf, "command", "is `cd` before the program")
         elif name == "--env" and re.match(r"[A-Za-z_]\w*=", value):
-            before.append(f"env {' '.join(map(_quoted, value.split(',')))}")
+            before.append(f"env {' '.join(map(_quote, value.split(',')))}")
             report.changed(leaf, "command", "is set before the program")
         elif name == "run":
             report.decide(leaf, "runs the image's own run script, which a command replaces", is_open=False)
@@ -255,7 +255,7 @@ def _gpus_of_step(leaf: str, option: SlurmOption, report: Report, shape: Shape, 
 
 def _own_gpus(option: SlurmOption, shape: Shape, per_node: int) -> str:
     """The GPUs that a step sees in Slurm, where it has less than its node's."""
-    asked = gpus_asked(option)
+    asked = gpus_of(option)
     count = asked.count if asked else 0
     if option.name == "gpus-per-task" and per_node > 1 and count and not shape.bind_gpus:
         return f"each process {count}"

@@ -102,7 +102,7 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
     return nodes, each
 
 
-def gpus_asked(option: SlurmOption) -> read.Gpus | None:
+def gpus_of(option: SlurmOption) -> read.Gpus | None:
     """What an option of GPUs asks for; None where it is none."""
     return read.gres(option.value) if option.name == "gres" else read.gpus(option.value)
 
@@ -115,7 +115,7 @@ def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int
         if name not in options:
             continue
         leaf, option = options[name]
-        asked = gpus_asked(option)
+        asked = gpus_of(option)
         if asked is None:
             report.refuse(leaf, "must be one kind of GPU and a number, such as a100:4; a job's nodes are alike")
             continue

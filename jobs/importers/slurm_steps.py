@@ -184,7 +184,7 @@ class Script:
         return leaf
 
     def _read(self, statement: Statement, own_options: bool) -> None:
-        statement, written = self._written_out(statement)
+        statement, written = self._expand(statement)
         texts = [self.known.value(text) for text in statement.texts]
         program = name_of(texts)
         said = " ".join(texts)[:200]
@@ -209,12 +209,12 @@ class Script:
         elif program in _STARTERS:
             self._step(statement, texts, own_options, statement.start, written)
             return
-        elif why := self._hidden(program, statement):
+        elif why := self._fault_of(program, statement):
             self.hidden.append((self._leaf("", statement.line, said), why))
         if program in (*_MPI, *_THROUGH) or texts[0].startswith(("$", "-")):
-            self._called_through(statement, texts, own_options)
+            self._read_through(statement, texts, own_options)
 
-    def _written_out(self, statement: Statement) -> tuple[Statement, int]:
+    def _expand(self, statement: Statement) -> tuple[Statement, int]:
         """A statement that begins with a variable which holds srun or a container, with the words of its value, as a
         shell takes them; and how many these are."""
         first = statement.words[0]
@@ -225,7 +225,7 @@ class Script:
         made = [Word(text, first.start, first.end) for text in words]
         return Statement([*(made or [first]), *statement.words[1:]], statement.line, statement.before), len(made)
 
-    def _called_through(self, statement: Statement, texts: list[str], own_options: bool) -> None:
+    def _read_through(self, statement: Statement, texts: list[str], own_options: bool) -> None:
         """A step that another program starts, such as `timeout 1h srun ...`."""
         at = next((index for index, text in enumerate(texts) if index and name_of([text]) in _STARTERS), 0)
         if at and not re.search(r"[\s$]", statement.words[at].text) and at + 1 < len(texts):
@@ -242,7 +242,7 @@ class Script:
                 line = body.count("\n", 0, found.start()) + 1
                 self.hidden.append((self._leaf("", line, found[0].strip()), why))
 
-    def _hidden(self, program: str, statement: Statement) -> str:
+    def _fault_of(self, program: str, statement: Statement) -> str:
         """Why a statement that is read no further may fail in a job: text in it calls what no image has."""
         if program in _TELL:
             return ""
