@@ -123,7 +123,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     _storage(given, values, options.mounts)
     _unread(given, result)
     secrets = [value for key, value in options.variables.items() if SECRET_NAME.search(key)]
-    hide(given.report, [*written.secrets, *secrets])
+    hide(given.report, [*written.secrets, *secrets, given.text("--command") or ""])
     return result
 
 
@@ -281,11 +281,11 @@ def _image(given: RequestFields, values: Json, options: ImportOptions) -> None:
 def _variables(
     given: RequestFields, name: str, values: Json, written: PastedCommand, chosen: Mapping[str, str]
 ) -> None:
-    for number, text in enumerate(given.texts("--env")):
+    for text in given.texts("--env"):
         key, equals, value = text.partition("=")
         path = "--env"
         if not equals:
-            given.report.refuse(path, f"must be NAME=value, is {number + 1}. {key[:40]}")
+            given.report.refuse(path, "must be NAME=value: xpk takes none from the shell around it")
         else:
             variable(given, path, key, value, {}, values)
     if file := given.text("--env-file"):

@@ -211,6 +211,20 @@ def test_a_storage_is_mounted_as_chosen() -> None:
     assert not found.report.stops
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--tpu-type v6e-8 --env A=hunter2zq --env HF_TOKEN=hunter2zq",
+        "--tpu-type v6e-8 --env hunter2zq",
+        "--device-type h100-80gb-8 --num-nodes 2 --env A=x --no-such hunter2zq --command 'x;T=hunter2zq'",
+    ],
+)
+def test_no_secret_is_told(options: str) -> None:
+    report = create(options).report
+    assert "hunter2zq" not in "\n".join(entry.text for entry in report.entries)
+    assert "hunter2zq" not in str(report.as_json())
+
+
 def test_pathways_is_refused() -> None:
     text = "xpk workload create-pathways --workload w --tpu-type v6e-8 --cluster c --command a\n"
     assert recognition.recognize("stdin", text.encode()).kind == "xpk"
