@@ -96,11 +96,20 @@ def _named(document: Any, base: str, index: int) -> set[str]:
 _MAIN = f'"$(eval "echo \\${{${{{variables.MAIN_ADDRESS_FROM}:-ACCEL_NONE}}:-127.0.0.1}}")"'
 
 
+_FIRST: Mapping[str, str] = {
+    "Job": r"-0\.[a-z0-9.-]+",
+    "JobSet": r"-[a-z0-9-]+-0-0\.[a-z0-9.-]+",
+    **dict.fromkeys(("PyTorchJob", "XGBoostJob", "PaddleJob"), r"-master-0(?:\.[a-z0-9.-]+)?"),
+    "JAXJob": r"-worker-0(?:\.[a-z0-9.-]+)?",
+}
+"""What follows the job's name in that of its first pod, by kind. Sources:
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, https://jobset.sigs.k8s.io/docs/concepts/"""
+
+
 def _first_pod(given: ManifestFields, value: str) -> str:
-    """The address of a job's first pod, where that is what a value says, for a shell; empty else. Names of pods:
-    https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, and
-    https://jobset.sigs.k8s.io/docs/concepts/: the first is train-0, train-workers-0-0, or train-master-0."""
-    found = re.fullmatch(rf"{pods_of(given)}-0(?:\.[a-z0-9.-]+)?(:\d{{1,5}})?", value)
+    """The address of a job's first pod, where that is what a value says, for a shell; empty else."""
+    name, rest = str(given.values.get("metadata.name", "")), _FIRST.get(str(given.values.get("kind")))
+    found = re.fullmatch(rf"{re.escape(name)}{rest}(:\d{{1,5}})?", value) if name and rest else None
     return f"{_MAIN}{found[1] or ''}" if found else ""
 
 

@@ -209,12 +209,20 @@ def _gpus_of_steps(fields: _Fields, script: Script) -> None:
     """Takes the GPUs of a step for the job's, where the job has whole nodes and names none."""
     if any(name in fields.options for name in GPU_OPTIONS):
         return
-    for step in script.steps:
-        for leaf, option in step.options:
-            if option.name in GPU_OPTIONS and (asked := gpus_of(option)) and asked.count:
-                fields.options[option.name] = (leaf, option)
-                fields.given.report.note(leaf, "is the step's, and the job names none")
-                return
+    found = [
+        (leaf, option)
+        for step in script.steps
+        for leaf, option in step.options
+        if option.name in GPU_OPTIONS and (asked := gpus_of(option)) and asked.count
+    ]
+    if not found:
+        return
+    leaf, option = found[0]
+    fields.options[option.name] = (leaf, option)
+    fields.given.report.note(leaf, "is the step's, and the job names none")
+    if len(found) > 1:
+        why = "is one step's, of several that ask for GPUs: write --gpus-per-node, where they run at once"
+        fields.given.report.decide(leaf, why, new="accelerator", is_open=False)
 
 
 def _others(fields: _Fields, values: Json) -> None:

@@ -578,7 +578,13 @@ def test_launchers_of_a_pytorch_job_are_told_their_rank() -> None:
 
 @pytest.mark.parametrize(
     "value, said",
-    [("train-w-0-0.train", "10.0.0.1"), ("train-w-0-0.train:3389", "10.0.0.1:3389"), ("train-w-0-1", "train-w-0-1")],
+    [
+        ("train-w-0-0.train", "10.0.0.1"),
+        ("train-w-0-0.train:3389", "10.0.0.1:3389"),
+        ("train-w-0-1.train", "train-w-0-1.train"),
+        ("train-w-1-0.train", "train-w-1-0.train"),
+        ("train-0", "train-0"),
+    ],
 )
 def test_the_first_pods_name_is_the_main_nodes_address(value: str, said: str) -> None:
     spec = pod(container(command=["sh", "-c", "echo $MAIN"], env=[{"name": "MAIN", "value": value}]))

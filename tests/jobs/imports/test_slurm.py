@@ -203,6 +203,8 @@ def test_a_job_of_whole_nodes_has_the_gpus_of_its_step() -> None:
     assert found.values["accelerator"] == {"type": "a100", "count": 8}
     said = entry(found, "srun --gres (line 5)")
     assert said.kind == "kept" and "is the step's, and the job names none" in said.text
+    several = found_in(script("--exclusive", body="srun --gres=gpu:1 a &\nsrun --gres=gpu:1 b &\nwait"))
+    assert "where they run at once" in entry(several, "srun --gres (line 4)").text
     unknown = found_in(script("--exclusive", body="srun --gres=gpu:$N python a.py"))
     assert "accelerator" not in unknown.values
     assert "write --gpus-per-node" in entry(unknown, "srun --gres (line 4)").text
