@@ -55,7 +55,7 @@ def readable(text: str) -> str:
 
 def with_marks(text: str) -> str:
     """The text with a mark for each `\\$` that a shell takes for `$`: outside of single quotes and of what a heredoc
-    writes. unmarked() ends it. `2>&1` of the command is taken away."""
+    writes. without_marks() ends it. `2>&1` of the command is taken away."""
     if not any(each in text for each in ("\\$", "\\`", ">&")):
         return text
     lines: list[str] = []
@@ -66,14 +66,14 @@ def with_marks(text: str) -> str:
             end = "" if line.strip() == end else end
             lines.append(line)
             continue
-        marked, opened = _marked(line, opened)
+        marked, opened = _mark_line(line, opened)
         lines.append(marked)
         heredoc = None if opened else _HEREDOC.search(line)
         end = heredoc[1] if heredoc and heredoc[1] in ends else ""
     return "\n".join(lines)
 
 
-def _marked(line: str, opened: str) -> tuple[str, str]:
+def _mark_line(line: str, opened: str) -> tuple[str, str]:
     """A line with marks, and the quote that is open after it; `opened`: the one before it."""
     out: list[str] = []
     at = 0
@@ -98,15 +98,15 @@ def _marked(line: str, opened: str) -> tuple[str, str]:
     return "".join(out), opened
 
 
-def unmarked(command: PastedCommand) -> PastedCommand:
+def without_marks(command: PastedCommand) -> PastedCommand:
     """The command that was read of with_marks()."""
     for words in (command.argv, command.rest, command.secrets):
-        words[:] = [_without_marks(word) for word in words]
-    command.files = {name: _without_marks(text) for name, text in command.files.items()}
+        words[:] = [_without(word) for word in words]
+    command.files = {name: _without(text) for name, text in command.files.items()}
     return command
 
 
-def _without_marks(text: str) -> str:
+def _without(text: str) -> str:
     for letter, mark in _MARKS.items():
         text = text.replace(mark, letter)
     return text
