@@ -205,7 +205,7 @@ class Script:
         elif program in _MPI:
             self.mpi.append(self._leaf("", statement.line, said))
         elif program in _OTHER_CONTAINERS and texts[1:2]:
-            self._other_container(statement, texts[1])
+            self._other_container(statement, program, texts[1])
         elif program in _STARTERS:
             self._step(statement, texts, own_options, statement.start, written)
             return
@@ -251,14 +251,16 @@ class Script:
                 return f"calls {found['called']} in a text that is not read: write the program alone there"
         return ""
 
-    def _other_container(self, statement: Statement, verb: str) -> None:
+    def _other_container(self, statement: Statement, program: str, verb: str) -> None:
         """Says of docker and the like that a job has none of them."""
         leaf = self._leaf("", statement.line, " ".join(map(self.known.value, statement.texts))[:200])
-        if verb in ("run", "exec", "start"):
+        if verb in ("run", "exec", "start") or program == "ch-run":
             why = "starts a container inside of the job's own: write its image with --image, and its program alone"
             self.open.append((leaf, why))
         elif verb in ("build", "pull", "import", "create", "load", "login", "rm", "stop", "tag", "push", "images"):
             self.gone.append((leaf, statement, OF_IMAGES))
+        else:
+            self.hidden.append((leaf, f"calls {program}, which a job has none of: take it out"))
 
     def _gone(self, program: str, texts: list[str]) -> str:
         """Why a statement has no part in a job; empty where it has one."""
@@ -320,8 +322,9 @@ class Script:
         if at == 0:
             return
         self.steps.append(step)
-        if name_of(texts[at:]) in _OTHER_CONTAINERS and texts[at + 1 : at + 2]:
-            self._other_container(statement, texts[at + 1])
+        inner = name_of(texts[at:])
+        if inner in _OTHER_CONTAINERS and texts[at + 1 : at + 2]:
+            self._other_container(statement, inner, texts[at + 1])
 
     def _is_option(self, word: str, verb: str, following: list[str]) -> bool:
         """Whether a variable stands where options of a container are: what `exec` runs begins with no dash."""
