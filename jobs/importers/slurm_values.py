@@ -95,7 +95,8 @@ def gpus(text: str) -> Gpus | None:
 
 
 def _gpus(part: str) -> Gpus | None:
-    words = [word for word in re.split(r"[:=]", re.sub(r"^\s*(gres[:/]|nvidia\.com/(?=gpu))", "", part.strip())) if word]
+    plain = re.sub(r"^(gres[:/]|nvidia\.com/(?=gpu))", "", part.strip())
+    words = [word for word in re.split(r"[:=]", plain) if word]
     if len(words) > 1 and re.fullmatch(r"(?i)gpus?", words[0]):
         words.pop(0)
     elif len(words) == 1 and re.fullmatch(r"(?i)gpus?", words[0]):
