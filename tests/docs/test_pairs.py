@@ -51,6 +51,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def submit(job: Values, targets: dict[str, Any], to: str) -> Result:
         (tmp_path / "targets.json").write_text(json.dumps(targets))
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job, sort_keys=False))
+        (tmp_path / "requirements.txt").write_text("einops==0.8.1\n")  # the reader's own
         words = ["submit", str(tmp_path / "job.yaml"), "--to", to, "--dry-run", "--no-quota"]
         return CliRunner().invoke(jobs, words, prog_name="jobs")
 
