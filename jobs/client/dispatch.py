@@ -155,9 +155,7 @@ def submit_many(
         except KeyboardInterrupt as pressed:
             raise receipts.interrupt(pressed, how_to_find(caller, reporter)) from None
     raise_if_incomplete(result, len(items), caller, reporter)
-    refs = [result.refs[number] for number in range(len(items))]
-    receipts.all_made(refs)
-    return refs
+    return [result.refs[number] for number in range(len(items))]
 
 
 def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: "Reporter") -> None:

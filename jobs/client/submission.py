@@ -101,10 +101,14 @@ class SubmissionPlan:
             if len(self.items) == 1:
                 refs = [dispatch.submit_one(*self.items[0], *own, submitter, receipts)]
             else:
+                # A program's own SIGINT is left alone: only a command, which prints receipts, stops by it.
+                stop = stop or (None if receipts else threading.Event())
                 refs = dispatch.submit_many(self.items, *own, submitter, receipts or dispatch.Receipts(), rate, stop)
         # Printed last: where a service does not answer, the submit fails for the same reason and says so itself.
         for line in unknown:
             self.reporter.say(line)
+        if receipts and len(refs) > 1:
+            receipts.all_made(refs)
         return refs
 
 

@@ -16,7 +16,7 @@ from click.testing import Result
 
 from accel.diagnostics import errors
 from jobs import Job, Phase, Run, aio, get, list_targets, ls, submit, submit_many, wait
-from jobs.client import history
+from jobs.client import dispatch, history
 from tests.jobs.calling import HELLO, LONG, WAIT_S, printed_by, until_printed
 from tests.support.sweeping import sweep
 
@@ -114,6 +114,18 @@ def test_many_keep_their_order_and_their_keys() -> None:
     assert [run.ref for run in again] == [run.ref for run in runs]
     assert submit_many([]) == [] and wait([]) == []
     assert [status.exit_code for status in wait([runs[1], runs[0], str(runs[1])], check=False)] == [3, 0, 3]
+
+
+def test_many_submits_leave_the_programs_own_sigint_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command stops by SIGINT; a program that calls the functions has its own handler, or a `stop`."""
+    handlers: list[object] = []
+    record = dispatch.record_history
+    monkeypatch.setattr(
+        dispatch, "record_history", lambda *given: (handlers.append(signal.getsignal(signal.SIGINT)), record(*given))
+    )
+    before = signal.getsignal(signal.SIGINT)
+    submit_many([HELLO, HELLO | {"name": "other"}], key="k")
+    assert handlers == [before, before]
 
 
 def test_all_are_checked_before_the_first_is_sent() -> None:
