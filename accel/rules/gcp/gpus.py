@@ -109,13 +109,6 @@ def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
     return []
 
 
-def counts(name: str, cloud: str | None = "gcp") -> tuple[float, ...]:
-    """Return the available numbers of an accelerator on machines of a cloud (None: any), shares of one included; empty
-    for an unknown name."""
-    kind = find_accelerator(name)
-    return counts_of(kind.name, cloud) if kind else ()
-
-
 def accelerator_count(
     name: str, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
 ) -> list[Finding]:

@@ -7,6 +7,7 @@ import pytest
 
 from accel.catalog import Machine, UnknownName, legacy, machines, zones
 from accel.catalog.gpu_attachments import GpuAttachment, gpu_attachments, n1
+from accel.catalog.machines import counts_of
 from accel.rules import Finding
 from accel.rules.gcp import gpus
 from accel.rules.gcp import machines as gcp_machines
@@ -92,7 +93,7 @@ def test_numbers_that_exist(accelerator: str, good: tuple[float, ...], bad: tupl
 def test_numbers_of_what_is_not_known_or_not_counted() -> None:
     assert gpus.accelerator_count("rtx-4090", 3) == []
     assert gpus.accelerator_count("v5litepod", 3) == []
-    assert gpus.counts("nvidia-l5") == ()
+    assert counts_of("nvidia-l5", "gcp") == ()
 
 
 @pytest.mark.parametrize("name", ["rtx-4090", "NVIDIA_RTX_4090", "RTX4090", "rtx 3090 ti", "GeForce RTX 5090"])
