@@ -25,8 +25,20 @@ from pathlib import Path
 FAILED = 69
 """accel.rules.jobs.exit_codes has the same."""
 CACHE = "ACCEL_REQUIREMENTS_CACHE"
-_FILES = re.compile(r"\s*(-r|-c|-e|--requirement|--constraint|--editable|\.{0,2}/|file:)|.*@\s*file:")
-"""Lines that name files beside this one."""
+_OPTION = re.compile(r"(-[rcef]|--(?:requirement|constraint|editable|find-links)\b)(?:\s*=\s*|\s*)(\S+)")
+_ADDRESS = re.compile(r"(?:[a-z]+\+)?[a-z]+://|\$\{", re.IGNORECASE)
+_PATH = re.compile(r"\.{0,2}/|file:|[^\s:@]+(?:\.(?:whl|zip|tar\.gz|tgz|tar\.bz2)|/)\s*$|\S+\s*@\s*file:")
+
+
+def names_a_file(line: str) -> bool:
+    """Return whether a line names a file or folder that is sent with this file. Wheels may lie in the image. Source:
+    https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
+    line = re.split(r"\s#|\s*;", line.strip(), maxsplit=1)[0]
+    if option := _OPTION.match(line):
+        name, place = option.groups()
+        of_image = name in ("-f", "--find-links") and place.startswith("/")
+        return place.startswith("file:") or not (of_image or _ADDRESS.match(place))
+    return bool(_PATH.match(line))
 
 
 class InstallError(Exception):
@@ -58,7 +70,7 @@ def install(file: Path) -> Path:
     """Return the environment that has the packages of a file. Raises InstallError, and OSError of a full disk."""
     text = file.read_text(encoding="utf-8")
     known = [text, sys.version, sys.prefix]
-    if any(map(_FILES.match, text.splitlines())):
+    if any(map(names_a_file, text.splitlines())):
         known.append(os.environ.get("ACCEL_CODE", ""))
     digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:16]
     folder = _cache() / digest

@@ -49,6 +49,7 @@ def checkout(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
         (stack.folder / ".accel" / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
         for name, fields in {"job.yaml": JOB, "tune.yaml": {**JOB, "name": "tune", "sweep": SWEEP}}.items():
             (stack.folder / name).write_text(yaml.safe_dump(fields, sort_keys=False))
+        (stack.folder / "requirements.txt").write_text("PyYAML\n")  # the reader's own, which the image has
         shutil.copy(project() / ".gitignore", stack.folder)
         subprocess.run(["git", "init", "-q", str(stack.folder)], check=True)
         submit = "accel-jobs submit job.yaml --to gpu --wait -o id 2>/dev/null"

@@ -8,12 +8,13 @@ from urllib.parse import urlsplit
 from accel.diagnostics.errors import BadInput, BadInputs
 from accel.diagnostics.redaction import redact
 
+from ...runtime.requirements import names_a_file
+
 SIZE_MAX = 1 << 20
 PROGRAM = ("python3", "-m", "accel_runtime.requirements")
 """Words before the command of a job with requirements; the file's place in the archive follows them."""
 ALONE = ".accel/requirements.txt"
 """Place of the file in an archive whose folder does not hold it."""
-_FILES = re.compile(r"(-r|-c|-e|--requirement|--constraint|--editable)\b|\.{0,2}/|file:|\S+\s*@\s*file:|-f\s+[^h]")
 _URL = re.compile(r"https?://\S+")
 
 
@@ -55,7 +56,7 @@ def _check(path: Path, body: bytes, *, alone: bool) -> None:
     faults = [
         f"{path}:{number}: {redact(line)[:100]}: names a file that is not sent; give its folder with --code"
         for number, line in wanted
-        if alone and _FILES.match(line)
+        if alone and names_a_file(line)
     ]
     faults += [
         f"{path}:{number}: holds a password, which would lie in a bucket; write ${{NAME}} there, and NAME into secrets"

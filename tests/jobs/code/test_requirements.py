@@ -78,6 +78,49 @@ def test_a_file_in_the_folder_of_the_code_may_name_others(wheels: Path, invoke: 
     assert done.exit_code == 0 and "answer 42" in done.stdout, done.output
 
 
+ALONE = """
+requests [security] >= 2.8.1, == 2.8.* ; python_version < "2.7"
+urllib3 @ https://github.com/urllib3/urllib3/archive/refs/tags/1.26.8.zip
+https://wxpython.org/Phoenix/snapshot-builds/wxPython_Phoenix-3.0.3-cp35-cp35m-linux.whl
+-e git+https://github.com/pallets/click.git@8.1.7#egg=click
+--editable=git+ssh://git@github.com/pallets/click.git
+git+https://github.com/huggingface/transformers
+-r https://raw.githubusercontent.com/pytorch/pytorch/main/requirements.txt
+-chttps://releases.openstack.org/constraints/upper/master
+-f https://download.pytorch.org/whl/torch_stable.html
+--find-links /opt/wheels
+--extra-index-url https://download.pytorch.org/whl/cu121
+-i ${INDEX}
+--prefer-binary
+--require-hashes
+zip-files==1.0
+""".split("\n")[1:-1]
+"""Of pip's own page on the format and of public projects."""
+WITH_FILES = """
+-r other-requirements.txt
+-rother.txt
+-r=base.txt
+--requirement ../base.txt
+-c constraints.txt
+-e .
+-e ./src[extra]
+--editable=file:///work/pkg
+./downloads/numpy-1.9.2-cp34-none-win32.whl
+downloads/numpy-1.9.2-cp34-none-win32.whl  # of ours
+pkg-1.0.tar.gz
+/home/me/pkg
+wheels/
+file:///home/me/pkg
+pkg @ file:./pkg
+-f wheels
+""".split("\n")[1:-1]
+
+
+@pytest.mark.parametrize("line", ALONE + WITH_FILES)
+def test_a_line_that_names_a_file_is_known_by_its_form(line: str) -> None:
+    assert requirements.names_a_file(line) == (line in WITH_FILES)
+
+
 def test_what_cannot_be_installed_has_an_exit_code_and_a_cause(wheels: Path, invoke: Invoke) -> None:
     write(wheels.parent, wheels.parent / "requirements.txt", version="2.0")
     failed = submit(invoke, "--requirements", "requirements.txt", "--wait")
