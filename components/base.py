@@ -1,7 +1,8 @@
 """The base of every component: a frozen spec, rules applied to it, parented children, outputs read off annotations."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 import pulumi
@@ -23,21 +24,34 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    def findings(self) -> Sequence[Finding]:
-        """Return the findings of the cloud's rules about these values; fields are relative to this spec."""
+    def check(self) -> Sequence[Finding]:
+        """Apply the cloud's rules to these values. Return the findings; fields are relative to this spec."""
         return ()
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What check() returned, once for each spec."""
+        return tuple(self.check())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copy = super().model_copy(update=update, deep=deep)
+        vars(copy).pop("findings", None)
+        return copy
 
     @model_validator(mode="after")
     def _rejected(self) -> Self:
-        rejected = [finding for finding in self.findings() if finding.severity == "reject"]
+        rejected = [finding for finding in self.findings if finding.severity == "reject"]
         if rejected:
             raise several([(finding.field, finding.text) for finding in rejected])
         return self
 
     def settled(self) -> Self:
         """Return the spec with outdated values replaced by the ones that the cloud accepts today."""
+        replacements = apply(self.findings).replacements
+        if not replacements:
+            return self
         values = self.model_dump()
-        for field, value in apply(self.findings()).replacements.items():
+        for field, value in replacements.items():
             values = replace_value(values, parse_path(field), value)
         return type(self).model_validate(values)
 
@@ -50,7 +64,7 @@ class Component(pulumi.ComponentResource):
     def __init__(self, name: str, spec: Spec, opts: pulumi.ResourceOptions | None) -> None:
         # The state stores the spec as the component's inputs, so a preview and a policy can read it.
         super().__init__(self.TYPE, name, {"spec": spec.model_dump(mode="json")}, opts)
-        self.warn(spec.findings())
+        self.warn(spec.findings)
 
     def warn(self, findings: Iterable[Finding]) -> None:
         """Log findings; those that are not the spec's do not fail an environment with strict checks."""

@@ -16,7 +16,7 @@ class Thresholds(Spec):
     actual: list[float] = Field(default=[0.5, 0.9, 1.0], description="of what is spent: 0.9 is 90 %")
     forecast: list[float] = Field(default=[1.0], description="of what the cloud expects for the whole period")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.thresholds("actual", self.actual) + rules.thresholds("forecast", self.forecast)
 
 
@@ -33,7 +33,7 @@ class Stop(Spec):
     basis: Literal["actual", "forecast"] = "actual"
     running: StopRunning | None = Field(default=None, description="absent: what runs goes on to its end")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.threshold("at", self.at)
 
     @property

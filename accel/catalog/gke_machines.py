@@ -21,21 +21,24 @@ def _shapes() -> dict[str, tuple[str, int, int]]:
     return found
 
 
-def has_size(name: str) -> bool:
-    """Return whether node_machine() knows a machine type. Far cheaper than catching its UnknownName, which searches for
-    the nearest names."""
-    return name in _shapes() or kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host")
-
-
 def node_machine(name: str) -> Machine:
     """Return the machine type of a node, from the catalog or GKE's CPU machines. Raises UnknownName with the nearest
     names."""
-    if name not in _shapes() or name in kinds("gcp"):
-        try:
-            return machine_named("gcp", name)
-        except UnknownName as unknown:
-            near = [each for each in _shapes() if each.startswith(name.rpartition("-")[0] + "-")]
-            raise UnknownName("machine type", name, [*near, *_shapes(), *unknown.nearest]) from None
+    if found := find_node_machine(name):
+        return found
+    near = [each for each in _shapes() if each.startswith(name.rpartition("-")[0] + "-")]
+    try:
+        return machine_named("gcp", name)
+    except UnknownName as unknown:
+        raise UnknownName("machine type", name, [*near, *_shapes(), *unknown.nearest]) from None
+
+
+def find_node_machine(name: str) -> Machine | None:
+    """Return what node_machine() does, or None for an unknown name, whose nearest ones it does not search for."""
+    if kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host"):
+        return machine_named("gcp", name)
+    if name not in _shapes():
+        return None
     series, vcpus, memory_mib = _shapes()[name]
     return Machine(
         cloud="gcp", name=name, family=series, kind="cpu", status="", vcpus=vcpus, memory_mib=memory_mib,

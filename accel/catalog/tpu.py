@@ -155,6 +155,12 @@ def generation_of(name: str) -> Generation:
     return _parsed(name)[0]
 
 
+def find_generation(name: str) -> Generation | None:
+    """Return what generation_of() does, or None for an unknown name."""
+    found = _split(name)
+    return found[0] if found else None
+
+
 def tpu_pool(machine_type: str, topology: str) -> Slice:
     """Return the slice of a GKE node pool. Unlike tpu(), it can be an 8-chip slice of v5e or v6e on two 4-chip hosts.
 
@@ -230,11 +236,23 @@ def _name(generation: Generation, chips: int) -> str:
     return f"{generation.prefix}-{chips * generation.per_chip}"
 
 
-def _parsed(name: str) -> tuple[Generation, str]:
-    known = {alias: each for each in GENERATIONS for alias in (each.prefix, *each.aliases)}
+def _split(name: str) -> tuple[Generation, str] | None:
+    """Return the generation and the size of a slice name, or None if it is none."""
     prefix, dash, size = name.lower().removeprefix("tpu-").partition("-")
-    if prefix in known and (not dash or re.fullmatch(r"[0-9]{1,6}|[0-9]+(x[0-9]+){1,2}", size, re.ASCII)):
-        return known[prefix], size
+    if dash and not re.fullmatch(r"[0-9]{1,6}|[0-9]+(x[0-9]+){1,2}", size, re.ASCII):
+        return None
+    return (_prefixes()[prefix], size) if prefix in _prefixes() else None
+
+
+@cache
+def _prefixes() -> dict[str, Generation]:
+    return {alias: each for each in GENERATIONS for alias in (each.prefix, *each.aliases)}
+
+
+def _parsed(name: str) -> tuple[Generation, str]:
+    if found := _split(name):
+        return found
+    known, prefix = _prefixes(), name.lower().removeprefix("tpu-").partition("-")[0]
     like = [each for each in known if prefix == each] or list(known)
     raise UnknownName("TPU type", name, [_name(known[each], chips) for each in like for chips in sizes(known[each])])
 

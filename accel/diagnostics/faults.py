@@ -7,7 +7,7 @@ message with the value and what is allowed, or the nearest known name.
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -17,6 +17,7 @@ from accel.catalog.nearest import nearest
 from accel.diagnostics import messages
 
 Path = tuple[str | int, ...]
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,25 @@ def several(faults: Sequence[tuple[str, str]]) -> PydanticCustomError:
 
 def find(model: type[BaseModel], document: Any) -> list[Fault]:
     """Return all faults of a document. Unknown keys do not hide the faults of their neighbours."""
+    return parse(model, document)[1]
+
+
+def parse(model: type[ModelT], document: Any) -> tuple[ModelT | None, list[Fault]]:
+    """Return the model of a document, or None with what find() returns."""
     found: list[Fault] = []
     while True:
         try:
-            model.model_validate(document)
+            parsed = model.model_validate(document)
         except ValidationError as error:
             details = error.errors(include_url=False)
             found += [fault for detail in details for fault in explain(model, detail) if fault not in found]
             unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
             if not unknown:
-                return _without_echoes(found)
+                return None, _without_echoes(found)
             for where in unknown:
                 document = replace_value(document, _walk(model, where)[0], None)
         else:
-            return _without_echoes(found)
+            return None if found else parsed, _without_echoes(found)
 
 
 def _without_echoes(faults: list[Fault]) -> list[Fault]:

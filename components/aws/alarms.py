@@ -35,7 +35,7 @@ class FailedJobs(Spec):
     jobs: int = Field(default=10, ge=1, description="as many in one period ring; children of arrays are counted")
     period_s: int = Field(default=3600, description="a multiple of 60")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s)
 
 
@@ -46,7 +46,7 @@ class IdleGpus(Spec):
     period_s: int = Field(default=300, description="a multiple of 60, not shorter than gpu_interval_s")
     periods: int = Field(default=12, ge=1, description="as many in a row")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s, periods=self.periods)
 
 

@@ -44,7 +44,7 @@ class BatchRolesSpec(Spec):
         default=None, description="ARN of a managed policy; on every role that the stack makes"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         listed = {"secrets": self.secrets, "repositories": self.repositories, "kms_key_arns": self.kms_key_arns}
         by_field = {f"{field}[{i}]": arn for field, arns in listed.items() for i, arn in enumerate(arns)}
         references = aws_secrets.references({field: arn for field, arn in by_field.items() if field[:7] == "secrets"})

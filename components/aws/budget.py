@@ -51,7 +51,7 @@ class BudgetSpec(Spec):
     recipients: Recipients = Recipients()
     stop: Stop | None = Field(default=None, description="absent: people are told, and nothing else happens")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         told = self.recipients
         return (
             rules.aws_currency(self.currency)

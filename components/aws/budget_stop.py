@@ -37,7 +37,7 @@ class BudgetStopSpec(Spec):
     every_min: int = Field(default=5, ge=1, le=60, description="how often it goes on with a stop that is unfinished")
     retention_days: int = Field(default=90, description="of its log")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.retention("retention_days", self.retention_days)
 
 

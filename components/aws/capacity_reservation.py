@@ -22,7 +22,7 @@ class CapacityReservationSpec(Spec):
         default="on-demand", description="what was bought: a reservation (ODCR) or a Capacity Block for ML"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.target(self.id, self.group_arn)
 
 

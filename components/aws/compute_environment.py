@@ -134,7 +134,7 @@ class OnDemandSpec(_EnvironmentSpec):
     capacity: Literal["on-demand"] = "on-demand"
     allocation_strategy: str = "BEST_FIT_PROGRESSIVE"
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return self._findings("EC2", allocation_strategy=self.allocation_strategy)
 
 
@@ -146,7 +146,7 @@ class SpotSpec(_EnvironmentSpec):
     bid_percentage: int | None = Field(default=None, description="of the on-demand price; best left empty")
     spot_fleet_role: str | None = Field(default=None, description="only BEST_FIT needs one")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return self._findings(
             "SPOT",
             allocation_strategy=self.allocation_strategy,

@@ -39,7 +39,7 @@ class EfsVolume(Spec):
     path: str = Field(pattern="^/", description="in the container")
     read_only: bool = False
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return storage.efs(self.file_system, self.folder, self.access_point)
 
 
@@ -89,7 +89,7 @@ class JobDefinitionSpec(Spec):
     )
     adopted: AdoptedDefinition | None = Field(default=None, description="one that was there before the stack")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         secrets = {f"secrets.{name}": arn for name, arn in self.secrets.items()}
         return aws_secrets.references(secrets) + rules.definition(
             rules.DefinitionValues(

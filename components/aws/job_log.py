@@ -20,7 +20,7 @@ class JobLogSpec(Spec):
     kms_key_arn: str | None = Field(default=None, description="its policy has to admit CloudWatch Logs: docs/keys.md")
     retain_on_delete: bool = Field(default=False, description="destroying the stack leaves the logs")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.retention("retention_days", self.retention_days)
 
 

@@ -50,7 +50,7 @@ class FairShare(Spec):
         default=0, description="of the vCPUs, kept for shares to come while one is active; of two, its square"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return aws_shares.policy(shares=self.shares, decay_s=self.decay_s, reservation_percent=self.reservation_percent)
 
 
@@ -66,7 +66,7 @@ class JobQueueSpec(Spec):
     fair_share: FairShare | None = Field(default=None, description="without it, first in, first out")
     adopted: AdoptedQueue | None = Field(default=None, description="one that was there before the stack")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = rules.queue(environments=self.environments, priority=self.priority)
         for index, limit in enumerate(self.time_limits):
             found += rules.time_limit(reason=limit.reason, max_time_s=limit.max_time_s, field=f"time_limits[{index}]")

@@ -56,7 +56,7 @@ class MonitoringSpec(Spec):
         description="for topic and logs; its policy has to admit CloudWatch's alarms and logs: docs/keys.md",
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return (
             rules.subscriptions(self.emails, self.https_endpoints)
             + rules.key(self.kms_key_arn)

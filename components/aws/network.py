@@ -38,7 +38,7 @@ class NetworkSpec(Spec):
     flow_logs_days: int | None = Field(default=14, ge=1, description="how long flow logs are kept; null: none")
     interface_endpoints: list[str] = Field(default=list(JOB_ENDPOINTS), description="service names, as in ecr.api")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = rules.network(self.cidr, self.zones)
         if not any(finding.field == "cidr" for finding in found) and not 16 <= int(self.cidr.partition("/")[2]) <= 20:
             found.append(rules.CIDR_SIZE.finding("cidr", f"is {self.cidr}", "write /16 to /20"))

@@ -32,7 +32,7 @@ class BatchTemplateSpec(GpuMachineSpec):
     disk_type: str | None = Field(default=None, description="absent: as the machine type needs it")
     external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity)
         if any(each.severity == "reject" for each in found):
             return found

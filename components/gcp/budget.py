@@ -39,7 +39,7 @@ class GcpBudgetFilters(Spec):
     services: list[str] = Field(default_factory=list, description="services/6F81-5844-456A; none: every one")
     labels: dict[str, str] = Field(default_factory=dict, description="one, such as accel-stack: of what is counted")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.filters(self.services, self.labels)
 
 
@@ -73,7 +73,7 @@ class GcpBudgetSpec(Spec):
         """Return whether the stack's function has to receive its messages."""
         return self.stop is not None or self.recipients.chat_secret is not None
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         told = self.recipients
         found = rules.account(self.billing_account) + rules.code(self.currency)
         ways = {

@@ -45,7 +45,7 @@ class ReservedSpec(GpuMachineSpec):
             said["local_ssds"] = [{"disk_size_gb": LOCAL_SSD_GIB, "interface": "NVME"}] * self.local_ssds
         return said
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, "reservation")
         found += capacity.spot(self.spot, "reservation") + capacity.share(self.share_with)
         if self.local_ssds and not any(each.severity == "reject" for each in found):

@@ -47,7 +47,7 @@ class WindowSpec(Spec):
     start: str = Field(default="02:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM, UTC")
     hours: int = Field(default=6, description="how long it is open, 4 to 24")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return maintenance_rules.window(self.days, self.hours)
 
 
@@ -67,7 +67,7 @@ class MaintenanceSpec(Spec):
     window: WindowSpec | None = Field(default=WindowSpec(), description="null: at any time")
     exclusions: dict[Name, ExclusionSpec] = Field(default_factory=dict[str, ExclusionSpec])
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         each = [
             finding
             for name, one in self.exclusions.items()
@@ -116,7 +116,7 @@ class GkeClusterSpec(Spec):
     )
     deletion_protection: bool = Field(default=False, description="`pulumi` cannot delete or replace it")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return [
             *rules.key(self.key),
             *rules.location(self.location, self.node_locations),

@@ -69,7 +69,7 @@ class CommitmentSpec(Spec):
             local_ssd_gib=round((one.local_ssd_gb or 0) * count) if one.local_ssd_mode == "bundled" else None,
         )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = commitments.purchase(self.i_understand_this_is_a_purchase, self.plan)
         found += capacity.spot(self.spot, "commitment")
         named = machines.machine(self.machine_type) if self.machine_type else []

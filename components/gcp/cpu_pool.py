@@ -24,7 +24,7 @@ class CpuPoolSpec(PoolSpec):
     def most_nodes(self, zone_count: int) -> int:
         return self.max_nodes * zone_count if self.limits == "per-zone" else self.max_nodes
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = nodes.machine(self.machine_type, "cpu") + self.pool_findings(max_nodes=self.max_nodes)
         found += nodes.zone_offers(self.machine_type, self.zones) + self.flex_findings()
         if self.compact_placement:

@@ -35,8 +35,8 @@ class FutureReservationSpec(ReservedSpec):
         default=None, description="false: what is delivered stays, and costs, after the end; absent: Google's own"
     )
 
-    def findings(self) -> list[Finding]:
-        found = super().findings()
+    def check(self) -> list[Finding]:
+        found = super().check()
         when = capacity.window(self.start_time, self.end_time, self.duration_s)
         found += when + capacity.delivered_name(self.reservation_name, self.name_prefix)
         found += capacity.binding(self.planning_status, self.i_understand_this_is_a_purchase)

@@ -94,7 +94,7 @@ class GpuPoolSpec(PoolSpec):
     def most_nodes(self, zone_count: int) -> int:
         return self.max_nodes * zone_count if self.limits == "per-zone" else self.max_nodes
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = self._machine_findings()
         found += self.pool_findings(max_nodes=self.max_nodes) + self.flex_findings()
         found += drivers.driver(

@@ -25,8 +25,8 @@ class GpuVmGroupSpec(GpuVmSpec):
     size: int = Field(ge=0)
     compact_placement: bool = Field(default=False, description="close together, by a policy that the stack makes")
 
-    def findings(self) -> list[Finding]:
-        found = super().findings()
+    def check(self) -> list[Finding]:
+        found = super().check()
         if any(each.severity == "reject" for each in found):
             return found
         return found + vms.group(self.machine, self.capacity, compact=self.compact_placement or bool(self.placement))

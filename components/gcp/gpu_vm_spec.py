@@ -104,7 +104,7 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
             shutdown_script=shutdown_script(script) if script else None,
         )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity)
         known = not any(each.severity == "reject" for each in found)
         found += images.family(self.image_family, self.image_project, today=today())

@@ -26,7 +26,7 @@ class SubnetSpec(Spec):
     services: str = Field(description="/28 or larger")
     max_pods_per_node: int = Field(default=rules.PODS_PER_NODE_DEFAULT, description="of clusters here, 8 to 256")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         wrong = rules.pods_per_node(self.max_pods_per_node)
         return wrong or rules.subnet(self.nodes, self.pods, self.services, self.max_pods_per_node)
 
@@ -44,7 +44,7 @@ class NatSpec(Spec):
     min_ports_per_node: int = Field(default=64, description="a power of two, 32 or more")
     max_ports_per_node: int = Field(default=4096, description="a power of two, at most 65536")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.nat_ports(self.min_ports_per_node, self.max_ports_per_node)
 
 
@@ -56,7 +56,7 @@ class GcpNetworkSpec(Spec):
     mtu: int = Field(default=1460, ge=1300, le=8896, description="bytes; 8896 is best between GPU nodes")
     flow_logs: FlowLogsSpec | None = Field(default=FlowLogsSpec(), description="null: none")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = [finding for region in self.subnets for finding in rules.region(region, f"subnets.{region}")]
         return found + rules.ranges(self.ranges())
 

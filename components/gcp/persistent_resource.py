@@ -35,7 +35,7 @@ class PersistentPoolSpec(Spec):
         default=None, description="absent: as Vertex AI has it for the machine"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.persistent_machine(self.machine_type, self.accelerator, self.accelerator_count) + rules.replicas(
             self.replicas, self.min_replicas, self.max_replicas
         )
@@ -70,8 +70,8 @@ class PersistentResourceSpec(Spec):
     display_name: str | None = Field(default=None, min_length=1, max_length=128)
     pools: dict[Name, PersistentPoolSpec] = Field(min_length=1, description="by their ids")
 
-    def findings(self) -> list[Finding]:
-        return [each for key, pool in self.pools.items() for each in under(f"pools.{key}", pool.findings())]
+    def check(self) -> list[Finding]:
+        return [each for key, pool in self.pools.items() for each in under(f"pools.{key}", pool.findings)]
 
 
 @dataclass(frozen=True, kw_only=True)

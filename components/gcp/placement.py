@@ -71,7 +71,7 @@ class WorkloadSpec(PlacementSpec):
             "accelerator_topology": self.topology,
         }
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return capacity.workload(self.distance, self.topology)
 
 

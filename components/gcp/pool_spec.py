@@ -55,7 +55,7 @@ class SurgeSpec(Spec):
     max_surge: int = Field(default=1, description="nodes added at once, which needs quota and capacity for them")
     max_unavailable: int = Field(default=0, description="nodes taken away at once")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return nodes.surge(self.max_surge, self.max_unavailable)
 
 
@@ -68,7 +68,7 @@ class BlueGreenSpec(Spec):
     batch_soak_s: int = Field(default=0, ge=0)
     pool_soak_s: int = Field(default=3600, ge=0, description="how long the old nodes stay for a way back")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return nodes.blue_green(self.batch_nodes, self.batch_percent)
 
 
@@ -119,8 +119,8 @@ class PoolSpec(Spec):
     def in_zones(self, zones: list[str]) -> list[Finding]:
         """Return the findings that only arise in the cluster's zones; a spec without zones is checked without any
         first."""
-        said = self.findings()
-        return [each for each in self.model_copy(update={"zones": zones}).findings() if each not in said]
+        placed = self.model_copy(update={"zones": zones})
+        return [each for each in placed.findings if each not in self.findings]
 
     @property
     def node_labels(self) -> dict[str, str]:

@@ -39,7 +39,7 @@ class QueuedTpuSpec(SliceSpec):
     )
     description: str | None = Field(default=None, max_length=512)
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = self.slice_findings()
         found += tpu_vms.valid(self.valid_for_s, self.valid_until)
         return found + tpu_vms.queue_reservation(self.capacity, self.reservation) + self.vm_findings()

@@ -24,8 +24,8 @@ class ReservationSpec(ReservedSpec):
     delete_at: str | None = Field(default=None, description="when Google deletes it, such as 2027-01-31T08:00:00Z")
     delete_after_s: int | None = Field(default=None, ge=1, description="the same, counted from when it was made")
 
-    def findings(self) -> list[Finding]:
-        return super().findings() + capacity.end(self.delete_at, self.delete_after_s)
+    def check(self) -> list[Finding]:
+        return super().check() + capacity.end(self.delete_at, self.delete_after_s)
 
 
 @dataclass(frozen=True, kw_only=True)

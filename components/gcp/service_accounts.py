@@ -30,7 +30,7 @@ class NodeServiceAccountSpec(Spec):
     read_project_registry: bool = Field(default=False, description="nodes pull from every repository of the project")
     roles: list[str] = Field(default_factory=list, description="further roles in the project")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.repositories(self.repositories) + rules.roles(self.roles)
 
 
@@ -122,7 +122,7 @@ class WorkloadServiceAccountSpec(Spec):
     )
     roles: list[str] = Field(default_factory=list, description="further roles in the project")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = rules.repositories(self.repositories) + rules.roles(self.roles)
         return found + rules.access(self.read_buckets, self.write_buckets)
 

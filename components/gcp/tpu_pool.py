@@ -41,7 +41,7 @@ class TpuPoolSpec(PoolSpec):
     def most_nodes(self, zone_count: int) -> int:
         return self.most * zone_count if self.limits == "per-zone" and not self.slice.multi_host else self.most
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = tpu.pool(self.machine_type, self.topology, self.max_nodes)
         if found:
             return found

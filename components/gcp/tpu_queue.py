@@ -52,7 +52,7 @@ class TpuQueueSpec(Spec):
         """Return runtime_version, or its default."""
         return self.runtime_version or next(iter(self.slice.runtime_versions))
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = slice_findings(self.accelerator_type, None, self.runtime_version, self.zone)
         return found + tpu_vms.queue_account()
 

@@ -38,7 +38,7 @@ class TpuVmSpec(SliceSpec):
     description: str | None = Field(default=None, max_length=512)
     data_disks: dict[Name, DataDiskSpec] = Field(default_factory=dict[str, DataDiskSpec])
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = tpu.architecture(self.architecture) + tpu.provisioning(spot=self.spot, reserved=self.reserved)
         slices = self.slice_findings()
         found += slices + self.vm_findings()

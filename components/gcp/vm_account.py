@@ -31,7 +31,7 @@ class VmAccountSpec(Spec):
     )
     roles: list[str] = Field(default_factory=list, description="further roles in the project")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = rules.repositories(self.repositories) + rules.roles(self.roles)
         return found + rules.access(self.read_buckets, self.write_buckets)
 

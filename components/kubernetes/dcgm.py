@@ -58,7 +58,7 @@ class DcgmExporterSpec(Spec):
     interval_s: int = Field(default=30, ge=1, le=3600)
     image: str = EXPORTER
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return names.label(self.namespace, "namespace")
 
 

@@ -49,7 +49,7 @@ class DriverInstallerSpec(Spec):
         default="default", description="cos: default or latest of the image; ubuntu: default, or a branch such as R580"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.installer(self.node_image, self.version)
 
     @property

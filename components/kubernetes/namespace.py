@@ -39,7 +39,7 @@ class JobNamespaceSpec(Spec):
     )
     protect: bool = Field(default=False, description="refuse to delete it")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return [
             *names.label(self.namespace, "namespace"),
             *names.subdomain(self.service_account, "service_account"),

@@ -28,7 +28,7 @@ class OperatorNamespaceSpec(Spec):
     node_image: Literal["cos", "ubuntu"] = "ubuntu"
     max_pods: int = Field(default=100, ge=1, description="critical pods in the namespace: some ten for each GPU node")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         image_type = f"{self.node_image}_CONTAINERD".upper()
         found = drivers.driver("operator", image_type, field="node_image")
         return [*found, *names.label(self.namespace, "namespace")]

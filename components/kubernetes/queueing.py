@@ -113,7 +113,7 @@ class QueueingSpec(Spec):
     )
     provisioning: Provisioning | None = None
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found: list[Finding] = []
         for section in ("queues", "local_queues", "priorities"):
             for key in getattr(self, section):

@@ -60,7 +60,7 @@ class DiskVolume(_Volume):
     iops: int | None = Field(default=None, ge=1, description="provisioned, of a new Hyperdisk")
     throughput_mib_s: int | None = Field(default=None, ge=1, description="provisioned, of a new Hyperdisk")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.disk(
             disk_type=self.type,
             size_gib=self.size_gib,
@@ -89,7 +89,7 @@ class FilestoreVolume(_Volume):
     network: str = Field(default="default", description="VPC of the instance that is made: the cluster's")
     existing: FilestoreShare | None = None
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return [] if self.existing else rules.filestore(self.tier, self.size_gib)
 
 
@@ -102,7 +102,7 @@ class BucketVolume(_Volume):
     read_only: bool = False
     mount_options: list[str] = Field(default=["implicit-dirs"], description="of gcsfuse, besides only-dir")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return accounts.buckets({"bucket": self.bucket})
 
 

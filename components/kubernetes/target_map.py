@@ -25,7 +25,7 @@ class PublishedTargetsSpec(Spec):
 
     namespace: str
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return names.label(self.namespace, "namespace")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
-from accel.catalog.gke_machines import has_size, node_machine
+from accel.catalog.gke_machines import find_node_machine
 from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, NoMachine, hosts, machines, machines_for
 from accel.catalog.nearest import nearest
@@ -78,7 +78,8 @@ class Need:
 
 def offer_of(name: str) -> Offer | None:
     """Return a machine type with what is built into it; None where no table has its size."""
-    return _built_in(node_machine(name)) if has_size(name) else None
+    machine = find_node_machine(name)
+    return _built_in(machine) if machine else None
 
 
 def n1_offer(name: str, kind: str | None, count: int) -> Offer | None:

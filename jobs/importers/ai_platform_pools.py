@@ -157,7 +157,7 @@ def _legacy(given: RequestFields, name: str, kind: str, k80: str, found: Machine
 def _k80(
     given: RequestFields, at: str, machine_at: str, machine: str, count: int, by: str, found: Machines
 ) -> Json | None:
-    old = gcp_legacy.vertex_gpus(machine, K80, count) if n1(machine) else vertex_machines.pool(machine, by, count)
+    old = vertex_machines.n1_gpus(machine, K80, count) if n1(machine) else vertex_machines.pool(machine, by, count)
     if n1(machine) is None or not given.report.findings(at, old):
         if not old:
             given.report.refuse(at, f"is a K80, which {machine} never had")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from accel.contract.allowances import Allowance, Allowances, DynamoDbLedger, Ledger
-from accel.diagnostics.faults import Fault, find, several
+from accel.diagnostics.faults import Fault, parse, several
 from accel.diagnostics.findings import Finding, under
 from accel.rules.aws import limits as tag_rules
 from accel.rules.gcp import labels as gcp_labels
@@ -101,7 +101,7 @@ class Environment(Spec):
             raise several([("allowances.ledger", fault)])
         return self
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found: list[Finding] = []
         if self.gcp:
             found += gcp_labels.labels(self.labels, own=OWN_LABELS)
@@ -131,12 +131,11 @@ class ConfigFaults(Exception):
 
 def load_environment(document: Any) -> Environment:
     """Return the environment. Raise ConfigFaults with all faults together, each with its path."""
-    faults = find(Environment, document)
-    if not faults:
-        environment = Environment.model_validate(document)
-        faults = [_fault(path, finding) for path, finding in _warnings(environment)] if environment.strict else []
-        if not faults:
-            return environment
+    environment, faults = parse(Environment, document)
+    if environment and environment.strict:
+        faults = [_fault(path, finding) for path, finding in _warnings(environment)]
+    if environment and not faults:
+        return environment
     raise ConfigFaults([Fault(("environment", *fault.path), fault.message) for fault in faults])
 
 
@@ -152,7 +151,7 @@ def _fault(path: tuple[str | int, ...], finding: Finding) -> Fault:
 def _warnings(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str | int, ...], Finding]]:
     found: list[tuple[tuple[str | int, ...], Finding]] = []
     if isinstance(value, Spec):
-        found += [(path, finding) for finding in value.findings()]
+        found += [(path, finding) for finding in value.findings]
         children: Any = ((name, getattr(value, name)) for name in type(value).model_fields)
     elif isinstance(value, dict):
         children = value.items()  # pyright: ignore[reportUnknownVariableType]

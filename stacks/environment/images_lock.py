@@ -12,7 +12,7 @@ from accel.catalog.aws_partitions import REGION
 from accel.catalog.nearest import nearest
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs
-from accel.diagnostics.faults import Fault, find
+from accel.diagnostics.faults import Fault, parse
 from accel.diagnostics.messages import printable_name
 from accel.rules.aws.images import IMAGE_TYPES, image_lock
 
@@ -96,10 +96,11 @@ def read(folder: Path) -> ImageLock | None:
         return f"{path}:{tree.lines.get(where, 1)}: {fault}"
 
     faults = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
-    faults += [placed(fault) for fault in find(ImageLock, tree.value)]
-    if faults:
+    lock, wrong = parse(ImageLock, tree.value)
+    faults += [placed(fault) for fault in wrong]
+    if lock is None or faults:
         raise BadInputs(faults)
-    return ImageLock.model_validate(tree.value)
+    return lock
 
 
 def write(folder: Path, lock: ImageLock) -> Path:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from accel.catalog import NoMachine, machines_for
-from accel.catalog.gpu_attachments import n1
+from accel.catalog.gpu_attachments import n1, vertex_counts
 from accel.catalog.legacy import legacy_machines
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import Finding, Rule, did_you_mean
 from accel.rules.gcp.gpus import find_accelerator
-from accel.rules.vertex.legacy import legacy_counts
 
 JOBS = "https://cloud.google.com/ai-platform/training/docs/reference/rest/v1/projects.jobs"
 _GPUS = "https://cloud.google.com/ai-platform/training/docs/using-gpus"
@@ -167,7 +166,7 @@ def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | Non
     REPLACEMENTS."""
     size = n1(machine_type)
     assert size, machine_type
-    if allowed := legacy_counts(machine_type, by):
+    if allowed := vertex_counts(machine_type, by):
         return (machine_type, count) if count in allowed.values else None
     try:
         found = machines_for(by, count, "gcp")

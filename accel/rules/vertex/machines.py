@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from accel.catalog import Accelerator, UnknownName, machine
 from accel.catalog import vertex as offered
 from accel.catalog.gke_machines import boot_disks, series
+from accel.catalog.gpu_attachments import vertex_counts
 from accel.catalog.nearest import nearest
 from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp import gpus, machines
-from accel.rules.vertex import legacy
 
 _COMPUTE = f"{VERTEX_TRAINING}configure-compute"
+_GPU_TABLE = "https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute#gpu-compatibility-table"
 
 NOT_OFFERED = Rule(
     "vertex.machine.not-offered",
@@ -38,6 +39,18 @@ P100 = Rule(
     "warn",
     "The P100 reached its end of support on 2026-09-15",
     "https://docs.cloud.google.com/compute/docs/eol/p100-eos",
+)
+GPU_COUNT = Rule(
+    "gcp.vertex.gpu-count",
+    "reject",
+    "Vertex AI takes the numbers of GPUs that cover the machine's vCPUs and memory",
+    _GPU_TABLE,
+)
+GPU_COUNT_DERIVED = Rule(
+    "gcp.vertex.gpu-count-derived",
+    "warn",
+    "For the K80 on machines of 64 and 96 vCPUs the allowed numbers are computed, not read from the table",
+    _GPU_TABLE,
 )
 REGION = Rule(
     "vertex.machine.region",
@@ -72,8 +85,8 @@ DISK_MACHINE = Rule(
 )
 
 RULES = (
-    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, REGION, FIT, HEADROOM, DISK_SIZE,
-    DISK_TYPE, DISK_MACHINE,
+    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, GPU_COUNT, GPU_COUNT_DERIVED, REGION, FIT, HEADROOM,
+    DISK_SIZE, DISK_TYPE, DISK_MACHINE,
 )  # fmt: skip
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
@@ -96,18 +109,43 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]:
     """Check a worker pool's machine type and GPUs (None: none are named). tpus.py checks TPUs."""
     kind, found = resolve_gpu(accelerator) if accelerator is not None else (None, [])
-    found = machine_type(name) + found
+    return with_gpus(name, kind, accelerator, count, found)
+
+
+def with_gpus(
+    name: str, kind: Accelerator | None, written: str | None, count: int | None, of_gpu: list[Finding]
+) -> list[Finding]:
+    """Do what pool() does with what resolve_gpu() returned for the accelerator: its kind and the findings."""
+    found = machine_type(name) + of_gpu
     if any(finding.severity == "reject" for finding in found):
         return found
-    return found + with_gpus(name, kind, accelerator, count)
+    return found + _gpus_on(name, kind, written, count)
 
 
-def with_gpus(name: str, kind: Accelerator | None, written: str | None, count: int | None) -> list[Finding]:
+def _gpus_on(name: str, kind: Accelerator | None, written: str | None, count: int | None) -> list[Finding]:
     """Check the GPUs of a worker pool, built into its machine type or attached; one if no count is given."""
     if kind is None or not name.startswith("n1-"):
         return machines.with_gpus(name, kind, written, count)
     number = 1 if count is None else count
-    return machines.attachable(name, kind) or gpus.gpu_count(kind, number) or legacy.gpu_count(name, kind.name, number)
+    return machines.attachable(name, kind) or gpus.gpu_count(kind, number) or _n1_count(name, kind.name, number)
+
+
+def n1_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:
+    """Check GPUs on an N1 machine, also the K80 of AI Platform Training."""
+    kind = gpus.find_accelerator(accelerator)
+    return _n1_count(machine_type, kind.name if kind else accelerator.lower().replace("_", "-"), count, field)
+
+
+def _n1_count(machine_type: str, name: str, count: int, field: str = "accelerator_count") -> list[Finding]:
+    allowed = vertex_counts(machine_type, name)
+    if allowed is None or count in allowed.values or name == "nvidia-tesla-a100":
+        return []
+    shown = ", ".join(str(each) for each in allowed.values)
+    who = "AI Platform Training took" if name == "nvidia-tesla-k80" else "Vertex AI takes"
+    message = f"is {count}, and {who} {shown or 'none'} of {name} on {machine_type}"
+    fix = f"use one of {shown}, or a smaller machine" if shown else "use a smaller machine or another accelerator"
+    rule = GPU_COUNT_DERIVED if allowed.derived else GPU_COUNT
+    return [rule.finding(field, message, fix)]
 
 
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:

@@ -6,9 +6,9 @@ https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/
 
 from dataclasses import dataclass
 
-from accel.catalog import Accelerator, UnknownName
+from accel.catalog import Accelerator
 from accel.catalog import vertex as offered
-from accel.catalog.tpu import Slice, generation_of
+from accel.catalog.tpu import Slice, find_generation
 from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
 from accel.rules.gcp import tpu, tpu_jobs
 from accel.rules.gcp.gpus import find_accelerator
@@ -79,17 +79,11 @@ def need_of(
     if kind:
         generation, name = kind.name if kind.is_tpu else None, kind.name.removeprefix("tpu-")
     else:
-        generation, name = _generation(written), written
+        of_slice = find_generation(written) if written else None
+        generation, name = of_slice.accelerator if of_slice else None, written
     if generation is None and offered.machine_types().get(machine_type or "") != "tpu":
         return None
     return TpuNeed(machine_type, written, count, topology, generation, name, sized=kind is None)
-
-
-def _generation(slice_name: str | None) -> str | None:
-    try:
-        return generation_of(slice_name).accelerator if slice_name else None
-    except UnknownName:
-        return None
 
 
 def resolve_slice(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from accel.catalog import Accelerator, Machine, UnknownName, vertex
 from accel.catalog.gke_machines import series
+from accel.catalog.gpu_attachments import vertex_counts
 from accel.catalog.places import where
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding
 from accel.rules.gcp import gpus
-from accel.rules.vertex import legacy, machines, tpus
+from accel.rules.vertex import machines, tpus
 from accel.rules.vertex.tpus import PoolSlice, TpuNeed
 
 from .. import chooser, google_machines
@@ -86,7 +87,7 @@ def choose(need: Need, topology: str | None, names: Mapping[str, str], diagnosti
     if topology:
         diagnostics.reject("topology", "is of TPUs, and the job asks for none")
     if need.machine_type:
-        findings = machines.machine_type(need.machine_type) + findings
+        findings = machines.with_gpus(need.machine_type, kind, need.gpu, need.gpus, findings)
         offer = _by_name(need, need.machine_type, kind, diagnostics) if diagnostics.add(findings) else None
     else:
         offers = _with(kind, need, findings, diagnostics) if need.gpu else _without(need, names, diagnostics)
@@ -102,9 +103,7 @@ def _slice(wanted: TpuNeed, need: Need, diagnostics: Diagnostics) -> VertexChoic
     return VertexChoice(Offer(found.machine), found) if found else None
 
 
-def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagnostics) -> Offer | None:
-    if not diagnostics.add(machines.with_gpus(name, kind, need.gpu, need.gpus)):
-        return None
+def _by_name(need: Need, name: str, kind: Accelerator | None, diagnostics: Diagnostics) -> Offer:
     size = offer_of(name)
     offer = size or Offer(name)
     if name.startswith("n1-") and kind:
@@ -168,7 +167,7 @@ def _hosts(attachment: Machine) -> Iterable[Offer]:
 
 
 def _takes(name: str, gpu: str, count: int) -> bool:
-    counts = legacy.legacy_counts(name, gpu)
+    counts = vertex_counts(name, gpu)
     return counts is not None and count in counts.values
 
 

@@ -7,8 +7,8 @@ import re
 from functools import cache
 
 from accel.catalog.accelerators import accelerators
+from accel.catalog.gpu_attachments import vertex_counts
 from accel.catalog.machines import machines
-from accel.rules.vertex.legacy import legacy_counts
 
 _SIZES = {
     "e2-standard": "4 8 16 32",
@@ -90,7 +90,7 @@ def counts(machine: str, accelerator: str) -> tuple[int, ...]:
     if built_in := own_gpus(machine):
         return (built_in[1],) if built_in[0] == accelerator else ()
     name = next((each.name for each in accelerators().values() if each.vertex_name == accelerator), "")
-    allowed = legacy_counts(machine, name) if machine.startswith("n1-") else None
+    allowed = vertex_counts(machine, name) if machine.startswith("n1-") else None
     return allowed.values if allowed else ()
 
 

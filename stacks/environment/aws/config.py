@@ -45,7 +45,7 @@ class ExistingNetwork(Spec):
     subnet_ids: list[str] = Field(min_length=1)
     security_group_ids: list[str] = Field(min_length=1)
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return (
             rules.resource_id("vpc_id", self.vpc_id, "vpc")
             + rules.resource_ids("subnet_ids", self.subnet_ids, "subnet")
@@ -139,7 +139,7 @@ class Aws(Spec):
             case StackNetwork():
                 return 1
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = rules.account("account_id", self.account_id) if self.account_id else []
         found += aws_places.region(self.region)
         for name, spec in self.environments.items():

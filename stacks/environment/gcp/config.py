@@ -49,7 +49,7 @@ class ExistingSubnet(Spec):
     services_range: str = Field(min_length=1, description="name of the secondary range for services")
     max_pods_per_node: int = network_rules.PODS_PER_NODE_DEFAULT
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return network_rules.pods_per_node(self.max_pods_per_node)
 
 
@@ -60,7 +60,7 @@ class ExistingNetwork(Spec):
     network: str = Field(description="projects/<p>/global/networks/<n>")
     subnets: dict[str, ExistingSubnet] = Field(min_length=1, description="by region")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = network_rules.network_path(self.network)
         for region, subnet in self.subnets.items():
             found += network_rules.subnet_path(subnet.subnetwork, region, f"subnets.{region}.subnetwork")
@@ -93,7 +93,7 @@ class ExistingCluster(Spec):
     endpoint: str = Field(description="host, or host:port, of the API server")
     ca_certificate: str = Field(description="PEM in base64; it is no secret")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         places = [one for one in cluster_rules.location(self.location, []) if one.rule == cluster_rules.LOCATION.id]
         return places + access_rules.cluster_access(self.endpoint, self.ca_certificate)
 
@@ -121,7 +121,7 @@ class ExistingNodeAccount(Spec):
     kind: Literal["existing"]
     email: str
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return account_rules.nodes_email(self.email)
 
 
@@ -134,7 +134,7 @@ class Accounts(Spec):
     nodes: NodeAccount = CreatedNodeAccount(kind="create")
     workloads: dict[Name, WorkloadServiceAccountSpec] = Field(default_factory=dict[str, WorkloadServiceAccountSpec])
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         keys = [finding for key in self.workloads for finding in account_rules.key(key, f"workloads.{key}")]
         names = {key: (one.namespace, one.service_account) for key, one in self.workloads.items()}
         return keys + under("workloads", account_rules.identities(names))
@@ -217,7 +217,7 @@ class Gcp(Spec):
         """Return the subnets by region; None where another stack has them."""
         return None if self.network is None or isinstance(self.network, StackNetwork) else self.network.subnets
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = account_rules.project(self.project) + network_rules.region(self.region, "region")
         if isinstance(self.cluster, CreatedCluster | ExistingCluster):
             found += under("cluster", cluster_rules.in_region(self.cluster.location, self.region))

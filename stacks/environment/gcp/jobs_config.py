@@ -53,7 +53,7 @@ class GoogleBatchTarget(JobTarget):
     boot_image: str | None = Field(default=None, description="of the VMs' boot disks; none: Batch's own")
     template: bool = Field(default=False, description="jobs that name no machine run on VMs of the section's template")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = _machine_types(self.machine_types, _known) + vm_targets.zones(self.zones)
         return found + (gcp_zones.region(self.region) if self.region else [])
 
@@ -107,7 +107,7 @@ class ExistingClaims(Spec):
     kind: Literal["existing"]
     database: str = Field(description='its id, such as claims or "(default)"')
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.database(self.database)
 
 
@@ -136,7 +136,7 @@ class PeeredNetwork(Spec):
     kind: Literal["peered"]
     network: str = Field(description="projects/<number>/global/networks/<n>")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return jobs.network(self.network)
 
 
@@ -157,7 +157,7 @@ class VertexTarget(JobTarget):
         default=None, description="key of persistent_resources: jobs that fit run there"
     )
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = _machine_types(self.machine_types, vertex_machines.machine_type)
         if self.reservation is None:
             return found
@@ -185,7 +185,7 @@ class Vertex(VertexJobsSpec):
         """Return the component's part."""
         return VertexJobsSpec(account=self.account, bucket=self.bucket)
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return [
             each
             for key, target in self.targets.items()

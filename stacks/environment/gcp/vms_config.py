@@ -37,7 +37,7 @@ class ExistingVmAccount(Spec):
     kind: Literal["existing"]
     email: str
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return account_rules.nodes_email(self.email)
 
 
@@ -51,7 +51,7 @@ class VmTarget(Spec):
     reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
     external_address: bool = Field(default=False, description="machines have addresses of their own on the internet")
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         return rules.zones(self.zones)
 
 
@@ -63,8 +63,8 @@ class TpuVmTarget(VmTarget):
         default_factory=list, description="accelerator types that jobs may ask for; none: every one that a zone has"
     )
 
-    def findings(self) -> list[Finding]:
-        found = super().findings()
+    def check(self) -> list[Finding]:
+        found = super().check()
         for index, name in enumerate(self.types):
             found += tpu.accelerator_type(name, field=f"types[{index}]")
         return found
@@ -85,8 +85,8 @@ class GceTarget(VmTarget):
     disk_type: str = "pd-balanced"
     placement: str | None = Field(default=None, description="resource policy for the machines of one job, by its name")
 
-    def findings(self) -> list[Finding]:
-        found = super().findings()
+    def check(self) -> list[Finding]:
+        found = super().check()
         for index, name in enumerate(self.machine_types):
             wrong = machines.target_machine(name)
             found += [replace(each, field=f"machine_types[{index}]") for each in wrong]
@@ -133,7 +133,7 @@ class Vms(Capacity):
                 raise several([("jobs", message)])
         return self
 
-    def findings(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         found = [*self.of_commitments()]
         for key, spec in self.gpus.items():
             found += self.of_machine(spec, f"gpus.{key}", group=False)

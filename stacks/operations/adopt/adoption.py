@@ -299,7 +299,7 @@ def _judged(adopted: AdoptedEnvironment) -> AdoptedEnvironment:
 
 def _findings(spec: Spec) -> Sequence[Finding]:
     try:
-        return spec.findings()
+        return spec.findings
     except (AttributeError, TypeError, ValueError):
         return ()  # a value of another type, which `find` says
 

@@ -3,10 +3,10 @@
 import pytest
 
 from accel.catalog import vertex
+from accel.catalog.gpu_attachments import vertex_counts
 from accel.catalog.machines import machine
 from accel.catalog.tpu import tpu_pool
 from accel.rules.gcp import machines
-from accel.rules.vertex import legacy
 
 # As the page of 2026 has them: by machine type, numbers of P4, P100, T4 and V100.
 PUBLISHED = {
@@ -26,7 +26,7 @@ GPUS = ("nvidia-tesla-p4", "nvidia-tesla-p100", "nvidia-tesla-t4", "nvidia-tesla
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_numbers_of_gpus(name: str) -> None:
-    found = [legacy.legacy_counts(name, gpu) for gpu in GPUS]
+    found = [vertex_counts(name, gpu) for gpu in GPUS]
     assert tuple(each and each.values for each in found) == PUBLISHED[name]
     assert not any(each and each.derived for each in found)
 

@@ -17,7 +17,7 @@ from accel.rules.gcp import gpus as gcp_gpus
 from accel.rules.gcp import machines as gcp_machines
 from accel.rules.gcp import tpu
 from accel.rules.gke import pools
-from accel.rules.vertex import legacy
+from accel.rules.vertex import machines as vertex_machines
 from tests.support.catalog import forget
 
 Refusal = tuple[object, ...]
@@ -81,7 +81,7 @@ def on_google(names: list[str], kinds: list[str]) -> Iterator[Refusal]:
             yield from refused(gcp_gpus.accelerator_count(kind, count), kind, count)
             for name in (*names, *n1, "custom-1-512"):
                 yield from refused(gcp_machines.machine(name, kind, count), name, kind, count)
-                yield from refused(legacy.vertex_gpus(name, kind, count), name, kind, count)
+                yield from refused(vertex_machines.n1_gpus(name, kind, count), name, kind, count)
 
 
 def on_tpus(names: list[str]) -> Iterator[Refusal]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accel.catalog import Machine, UnknownName, legacy, machines, zones
-from accel.catalog.gpu_attachments import GpuAttachment, gpu_attachments, n1
+from accel.catalog.gpu_attachments import GpuAttachment, gpu_attachments, n1, vertex_counts
 from accel.catalog.machines import counts_of
 from accel.rules import Finding
 from accel.rules.gcp import gpus
@@ -14,6 +14,7 @@ from accel.rules.gcp import machines as gcp_machines
 from accel.rules.gcp import zones as gcp_zones
 from accel.rules.gke import pools
 from accel.rules.vertex import legacy as gcp_legacy
+from accel.rules.vertex import machines as vertex_machines
 
 WITH_GPUS = [each for each in machines("gcp") if each.kind == "accelerator"]
 ATTACHED = [each for counts in gpu_attachments().values() for each in counts.values()]
@@ -59,7 +60,7 @@ def test_n1_up_to_its_limits(taken: GpuAttachment) -> None:
 
 def test_one_t4_goes_further_on_compute_engine_than_on_vertex() -> None:
     assert gcp_machines.machine("n1-standard-32", "nvidia-tesla-t4", 1) == []
-    assert ids(gcp_legacy.vertex_gpus("n1-standard-32", "nvidia-tesla-t4", 1)) == {"gcp.vertex.gpu-count"}
+    assert ids(vertex_machines.n1_gpus("n1-standard-32", "nvidia-tesla-t4", 1)) == {"gcp.vertex.gpu-count"}
 
 
 def test_four_v100_are_the_least_for_32_vcpus() -> None:
@@ -154,7 +155,7 @@ def test_an_unknown_gpu_is_refused_and_never_a_default(name: str) -> None:
 
 @pytest.mark.parametrize("machine, accelerator, counts, origin", CELLS, ids=lambda value: value or "none")
 def test_the_legacy_table(machine: str, accelerator: str, counts: str, origin: str) -> None:
-    got = gcp_legacy.legacy_counts(machine, accelerator)
+    got = vertex_counts(machine, accelerator)
     values = tuple(int(each) for each in counts.split())
     if machine.startswith("a2") != (accelerator == "nvidia-tesla-a100"):
         assert got is None and not values
@@ -174,7 +175,7 @@ def test_every_number_of_the_legacy_table_and_its_neighbours(
     severity = "warn" if origin == "derived" and accelerator == "nvidia-tesla-k80" else "reject"
     for name in (accelerator, accelerator.upper().replace("-", "_")):
         for count in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16):
-            found = [finding.severity for finding in gcp_legacy.vertex_gpus(machine, name, count)]
+            found = [finding.severity for finding in vertex_machines.n1_gpus(machine, name, count)]
             assert found == ([] if count in values else [severity]), count
 
 
@@ -184,9 +185,9 @@ def test_the_legacy_table_is_whole() -> None:
 
 def test_the_legacy_table_is_not_about_other_machines() -> None:
     for machine in ("custom-4-8192", "n2-standard-4", "g2-standard-4"):
-        assert gcp_legacy.legacy_counts(machine, "nvidia-tesla-t4") is None
-        assert gcp_legacy.vertex_gpus(machine, "nvidia-tesla-t4", 3) == []
-    assert gcp_legacy.legacy_counts("n1-standard-4", "nvidia-l4") is None
+        assert vertex_counts(machine, "nvidia-tesla-t4") is None
+        assert vertex_machines.n1_gpus(machine, "nvidia-tesla-t4", 3) == []
+    assert vertex_counts("n1-standard-4", "nvidia-l4") is None
 
 
 @pytest.mark.parametrize("name", legacy.legacy_machines())
@@ -196,7 +197,7 @@ def test_what_replaces_a_legacy_type_breaks_no_rule(name: str) -> None:
     assert finding.severity == ("reject" if found.decision else "translate")
     if found.machine and found.count:
         assert gcp_machines.machine(found.machine, found.accelerator, found.count) == []
-        assert gcp_legacy.vertex_gpus(found.machine, found.accelerator, found.count) == []
+        assert vertex_machines.n1_gpus(found.machine, found.accelerator, found.count) == []
 
 
 def test_three_types_that_a_region_has_and_no_zone() -> None:

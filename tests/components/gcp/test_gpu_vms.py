@@ -29,7 +29,7 @@ def faults(**values: object) -> str:
 
 
 def rules(**values: object) -> list[str]:
-    return [finding.rule for finding in makers.gpu_spec(**values).findings()]
+    return [finding.rule for finding in makers.gpu_spec(**values).findings]
 
 
 def test_the_guides_vm() -> None:

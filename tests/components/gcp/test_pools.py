@@ -254,7 +254,7 @@ def test_what_google_would_refuse(values: dict[str, Any], said: str) -> None:
 
 
 def test_a_zone_without_the_gpu_is_warned_of() -> None:
-    assert "gcp.zones.not-listed" in [finding.rule for finding in gpu(zones=["us-central1-z"]).findings()]
+    assert "gcp.zones.not-listed" in [finding.rule for finding in gpu(zones=["us-central1-z"]).findings]
 
 
 def test_a_deletion_is_announced_in_a_preview(monkeypatch: pytest.MonkeyPatch) -> None:

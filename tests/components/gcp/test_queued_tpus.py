@@ -77,7 +77,7 @@ def test_what_is_refused(wrong: dict[str, Any], rule: str) -> None:
 
 
 def test_a_zone_that_no_list_has_is_a_warning() -> None:
-    (found,) = makers.queued_spec(zone="us-central1-z").findings()
+    (found,) = makers.queued_spec(zone="us-central1-z").findings
     assert (found.rule, found.severity, found.field) == ("gcp.tpu.zone", "warn", "zone")
 
 

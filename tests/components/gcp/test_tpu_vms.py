@@ -58,7 +58,7 @@ def test_the_type_is_always_named() -> None:
 
 def test_the_names_of_the_product_are_translated() -> None:
     assert registered(accelerator_type="v5e-4").inputs["acceleratorType"] == "v5litepod-4"
-    assert [finding.rule for finding in makers.tpu_spec(accelerator_type="v5e-4").findings()] == ["gcp.tpu.name"]
+    assert [finding.rule for finding in makers.tpu_spec(accelerator_type="v5e-4").findings] == ["gcp.tpu.name"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_refused(values: dict[str, object], says: str) -> None:
 
 
 def test_a_zone_that_no_list_has_is_a_warning() -> None:
-    (found,) = makers.tpu_spec(accelerator_type="v4-8").findings()
+    (found,) = makers.tpu_spec(accelerator_type="v4-8").findings
     assert (found.rule, found.severity, found.field) == ("gcp.tpu.zone", "warn", "zone")
     assert "v4-8 is in us-central2-b" in found.message and "make sure that it is there" in found.fix
 

@@ -3,6 +3,7 @@
 from accel.rules.gcp import gpus, machines, zones
 from accel.rules.gke import pools
 from accel.rules.vertex import legacy
+from accel.rules.vertex import machines as vertex_machines
 
 from .case import Case
 
@@ -112,13 +113,13 @@ ZONES = [
 LEGACY = [
     Case(
         "gcp.vertex.gpu-count", "accelerator_count", ("is 1", "2, 4", "n1-standard-32"), "2, 4",
-        lambda: legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 1),
-        lambda: legacy.vertex_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
+        lambda: vertex_machines.n1_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 1),
+        lambda: vertex_machines.n1_gpus("n1-standard-32", "NVIDIA_TESLA_T4", 2),
     ),
     Case(
         "gcp.vertex.gpu-count-derived", "accelerator_count", ("is 4", "took 8"), "8",
-        lambda: legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
-        lambda: legacy.vertex_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
+        lambda: vertex_machines.n1_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 4),
+        lambda: vertex_machines.n1_gpus("n1-highcpu-64", "NVIDIA_TESLA_K80", 8),
     ),
     Case(
         "gcp.legacy.machine-type", "machine_type", ('"complex_model_m_gpu" (4 nvidia-tesla-k80)', "16 vCPUs"),
