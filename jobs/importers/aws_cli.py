@@ -92,7 +92,7 @@ def request(name: str, text: str, variables: Mapping[str, str], verb: str = VERB
     """The request of the one command in a text. Raises BadInput where it cannot be read."""
     options = OPTIONS if verb == VERB else OPTIONS_OF_DEFINITION
     text = script_text.readable(text)
-    written = script_text.without_marks(pasted_command(name, script_text.with_marks(text), variables, verb, "aws"))
+    written = pasted_command(name, text, variables, verb, "aws")
     written.unknown = script_text.by_holder(text, written.unknown)
     found = Request(written=written)
     given: dict[str, Any] = {}

@@ -109,7 +109,7 @@ def source(
     plain = script_text.readable(text)
     if is_command(plain):
         text = plain
-        written = script_text.without_marks(pasted_command(name, script_text.with_marks(text), variables, verb))
+        written = pasted_command(name, text, variables, verb)
         secrets = [*written.secrets, *secrets]
         command = parse_flags(written.argv, known)
         take_words(command)

@@ -3,17 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from .shell import PastedCommand
-
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`: NAME, or the end of the script."""
 _PREFIX = re.compile(r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+)(?=(?:gcloud|aws|xpk)\s)", re.MULTILINE)
 """What a script may have before a command, and what does not change it."""
-_HEREDOC = re.compile(r"<<-?\s*[\"']?\\?([A-Za-z_]\w*)")
-_REDIRECTION = re.compile(r"[0-9]>&[0-9](?=[\s;|&)]|$)")
-_MARKS = {"$": "\ue010", "`": "\ue011"}
-"""What stands for `\\$` until the command is read: then it is `$`, which nothing replaces."""
-_CLOSED = re.compile(r"'[ \t]*\\$")
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """What a notebook puts in for a variable of Python's:
@@ -36,80 +29,15 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 
 
 def readable(text: str) -> str:
-    """The text with plain variables for those that must be set, and for those of a notebook's `! command`; a line that
-    ends a quote of several lines goes on in the next where it ends with a backslash."""
+    """The text with plain variables for those that must be set, and for those of a notebook's `! command`."""
     lines: list[str] = []
-    goes_on = joins = False
+    goes_on = False
     for line in _PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", text)).split("\n"):
         of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
         goes_on = of_notebook and line.rstrip().endswith("\\")
         plain = _BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line
-        if joins:
-            lines[-1] = f"{lines[-1].rstrip()[:-1]} {plain}"
-        else:
-            lines.append(plain)
-        closes = _CLOSED.search(plain) is not None and plain.count("'") % 2 == 1
-        joins = (joins or closes) and plain.rstrip().endswith("\\")
+        lines.append(plain)
     return "\n".join(lines)
-
-
-def with_marks(text: str) -> str:
-    """The text with a mark for each `\\$` that a shell takes for `$`: outside of single quotes and of what a heredoc
-    writes. without_marks() ends it. `2>&1` of the command is taken away."""
-    if not any(each in text for each in ("\\$", "\\`", ">&")):
-        return text
-    lines: list[str] = []
-    opened = end = ""
-    ends = {line.strip() for line in text.split("\n")}
-    for line in text.split("\n"):
-        if end:
-            end = "" if line.strip() == end else end
-            lines.append(line)
-            continue
-        marked, opened = _mark_line(line, opened)
-        lines.append(marked)
-        heredoc = None if opened else _HEREDOC.search(line)
-        end = heredoc[1] if heredoc and heredoc[1] in ends else ""
-    return "\n".join(lines)
-
-
-def _mark_line(line: str, opened: str) -> tuple[str, str]:
-    """A line with marks, and the quote that is open after it; `opened`: the one before it."""
-    out: list[str] = []
-    at = 0
-    while at < len(line):
-        letter, following = line[at], line[at + 1 : at + 2]
-        if letter == "\\" and opened != "'":
-            out.append(_MARKS.get(following, letter + following))
-            at += 2
-            continue
-        begins = not opened and (at == 0 or line[at - 1].isspace())
-        if letter == "#" and begins:
-            return "".join([*out, line[at:]]), opened
-        if begins and (found := _REDIRECTION.match(line, at)):
-            at = found.end()
-            continue
-        if opened:
-            opened = "" if letter == opened else opened
-        elif letter in "'\"":
-            opened = letter
-        out.append(letter)
-        at += 1
-    return "".join(out), opened
-
-
-def without_marks(command: PastedCommand) -> PastedCommand:
-    """The command that was read of with_marks()."""
-    for words in (command.argv, command.rest, command.secrets):
-        words[:] = [_without(word) for word in words]
-    command.files = {name: _without(text) for name, text in command.files.items()}
-    return command
-
-
-def _without(text: str) -> str:
-    for letter, mark in _MARKS.items():
-        text = text.replace(mark, letter)
-    return text
 
 
 def with_quotes(text: str) -> str:

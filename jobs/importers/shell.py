@@ -26,6 +26,7 @@ _DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?[-=]([^${}`'\"\\]*)\}")
 _SPECIAL = re.compile(r"\$(?:[0-9@*#?!]|'(?:\\.|[^'\\])*')")
 """What a script was called with, and a quote that only some shells know."""
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\?([A-Za-z_]\w*))")
+_STREAMS = re.compile(r"[0-9]>&[0-9](?=[\s;|&)]|$)")
 _TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
 _YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
@@ -166,14 +167,14 @@ def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, st
         elif not opened and re.search(r"\\\s+$", line):
             found.notes.append(f"line {number}: a space after the backslash, where a shell would end the command")
             line, apart = line.rstrip(), True
+        before, reads = opened, _reads(parts[0] if parts else line, program)
+        opened = _open_quote(line, before) if reads else ""
         goes_on = line.endswith("\\") and opened != "'"
         part = line[:-1] if goes_on else line
-        if parts and (apart or (part[:1] == "-" and not opened)):
+        if parts and (apart or (part[:1] == "-" and not before)):
             parts.append(" ")
         first = first if parts else number
         parts.append(part)
-        reads = _is_call(parts[0], program) or _ASSIGNMENT.match(parts[0]) is not None
-        opened = _open_quote(part, opened) if reads else ""
         if goes_on or opened:
             parts += [] if goes_on else ["\n"]
             parts += [" "] if goes_on and apart else []
@@ -184,6 +185,11 @@ def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, st
     if parts:
         joined.append((first, "".join(parts).rstrip("\n"), []))
     return joined
+
+
+def _reads(line: str, program: str) -> bool:
+    """Whether a line begins what is read: a call of the program, or an assignment."""
+    return _is_call(line, program) or _ASSIGNMENT.match(line) is not None
 
 
 def _open_quote(line: str, opened: str) -> str:
@@ -270,7 +276,9 @@ def _expanded(
         elif letter == '"' and not quoted:
             double = not double
         elif letter == "\\" and not quoted:
-            out.append(line[index : index + 2])
+            escaped = line[index + 1 : index + 2]
+            # In double quotes shlex would keep the backslash of these.
+            out.append(escaped if escaped and escaped in "$`" else letter + escaped)
             index += 2
             continue
         elif letter in "$`" and not quoted:
@@ -332,16 +340,20 @@ def _split(name: str, number: int, line: str) -> list[str]:
 
 
 def _uncommented(line: str) -> str:
-    """The line without its comments, each of which begins a word outside of quotes."""
-    if "#" not in line:
+    """The line without its comments, each of which begins a word outside of quotes, and without `2>&1`."""
+    if "#" not in line and ">&" not in line:
         return line
     out: list[str] = []
     opened, index = "", 0
     while index < len(line):
         letter = line[index]
-        if letter == "#" and not opened and (index == 0 or line[index - 1].isspace()):
+        begins = not opened and (index == 0 or line[index - 1].isspace())
+        if letter == "#" and begins:
             end = line.find("\n", index)
             index = end if end >= 0 else len(line)
+            continue
+        if begins and (joins := _STREAMS.match(line, index)):
+            index = joins.end()
             continue
         if letter == "\\" and opened != "'":
             out.append(letter)

@@ -105,9 +105,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
         raise BadInput(
             f"{name}: `xpk workload create-pathways` {said}: paste an `xpk {VERB}` of a program for each host"
         )
-    written = script_text.without_marks(
-        pasted_command(name, script_text.with_marks(text), options.variables, VERB, "xpk")
-    )
+    written = pasted_command(name, text, options.variables, VERB, "xpk")
     line = gcloud.parse_flags(written.argv, FLAGS)
     line.words = line.words[3:]
     document: Json = {flag: texts if flag in SEVERAL else texts[-1] for flag, texts in line.flags.items()}
