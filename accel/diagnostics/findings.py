@@ -6,15 +6,6 @@ from typing import Literal, NamedTuple
 
 Severity = Literal["reject", "translate", "warn"]
 
-API = "https://docs.aws.amazon.com/batch/latest/APIReference/"
-GUIDE = "https://docs.aws.amazon.com/batch/latest/userguide/"
-COMPUTE = "https://docs.cloud.google.com/compute/docs/"
-TPU = "https://docs.cloud.google.com/tpu/docs/"
-GKE = "https://docs.cloud.google.com/kubernetes-engine/docs/"
-VERTEX_TRAINING = (
-    "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/"  # Vertex AI's new name
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

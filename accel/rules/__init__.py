@@ -1,7 +1,7 @@
 """Rules of the clouds: each one once, as a pure function of plain values.
 
 A function takes names, numbers and lists and returns Findings; apply() sorts them. Callers prepend their own path to a
-finding's field. __main__.py lists every rule.
+finding's field. rules.csv lists every rule.
 """
 
 from accel.diagnostics.findings import AppliedFindings, Finding, Rule, Severity, apply, under

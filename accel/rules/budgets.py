@@ -3,32 +3,16 @@
 import re
 from collections.abc import Sequence
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_NOTIFICATION = "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Notification.html"
-_SUBSCRIBERS = (
-    "https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_NotificationWithSubscribers.html"
-)
-_GOOGLE = "https://docs.cloud.google.com/billing/docs/how-to/budgets"
-
-THRESHOLD = Rule(
-    "budgets.threshold",
-    "reject",
-    "A threshold is a share of the amount: 0.9, not 90; AWS's own percents are written by the component",
-    _GOOGLE,
-)
-TWICE = Rule("budgets.threshold-twice", "reject", "A threshold is there once", _NOTIFICATION)
-NOBODY = Rule("budgets.recipients", "reject", "Somebody is told of a budget", _SUBSCRIBERS)
-CURRENCY = Rule(
-    "aws.budgets.currency",
-    "reject",
-    "AWS Budgets counts in USD, whatever the currency of the invoice",
-    "https://github.com/awslabs/landing-zone-accelerator-on-aws/issues/682",
-)
-MANY = Rule("aws.budgets.notifications", "reject", "A budget has at most ten notifications", _NOTIFICATION)
-MAILS = Rule("aws.budgets.emails", "reject", "A notification goes to at most ten addresses", _SUBSCRIBERS)
-TOPIC = Rule("aws.budgets.topic", "reject", "A topic is named by its ARN, and is no FIFO topic", _SUBSCRIBERS)
-RULES = (THRESHOLD, TWICE, NOBODY, CURRENCY, MANY, MAILS, TOPIC)
+THRESHOLD = rule("budgets.threshold")
+TWICE = rule("budgets.threshold-twice")
+NOBODY = rule("budgets.recipients")
+CURRENCY = rule("aws.budgets.currency")
+MANY = rule("aws.budgets.notifications")
+MAILS = rule("aws.budgets.emails")
+TOPIC = rule("aws.budgets.topic")
 
 MOST_SHARE = 3.0
 """Maximum share of the amount. A larger one is probably a percentage: the clouds would read 90 as 9,000 %, and never

@@ -3,35 +3,15 @@
 from collections.abc import Sequence
 
 from accel.catalog import Machine
-from accel.diagnostics.findings import GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import types
+from accel.rules.table import rule
 
-_MNP = f"{GUIDE}mnp-ce.html"
-_EFA = f"{GUIDE}efa.html"
-_CARDS = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html"
-
-SPOT = Rule(
-    "aws.cluster.spot",
-    "reject",
-    "A cluster of instances is for multi-node jobs, which do not run on Spot instances",
-    _MNP,
-)
-ZONES = Rule(
-    "aws.cluster.zones",
-    "warn",
-    "A cluster placement group and a capacity reservation lie in one availability zone",
-    _MNP,
-)
-EFA_UNSUPPORTED = Rule("aws.efa.unsupported", "reject", "Every instance type of an EFA environment has EFA", _EFA)
-EFA_MIXED = Rule(
-    "aws.efa.mixed-types",
-    "reject",
-    "A launch template lists EFA interfaces by network card, so all its instance types have the same ones",
-    _CARDS,
-)
-EFA_PLACEMENT = Rule("aws.efa.placement", "reject", "Instances that use EFA are in one cluster placement group", _EFA)
-
-RULES = (SPOT, ZONES, EFA_UNSUPPORTED, EFA_MIXED, EFA_PLACEMENT)
+SPOT = rule("aws.cluster.spot")
+ZONES = rule("aws.cluster.zones")
+EFA_UNSUPPORTED = rule("aws.efa.unsupported")
+EFA_MIXED = rule("aws.efa.mixed-types")
+EFA_PLACEMENT = rule("aws.efa.placement")
 
 PLAIN_FIRST_CARD = ("p6-b300",)
 """Families whose network card 0 has no EFA. Source: https://github.com/aws/aws-parallelcluster/issues/7143"""

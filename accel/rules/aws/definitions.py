@@ -4,41 +4,18 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import fit, names, retries
 from accel.rules.jobs import containers, placeholders
+from accel.rules.table import rule
 
-_REQUIREMENT = f"{API}API_ResourceRequirement.html"
-
-GPUS = Rule("aws.definition.gpus", "reject", "A job reserves a whole number of GPUs, 0 or more", _REQUIREMENT)
-FARGATE = Rule("aws.definition.fargate", "reject", "Fargate has no GPUs", _REQUIREMENT)
-VCPUS = Rule(
-    "aws.definition.vcpus",
-    "reject",
-    "A job on EC2 reserves a whole number of vCPUs, at least 1",
-    _REQUIREMENT,
-)
-MEMORY = Rule("aws.definition.memory", "reject", "A job reserves at least 4 MiB of memory", _REQUIREMENT)
-SHM_SMALL = Rule(
-    "aws.definition.shm-small",
-    "warn",
-    "PyTorch data loaders die of bus errors in a small /dev/shm; Docker gives 64 MiB unless told",
-    f"{API}API_LinuxParameters.html",
-)
-SHM_OVER_MEMORY = Rule(
-    "aws.definition.shm-over-memory",
-    "reject",
-    "Shared memory is part of the job's memory",
-    "https://docs.kernel.org/admin-guide/cgroup-v2.html",
-)
-MULTI_NODE_SPOT = Rule(
-    "aws.definition.multi-node-on-spot",
-    "reject",
-    "Multi-node jobs do not run on Spot instances",
-    f"{GUIDE}mnp-ce.html",
-)
-
-RULES = (GPUS, FARGATE, VCPUS, MEMORY, SHM_SMALL, SHM_OVER_MEMORY, MULTI_NODE_SPOT)
+GPUS = rule("aws.definition.gpus")
+FARGATE = rule("aws.definition.fargate")
+VCPUS = rule("aws.definition.vcpus")
+MEMORY = rule("aws.definition.memory")
+SHM_SMALL = rule("aws.definition.shm-small")
+SHM_OVER_MEMORY = rule("aws.definition.shm-over-memory")
+MULTI_NODE_SPOT = rule("aws.definition.multi-node-on-spot")
 
 MIN_MEMORY_MIB = 4
 MIN_SHM_MIB = 2048

@@ -5,86 +5,30 @@ from dataclasses import dataclass
 
 from accel.catalog import Machine, nearest
 from accel.catalog.memory import ecs_gpus
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.aws import images, names, roles, types
 from accel.rules.jobs import placeholders
-
-_PAGE = f"{API}API_ComputeResource.html"
+from accel.rules.table import rule
 
 # aws_batch_compute_environment: `instance_type` is a set, and no timeouts are declared, so that Pulumi's customTimeouts
 # are ignored there; the 20 minutes are the default of Terraform's SDK.
-_PROVIDER = (
-    "https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"
-)
 
-KIND = Rule("aws.environment.kind", "reject", "A GPU environment is EC2 or SPOT; Fargate has no GPUs", _PAGE)
-CREATED_DISABLED = Rule(
-    "aws.environment.created-disabled",
-    "warn",
-    "A compute environment must be created ENABLED",
-    f"{API}API_CreateComputeEnvironment.html",
-)
-BOUNDS = Rule("aws.capacity.bounds", "reject", "0 <= min_vcpus <= max_vcpus, and max_vcpus is at least 1", _PAGE)
-MIN_BILLS = Rule(
-    "aws.capacity.min-bills",
-    "warn",
-    "Instances for min_vcpus run and bill without jobs, even while the environment is DISABLED",
-    f"{API}API_CreateComputeEnvironment.html",
-)
-MAX_TOO_SMALL = Rule(
-    "aws.capacity.max-too-small", "reject", "max_vcpus has room for the smallest usable instance", _PAGE
-)
-STRATEGY_UNKNOWN = Rule("aws.strategy.unknown", "reject", "The allocation strategy is one that Batch has", _PAGE)
-SPOT_ON_EC2 = Rule("aws.strategy.spot-on-ec2", "reject", "Spot strategies are for SPOT environments only", _PAGE)
-ORDERED_ON_SPOT = Rule(
-    "aws.strategy.ordered-on-spot",
-    "reject",
-    "BEST_FIT_PROGRESSIVE_ORDERED is for EC2 environments only",
-    _PAGE,
-)
-PROGRESSIVE_ON_SPOT = Rule(
-    "aws.strategy.progressive-on-spot",
-    "warn",
-    "On SPOT, BEST_FIT_PROGRESSIVE looks at price, not at how soon capacity is reclaimed",
-    f"{GUIDE}allocation-strategies.html",
-)
-CAPACITY_OPTIMIZED = Rule(
-    "aws.strategy.capacity-optimized",
-    "warn",
-    "SPOT_PRICE_CAPACITY_OPTIMIZED is recommended over SPOT_CAPACITY_OPTIMIZED",
-    f"{GUIDE}allocation-strategies.html",
-)
-BEST_FIT = Rule(
-    "aws.strategy.best-fit",
-    "warn",
-    "A BEST_FIT environment cannot be updated in place and waits for one instance type only",
-    f"{GUIDE}infrastructure-updates.html",
-)
-ORDER_LOST = Rule(
-    "aws.strategy.order-lost",
-    "reject",
-    "A strategy that goes by the order of instance_types needs one type: the provider sends them as a set",
-    _PROVIDER,
-)
-UPDATE_WAIT = Rule(
-    "aws.environment.update-wait",
-    "warn",
-    "The provider waits 20 minutes for an update of an environment, and no option of the resource changes that",
-    _PROVIDER,
-)
-BID_ON_EC2 = Rule("aws.spot.bid-on-ec2", "reject", "bid_percentage is for SPOT environments only", _PAGE)
-BID_RANGE = Rule("aws.spot.bid-range", "reject", "bid_percentage is 1 to 100 per cent of the on-demand price", _PAGE)
-BID_SET = Rule(
-    "aws.spot.bid-set",
-    "warn",
-    "AWS recommends to leave bid_percentage empty: a low bid only waits longer",
-    _PAGE,
-)
-
-RULES = (
-    KIND, CREATED_DISABLED, BOUNDS, MIN_BILLS, MAX_TOO_SMALL, STRATEGY_UNKNOWN, SPOT_ON_EC2, ORDERED_ON_SPOT,
-    PROGRESSIVE_ON_SPOT, CAPACITY_OPTIMIZED, BEST_FIT, ORDER_LOST, UPDATE_WAIT, BID_ON_EC2, BID_RANGE, BID_SET,
-)  # fmt: skip
+KIND = rule("aws.environment.kind")
+CREATED_DISABLED = rule("aws.environment.created-disabled")
+BOUNDS = rule("aws.capacity.bounds")
+MIN_BILLS = rule("aws.capacity.min-bills")
+MAX_TOO_SMALL = rule("aws.capacity.max-too-small")
+STRATEGY_UNKNOWN = rule("aws.strategy.unknown")
+SPOT_ON_EC2 = rule("aws.strategy.spot-on-ec2")
+ORDERED_ON_SPOT = rule("aws.strategy.ordered-on-spot")
+PROGRESSIVE_ON_SPOT = rule("aws.strategy.progressive-on-spot")
+CAPACITY_OPTIMIZED = rule("aws.strategy.capacity-optimized")
+BEST_FIT = rule("aws.strategy.best-fit")
+ORDER_LOST = rule("aws.strategy.order-lost")
+UPDATE_WAIT = rule("aws.environment.update-wait")
+BID_ON_EC2 = rule("aws.spot.bid-on-ec2")
+BID_RANGE = rule("aws.spot.bid-range")
+BID_SET = rule("aws.spot.bid-set")
 
 KINDS = ("EC2", "SPOT")
 EC2_STRATEGIES = ("BEST_FIT_PROGRESSIVE", "BEST_FIT_PROGRESSIVE_ORDERED", "BEST_FIT")

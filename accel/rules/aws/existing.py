@@ -3,60 +3,17 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.diagnostics.findings import GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_ENDPOINTS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html"
-
-MISSING = Rule(
-    "aws.existing.missing",
-    "reject",
-    "What an environment names without making it exists, in the account and region of the credentials",
-    f"{GUIDE}create-compute-environment.html",
-)
-OTHER_VPC = Rule(
-    "aws.existing.vpc",
-    "reject",
-    "Subnets and security groups of an environment lie in one VPC",
-    "https://docs.aws.amazon.com/vpc/latest/userguide/security-group-rules.html",
-)
-NO_WAY_OUT = Rule(
-    "aws.existing.egress",
-    "reject",
-    "Instances reach ECS, ECR, CloudWatch Logs and S3: by a NAT gateway, a public address, or VPC endpoints",
-    _ENDPOINTS,
-)
-CLOSED_GROUP = Rule(
-    "aws.existing.security-group",
-    "reject",
-    "The security groups of instances let out the ports that jobs need: 443, and 2049 for EFS",
-    _ENDPOINTS,
-)
-NO_ADDRESS = Rule(
-    "aws.existing.addresses",
-    "reject",
-    "A subnet has a free address for each instance that is to start there",
-    "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html",
-)
-NOT_OFFERED = Rule(
-    "aws.existing.zone-offer",
-    "reject",
-    "A subnet lies in a zone that offers one of the instance types",
-    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html",
-)
-ROLE_TRUST = Rule(
-    "aws.existing.role-trust",
-    "reject",
-    "A role can be assumed by the service that uses it",
-    "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_terms-and-concepts.html",
-)
-ROLE_ACTIONS = Rule(
-    "aws.existing.role-actions",
-    "reject",
-    "A role allows the calls that are made with it: of the ECS agent, of a pull from ECR, of logs and secrets",
-    f"{GUIDE}execution-IAM-role.html",
-)
-
-RULES = (MISSING, OTHER_VPC, NO_WAY_OUT, CLOSED_GROUP, NO_ADDRESS, NOT_OFFERED, ROLE_TRUST, ROLE_ACTIONS)
+MISSING = rule("aws.existing.missing")
+OTHER_VPC = rule("aws.existing.vpc")
+NO_WAY_OUT = rule("aws.existing.egress")
+CLOSED_GROUP = rule("aws.existing.security-group")
+NO_ADDRESS = rule("aws.existing.addresses")
+NOT_OFFERED = rule("aws.existing.zone-offer")
+ROLE_TRUST = rule("aws.existing.role-trust")
+ROLE_ACTIONS = rule("aws.existing.role-actions")
 
 HTTPS, NFS = 443, 2049
 

@@ -15,55 +15,17 @@ from accel.catalog.memory import (
     usable_memory_mib,
 )
 from accel.catalog.node_prices import find_price
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import types
+from accel.rules.table import rule
 
-_MEMORY = f"{GUIDE}memory-management.html"
-
-NO_FIT = Rule(
-    "aws.fit.none",
-    "reject",
-    "At least one allowed instance type holds the job, or it stays RUNNABLE for ever",
-    _MEMORY,
-)
-TOO_MANY_GPUS = Rule(
-    "aws.fit.too-many-gpus",
-    "reject",
-    "A job has at most the GPUs of one instance; more needs several nodes",
-    f"{API}API_ResourceRequirement.html",
-)
-TIGHT = Rule(
-    "aws.fit.tight",
-    "warn",
-    "What ECS registers changes with the AMI: a request close to it may never be placed",
-    _MEMORY,
-)
-HEAD_ROOM = Rule(
-    "aws.fit.head-room",
-    "warn",
-    "ECS registers less than an instance's nominal memory, so a full-size request needs the next larger type",
-    _MEMORY,
-)
-IDLE_GPUS = Rule(
-    "aws.fit.idle-gpus",
-    "warn",
-    "The smallest allowed instance that holds the job has four or more GPUs to spare",
-    f"{GUIDE}gpu-jobs.html",
-)
-OVER_MAX = Rule(
-    "aws.fit.over-max",
-    "reject",
-    "max_vcpus of an environment has room for one instance that holds the job",
-    f"{GUIDE}job_stuck_in_runnable_misconfiguration.html",
-)
-UNSERVED = Rule(
-    "aws.fit.unserved-queue",
-    "warn",
-    "A queue holds at least one of the stack's definitions",
-    f"{GUIDE}job_stuck_in_runnable_misconfiguration.html",
-)
-
-RULES = (NO_FIT, TOO_MANY_GPUS, TIGHT, HEAD_ROOM, IDLE_GPUS, OVER_MAX, UNSERVED)
+NO_FIT = rule("aws.fit.none")
+TOO_MANY_GPUS = rule("aws.fit.too-many-gpus")
+TIGHT = rule("aws.fit.tight")
+HEAD_ROOM = rule("aws.fit.head-room")
+IDLE_GPUS = rule("aws.fit.idle-gpus")
+OVER_MAX = rule("aws.fit.over-max")
+UNSERVED = rule("aws.fit.unserved-queue")
 
 _IDLE = 4
 

@@ -4,44 +4,18 @@ from collections.abc import Collection, Sequence
 
 from accel.catalog import nearest
 from accel.catalog.memory import ecs_gpus
-from accel.diagnostics.findings import API, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.aws.types import NEEDS_OWN_AMI, family, find_machines
+from accel.rules.table import rule
 
-_PAGE = f"{API}API_Ec2Configuration.html"
-_MIGRATE = "https://docs.aws.amazon.com/batch/latest/userguide/ecs-migration-2023.html"
-
-AL2_NVIDIA = Rule(
-    "aws.image.al2-nvidia",
-    "translate",
-    "Since 2026-06-30 Batch creates no environment on ECS_AL2_NVIDIA; ECS_AL2023_NVIDIA takes its place",
-    _MIGRATE,
-)
-AL2 = Rule(
-    "aws.image.al2",
-    "translate",
-    "Since 2026-06-30 Batch creates no environment on ECS_AL2; ECS_AL2023 takes its place",
-    _MIGRATE,
-)
-AL1 = Rule("aws.image.al1", "reject", "Amazon Linux 1 is gone", _PAGE)
-UNKNOWN = Rule("aws.image.unknown", "reject", "The image type is one that Batch on ECS knows", _PAGE)
-OLD_GPU = Rule("aws.image.old-gpu", "reject", "ECS_AL2023_NVIDIA does not support p3 and g3 instances", _PAGE)
-GRAVITON = Rule(
-    "aws.image.graviton", "reject", "ECS_AL2023_NVIDIA does not run on Graviton instances such as g5g", _PAGE
-)
-NO_DRIVER = Rule(
-    "aws.image.no-driver",
-    "reject",
-    "An image without the NVIDIA driver on GPU instances hides the GPUs from jobs",
-    _PAGE,
-)
-UNLOCKED = Rule(
-    "aws.image.unlocked",
-    "warn",
-    "Where images.lock.yaml exists, it pins every image that an environment uses: a new one may bring another driver",
-    "https://github.com/aws/amazon-ecs-ami/issues/151",
-)
-
-RULES = (AL2_NVIDIA, AL2, AL1, UNKNOWN, OLD_GPU, GRAVITON, NO_DRIVER, UNLOCKED)
+AL2_NVIDIA = rule("aws.image.al2-nvidia")
+AL2 = rule("aws.image.al2")
+AL1 = rule("aws.image.al1")
+UNKNOWN = rule("aws.image.unknown")
+OLD_GPU = rule("aws.image.old-gpu")
+GRAVITON = rule("aws.image.graviton")
+NO_DRIVER = rule("aws.image.no-driver")
+UNLOCKED = rule("aws.image.unlocked")
 
 IMAGE_TYPES = ("ECS_AL2023_NVIDIA", "ECS_AL2023")
 """Image types of a new environment; the default of a GPU environment comes first."""
@@ -70,9 +44,9 @@ def image(
     found: list[Finding] = []
     written = image_type
     if image_type in _SUCCESSOR and not imported:
-        rule, image_type_now = _SUCCESSOR[image_type]
+        broken, image_type_now = _SUCCESSOR[image_type]
         message = f"is {image_type}, on which Batch creates no environment since 2026-06-30"
-        found.append(rule.finding(field, message, f"use {image_type_now}", image_type_now))
+        found.append(broken.finding(field, message, f"use {image_type_now}", image_type_now))
         image_type = image_type_now
     if image_type in ("ECS_AL2", "ECS_AL2023"):
         found += _no_driver(written, instance_types, field)

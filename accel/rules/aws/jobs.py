@@ -4,35 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import names
+from accel.rules.table import rule
 
-_SUBMIT = f"{API}API_SubmitJob.html"
-
-ARRAY_SIZE = Rule("aws.job.array-size", "reject", "An array has 2 to 10,000 tasks", f"{API}API_ArrayProperties.html")
-DEPENDENCY_COUNT = Rule("aws.job.dependency-count", "reject", "A job depends on at most 20 jobs", _SUBMIT)
-DEPENDENCY = Rule(
-    "aws.job.dependency",
-    "reject",
-    "N_TO_N and SEQUENTIAL dependencies are of array jobs; all but SEQUENTIAL name a job",
-    f"{GUIDE}job_dependencies.html",
-)
-PAYLOAD = Rule("aws.job.payload", "reject", "A SubmitJob request has at most 30 KiB", f"{GUIDE}service_limits.html")
-OVERRIDES = Rule(
-    "aws.job.overrides",
-    "reject",
-    "ECS takes at most 8192 characters of container overrides; a larger job fails when it starts",
-    "https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_RunTask.html",
-)
-OVERRIDES_NEAR = Rule(
-    "aws.job.overrides-near",
-    "warn",
-    "Batch adds its AWS_BATCH variables to the container overrides, of which ECS takes 8192 characters",
-    f"{GUIDE}job_env_vars.html",
-)
-TAGS = Rule("aws.job.tags", "reject", "A job has at most 50 tags, those of its definition included", _SUBMIT)
-
-RULES = (ARRAY_SIZE, DEPENDENCY_COUNT, DEPENDENCY, PAYLOAD, OVERRIDES, OVERRIDES_NEAR, TAGS)
+ARRAY_SIZE = rule("aws.job.array-size")
+DEPENDENCY_COUNT = rule("aws.job.dependency-count")
+DEPENDENCY = rule("aws.job.dependency")
+PAYLOAD = rule("aws.job.payload")
+OVERRIDES = rule("aws.job.overrides")
+OVERRIDES_NEAR = rule("aws.job.overrides-near")
+TAGS = rule("aws.job.tags")
 
 ARRAY_RANGE = range(2, 10_001)
 MAX_DEPENDENCIES = 20

@@ -5,27 +5,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from accel.catalog.aws_partitions import partition_of
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-KEY = Rule(
-    "aws.kms.key",
-    "reject",
-    "A role is allowed a key by the key's ARN: IAM does not look behind an alias",
-    "https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html",
-)
-VOLUMES = Rule(
-    "aws.kms.volumes",
-    "warn",
-    "The key of a volume admits the service-linked role of EC2 Auto Scaling, or no instance starts",
-    "https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html",
-)
-LOGS = Rule(
-    "aws.kms.logs",
-    "warn",
-    "The key of a log group admits CloudWatch Logs of its region, or the group is not made",
-    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html",
-)
-RULES = (KEY, VOLUMES, LOGS)
+KEY = rule("aws.kms.key")
+VOLUMES = rule("aws.kms.volumes")
+LOGS = rule("aws.kms.logs")
 
 AUTO_SCALING = "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 _KEY = re.compile(r"arn:[a-z-]+:kms:([a-z0-9-]+):\d{12}:key/\S+")

@@ -3,34 +3,16 @@
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_TAGS = "https://docs.aws.amazon.com/IAM/latest/UserGuide/id_tags.html"
-
-USER_DATA = Rule(
-    "aws.limits.user-data",
-    "reject",
-    "User data has at most 16,384 bytes before base64, with what the stack adds",
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html",
-)
-FUNCTION = Rule(
-    "aws.limits.function-environment",
-    "reject",
-    "The variables of a Lambda function have at most 4 KB, as JSON",
-    "https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html",
-)
-TAG_SPELLING = Rule(
-    "aws.tag.spelling",
-    "reject",
-    "Tags are letters, digits, spaces and _ . : / = + - @, for IAM; a key has 1 to 128, a value at most 256",
-    _TAGS,
-)
-TAG_OWN = Rule("aws.tag.own", "reject", "Keys of tags do not begin with accel:, which is the stack's own", _TAGS)
-TAG_RESERVED = Rule("aws.tag.reserved", "reject", "Keys of tags do not begin with aws:, which is AWS's own", _TAGS)
-TAG_CASE = Rule("aws.tag.case", "reject", "Two tags of a role differ by more than upper and lower case", _TAGS)
-TAG_COUNT = Rule("aws.tag.count", "reject", "A resource has at most 50 tags", _TAGS)
-
-RULES = (USER_DATA, FUNCTION, TAG_SPELLING, TAG_OWN, TAG_RESERVED, TAG_CASE, TAG_COUNT)
+USER_DATA = rule("aws.limits.user-data")
+FUNCTION = rule("aws.limits.function-environment")
+TAG_SPELLING = rule("aws.tag.spelling")
+TAG_OWN = rule("aws.tag.own")
+TAG_RESERVED = rule("aws.tag.reserved")
+TAG_CASE = rule("aws.tag.case")
+TAG_COUNT = rule("aws.tag.count")
 
 USER_DATA_MOST = 16_384
 FUNCTION_MOST = 4096

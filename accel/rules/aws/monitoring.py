@@ -3,51 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_ALARM = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
-_SUBSCRIBE = "https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html"
-
-EMAIL = Rule("aws.monitoring.email", "reject", "A subscription by email has one whole address", _SUBSCRIBE)
-ENDPOINT = Rule(
-    "aws.monitoring.https",
-    "reject",
-    "An endpoint is an https address without a user and a password, which would lie open in the state",
-    _SUBSCRIBE,
-)
-KEY = Rule(
-    "aws.monitoring.key",
-    "reject",
-    "Topic and event log take the ARN of a key of your own: alarms cannot publish through the account's alias/aws/sns",
-    "https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger",
-)
-PERIOD = Rule("aws.monitoring.period", "reject", "An alarm's period is a multiple of 60 seconds", _ALARM)
-SPAN = Rule(
-    "aws.monitoring.span",
-    "reject",
-    "All periods of an alarm last at most a day, or seven days where one lasts an hour or longer",
-    _ALARM,
-)
-RETENTION = Rule(
-    "aws.logs.retention",
-    "reject",
-    "Logs are kept for one of the numbers of days that CloudWatch Logs knows",
-    "https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
-)
-CLOSED = Rule(
-    "aws.monitoring.endpoint",
-    "warn",
-    "Without a way out, GPU metrics reach CloudWatch through the interface endpoint monitoring alone",
-    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-interface-VPC.html",
-)
-OWN_PROFILE = Rule(
-    "aws.monitoring.own-profile",
-    "warn",
-    "The CloudWatch agent publishes with the instance's role, and the stack changes no role of your own",
-    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/create-iam-roles-for-cloudwatch-agent.html",
-)
-
-RULES = (EMAIL, ENDPOINT, KEY, PERIOD, SPAN, RETENTION, CLOSED, OWN_PROFILE)
+EMAIL = rule("aws.monitoring.email")
+ENDPOINT = rule("aws.monitoring.https")
+KEY = rule("aws.monitoring.key")
+PERIOD = rule("aws.monitoring.period")
+SPAN = rule("aws.monitoring.span")
+RETENTION = rule("aws.logs.retention")
+CLOSED = rule("aws.monitoring.endpoint")
+OWN_PROFILE = rule("aws.monitoring.own-profile")
 
 RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),

@@ -5,37 +5,17 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 
 from accel.catalog.aws_partitions import partition_of
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import containers
+from accel.rules.table import rule
 
-_VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html"
+CIDR = rule("aws.network.cidr")
+CIDR_SIZE = rule("aws.network.cidr-size")
+CIDR_PUBLIC = rule("aws.network.cidr-public")
+ZONE_COUNT = rule("aws.network.zone-count")
+ZONES = rule("aws.network.zones")
 
-CIDR = Rule("aws.network.cidr", "reject", "A VPC has an IPv4 range whose address is the first of the range", _VPC)
-CIDR_SIZE = Rule("aws.network.cidr-size", "reject", "A VPC's range is /16 to /28, and so is each subnet's", _VPC)
-CIDR_PUBLIC = Rule(
-    "aws.network.cidr-public", "warn", "A range outside RFC 1918 hides the public addresses it covers", _VPC
-)
-ZONE_COUNT = Rule(
-    "aws.network.zone-count",
-    "warn",
-    "GPU capacity runs out by zone: one zone means one place to find it",
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html",
-)
-ZONES = Rule(
-    "aws.network.zones",
-    "reject",
-    "A network has at least one zone, and no zone twice",
-    "https://docs.aws.amazon.com/vpc/latest/userguide/configure-subnets.html",
-)
-
-CLOSED_IMAGE = Rule(
-    "aws.network.closed-image",
-    "reject",
-    "Without a way to the internet images come from ECR of the region: its endpoints serve no other registry",
-    "https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html",
-)
-
-RULES = (CIDR, CIDR_SIZE, CIDR_PUBLIC, ZONE_COUNT, ZONES, CLOSED_IMAGE)
+CLOSED_IMAGE = rule("aws.network.closed-image")
 
 _PREFIXES = range(16, 29)
 _PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))

@@ -3,29 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.diagnostics.findings import GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import definitions
+from accel.rules.table import rule
 
-TOO_MANY = Rule(
-    "aws.nodes.too-many",
-    "reject",
-    "All nodes of a job run at once, each on an instance of its own, within max_vcpus of one environment",
-    f"{GUIDE}multi-node-parallel-jobs.html",
-)
-APART = Rule(
-    "aws.nodes.apart",
-    "warn",
-    "Nodes without a cluster placement group may be far from one another",
-    f"{GUIDE}mnp-ce.html",
-)
-FIRST_ONLY = Rule(
-    "aws.nodes.first-environment",
-    "warn",
-    "Where the first environment lacks capacity, a multi-node job waits for it and does not go on to the next",
-    f"{GUIDE}job_stuck_in_runnable_capacity.html",
-)
-
-RULES = (TOO_MANY, APART, FIRST_ONLY)
+TOO_MANY = rule("aws.nodes.too-many")
+APART = rule("aws.nodes.apart")
+FIRST_ONLY = rule("aws.nodes.first-environment")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,13 @@ from collections.abc import Sequence
 from accel.catalog import UnavailableName, UnknownName, expand
 from accel.catalog.aws_partitions import REGION
 from accel.catalog.places import check_region, nearest_places, regions, where
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_REGIONS = "https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html"
-
-IS_ZONE = Rule("aws.region.is-zone", "reject", "An environment lies in a region; zones are its network's", _REGIONS)
-NAME = Rule("aws.region.name", "reject", "A region is named like us-east-1", _REGIONS)
-UNKNOWN = Rule(
-    "aws.region.unknown",
-    "warn",
-    "A region that the catalogue does not know is misspelt, or newer: what it offers and costs is not known",
-    _REGIONS,
-)
-NOT_OFFERED = Rule(
-    "aws.types.not-offered",
-    "reject",
-    "Every instance type or family of an environment is offered in its region",
-    "https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-regions.html",
-)
-
-RULES = (IS_ZONE, NAME, UNKNOWN, NOT_OFFERED)
+IS_ZONE = rule("aws.region.is-zone")
+NAME = rule("aws.region.name")
+UNKNOWN = rule("aws.region.unknown")
+NOT_OFFERED = rule("aws.types.not-offered")
 
 _FORM = re.compile(REGION, re.ASCII)
 

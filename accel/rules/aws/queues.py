@@ -4,40 +4,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from accel.catalog import nearest
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.aws import names, types
+from accel.rules.table import rule
 
-_PAGE = f"{API}API_CreateJobQueue.html"
-_LIMITS = f"{API}API_JobStateTimeLimitAction.html"
-
-ENVIRONMENT_COUNT = Rule("aws.queue.environment-count", "reject", "A queue has one to three environments", _PAGE)
-DUPLICATE_ENVIRONMENT = Rule(
-    "aws.queue.duplicate-environment", "reject", "An environment is in a queue at most once", _PAGE
-)
-DUPLICATE_ORDER = Rule("aws.queue.duplicate-order", "reject", "No two environments of a queue share an order", _PAGE)
-ARCHITECTURES = Rule(
-    "aws.queue.mixed-architecture", "reject", "All environments of a queue share one CPU architecture", _PAGE
-)
-PRIORITY = Rule("aws.queue.priority", "reject", "A queue's priority is 0 or more; the higher goes first", _PAGE)
-TIME_LIMIT_SECONDS = Rule(
-    "aws.queue.time-limit-seconds", "reject", "A RUNNABLE time limit is 600 to 86,400 seconds", _LIMITS
-)
-TIME_LIMIT_ACTION = Rule(
-    "aws.queue.time-limit-action", "reject", "The action of a RUNNABLE time limit is CANCEL", _LIMITS
-)
-TIME_LIMIT_STATE = Rule("aws.queue.time-limit-state", "reject", "A time limit is on the state RUNNABLE", _LIMITS)
-TIME_LIMIT_REASON = Rule(
-    "aws.queue.time-limit-reason",
-    "reject",
-    "The reason of a time limit is one that Batch acts on",
-    f"{GUIDE}job_stuck_in_runnable_time_limit_actions.html",
-)
-UNNAMED = Rule("aws.queue.unnamed-environment", "warn", "Jobs reach an environment by a queue that names it", _PAGE)
-
-RULES = (
-    ENVIRONMENT_COUNT, DUPLICATE_ENVIRONMENT, DUPLICATE_ORDER, ARCHITECTURES, PRIORITY, TIME_LIMIT_SECONDS,
-    TIME_LIMIT_ACTION, TIME_LIMIT_STATE, TIME_LIMIT_REASON, UNNAMED,
-)  # fmt: skip
+ENVIRONMENT_COUNT = rule("aws.queue.environment-count")
+DUPLICATE_ENVIRONMENT = rule("aws.queue.duplicate-environment")
+DUPLICATE_ORDER = rule("aws.queue.duplicate-order")
+ARCHITECTURES = rule("aws.queue.mixed-architecture")
+PRIORITY = rule("aws.queue.priority")
+TIME_LIMIT_SECONDS = rule("aws.queue.time-limit-seconds")
+TIME_LIMIT_ACTION = rule("aws.queue.time-limit-action")
+TIME_LIMIT_STATE = rule("aws.queue.time-limit-state")
+TIME_LIMIT_REASON = rule("aws.queue.time-limit-reason")
+UNNAMED = rule("aws.queue.unnamed-environment")
 
 MAX_ENVIRONMENTS = 3
 TIME_LIMIT_RANGE = range(600, 86_401)

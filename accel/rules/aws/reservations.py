@@ -2,44 +2,16 @@
 
 from collections.abc import Sequence
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import types
 from accel.rules.jobs import placeholders
+from accel.rules.table import rule
 
-_EC2 = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
-
-TARGET = Rule(
-    "aws.reservation.target",
-    "reject",
-    "A reservation is named by its id, or a group of them by its ARN, one of the two",
-    "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationTarget.html",
-)
-SPOT = Rule(
-    "aws.reservation.spot",
-    "reject",
-    "Spot instances are not launched into a capacity reservation",
-    f"{_EC2}ec2-capacity-reservations.html",
-)
-ONE_TYPE = Rule(
-    "aws.reservation.one-type",
-    "reject",
-    "A reservation, and so a Capacity Block, is of one instance type",
-    f"{_EC2}ec2-capacity-reservations.html",
-)
-BLOCK_TYPE = Rule(
-    "aws.reservation.block-type",
-    "reject",
-    "Capacity Blocks are sold for some instance types only",
-    f"{_EC2}ec2-capacity-blocks.html",
-)
-BLOCK_PLACEMENT = Rule(
-    "aws.reservation.block-placement",
-    "warn",
-    "Instances of a Capacity Block are placed close together already",
-    f"{_EC2}ec2-capacity-blocks.html",
-)
-
-RULES = (TARGET, SPOT, ONE_TYPE, BLOCK_TYPE, BLOCK_PLACEMENT)
+TARGET = rule("aws.reservation.target")
+SPOT = rule("aws.reservation.spot")
+ONE_TYPE = rule("aws.reservation.one-type")
+BLOCK_TYPE = rule("aws.reservation.block-type")
+BLOCK_PLACEMENT = rule("aws.reservation.block-placement")
 
 BLOCK = "capacity-block"
 _ARN = "arn:aws:resource-groups:<region>:<account>:group/<name>"

@@ -3,36 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import exit_codes
+from accel.rules.table import rule
 
-_STRATEGY = f"{API}API_RetryStrategy.html"
-_EVALUATE = f"{API}API_EvaluateOnExit.html"
-
-ATTEMPTS = Rule("aws.retry.attempts", "reject", "A job has 1 to 10 attempts", _STRATEGY)
-RULE_COUNT = Rule("aws.retry.rule-count", "reject", "At most 5 retry rules, tried in order", _STRATEGY)
-NEEDS_ATTEMPTS = Rule("aws.retry.needs-attempts", "reject", "Retry rules need a number of attempts", _STRATEGY)
-CONDITION = Rule(
-    "aws.retry.condition",
-    "reject",
-    "A retry rule has RETRY or EXIT, and at least one condition as a pattern",
-    _EVALUATE,
-)
-NO_CATCH_ALL = Rule(
-    "aws.retry.no-catch-all",
-    "warn",
-    'What no retry rule matches is retried, so the last rule is on_reason "*" with EXIT',
-    f"{GUIDE}job_retries.html",
-)
-ONE_COUNT = Rule(
-    "aws.retry.one-count",
-    "warn",
-    "AWS Batch has one count of attempts, so what a job may lose and what may fail add up",
-    _STRATEGY,
-)
-TIMEOUT = Rule("aws.retry.timeout", "reject", "A timeout is at least 60 seconds", f"{API}API_JobTimeout.html")
-
-RULES = (ATTEMPTS, RULE_COUNT, NEEDS_ATTEMPTS, CONDITION, NO_CATCH_ALL, ONE_COUNT, TIMEOUT)
+ATTEMPTS = rule("aws.retry.attempts")
+RULE_COUNT = rule("aws.retry.rule-count")
+NEEDS_ATTEMPTS = rule("aws.retry.needs-attempts")
+CONDITION = rule("aws.retry.condition")
+NO_CATCH_ALL = rule("aws.retry.no-catch-all")
+ONE_COUNT = rule("aws.retry.one-count")
+TIMEOUT = rule("aws.retry.timeout")
 
 MAX_ATTEMPTS = 10
 MAX_RETRY_RULES = 5
@@ -79,8 +60,8 @@ def retries(
     if len(evaluate_on_exit) > MAX_RETRY_RULES:
         message = f"has {len(evaluate_on_exit)} rules, of which AWS takes {MAX_RETRY_RULES}"
         found.append(RULE_COUNT.finding(field, message, "join patterns with a trailing *, or drop rules"))
-    for i, rule in enumerate(evaluate_on_exit):
-        found += _rule(f"{field}[{i}]", rule)
+    for i, each in enumerate(evaluate_on_exit):
+        found += _rule(f"{field}[{i}]", each)
     last = {key: text for key, text in evaluate_on_exit[-1].items() if text}
     if last.get("on_reason") != "*" or last.get("action", "").upper() != "EXIT" or len(last) != 2:
         message = "has no last rule for the rest, and what no rule matches is retried"
@@ -105,12 +86,12 @@ def counts(failures: int | None, lost: int | None) -> list[Finding]:
     return []
 
 
-def _rule(field: str, rule: Mapping[str, str]) -> list[Finding]:
+def _rule(field: str, condition: Mapping[str, str]) -> list[Finding]:
     found: list[Finding] = []
-    action = rule.get("action", "")
+    action = condition.get("action", "")
     if action.upper() not in ("RETRY", "EXIT"):
         found.append(CONDITION.finding(f"{field}.action", f'is "{action}"', "use RETRY or EXIT"))
-    given = {key: rule[key] for key in CONDITIONS if rule.get(key)}
+    given = {key: condition[key] for key in CONDITIONS if condition.get(key)}
     if not given:
         fix = f"give one of {', '.join(CONDITIONS)}"
         found.append(CONDITION.finding(field, "has no condition", fix))

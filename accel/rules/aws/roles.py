@@ -1,39 +1,13 @@
 """The IAM roles of a compute environment."""
 
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-SERVICE_ROLE = Rule(
-    "aws.roles.custom-service-role",
-    "warn",
-    "With a service role of your own AWS updates no infrastructure in place; the service-linked role can",
-    f"{GUIDE}infrastructure-updates.html",
-)
-NOT_A_PROFILE = Rule(
-    "aws.roles.not-an-instance-profile",
-    "reject",
-    "Instances take an instance profile, not a role",
-    f"{API}API_ComputeResource.html",
-)
-FLEET_ROLE_MISSING = Rule(
-    "aws.roles.spot-fleet-missing",
-    "reject",
-    "SPOT with BEST_FIT needs a Spot fleet role",
-    f"{API}API_ComputeResource.html",
-)
-FLEET_ROLE_UNUSED = Rule(
-    "aws.roles.spot-fleet-unused",
-    "warn",
-    "A Spot fleet role is used by SPOT with BEST_FIT only",
-    f"{API}API_ComputeResource.html",
-)
-FLEET_ROLE_UNTAGGED = Rule(
-    "aws.roles.spot-fleet-cannot-tag",
-    "warn",
-    "AmazonEC2SpotFleetRole cannot tag instances; AmazonEC2SpotFleetTaggingRole can",
-    f"{GUIDE}spot_fleet_IAM_role.html",
-)
-
-RULES = (SERVICE_ROLE, NOT_A_PROFILE, FLEET_ROLE_MISSING, FLEET_ROLE_UNUSED, FLEET_ROLE_UNTAGGED)
+SERVICE_ROLE = rule("aws.roles.custom-service-role")
+NOT_A_PROFILE = rule("aws.roles.not-an-instance-profile")
+FLEET_ROLE_MISSING = rule("aws.roles.spot-fleet-missing")
+FLEET_ROLE_UNUSED = rule("aws.roles.spot-fleet-unused")
+FLEET_ROLE_UNTAGGED = rule("aws.roles.spot-fleet-cannot-tag")
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 

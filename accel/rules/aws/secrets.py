@@ -3,15 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-REFERENCE = Rule(
-    "aws.secrets.reference",
-    "reject",
-    "A variable comes from a secret's ARN, with nothing or :<JSON key>:<stage>:<version> behind it, or a parameter",
-    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/secrets-envvar-secrets-manager.html",
-)
-RULES = (REFERENCE,)
+REFERENCE = rule("aws.secrets.reference")
 
 SECRETS, PARAMETERS = "secretsmanager:GetSecretValue", "ssm:GetParameters"
 """Calls with which the ECS agent reads them. Source:

@@ -5,26 +5,17 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from accel.catalog import nearest
-from accel.diagnostics.findings import API, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_POLICY = f"{API}API_FairsharePolicy.html"
-_SHARE = f"{API}API_ShareAttributes.html"
-_SUBMIT = f"{API}API_SubmitJob.html"
-
-IDENTIFIER = Rule(
-    "aws.share.identifier", "reject", "A share identifier is 1 to 255 letters and digits; a * may end it", _SHARE
-)
-OVERLAP = Rule("aws.share.overlap", "reject", "The share identifiers of a queue do not cover each other", _SHARE)
-WEIGHT = Rule("aws.share.weight", "reject", "A share's weight is 0.0001 to 999.9999; the lower gets more", _SHARE)
-DECAY = Rule("aws.share.decay", "reject", "Use counts for 0 to 604,800 seconds; 0 stands for 600", _POLICY)
-RESERVATION = Rule("aws.share.reservation", "reject", "0 to 99 percent are reserved for new shares", _POLICY)
-MISSING = Rule("aws.share.missing", "reject", "A job of a fair-share queue has a share identifier", _SUBMIT)
-UNWANTED = Rule(
-    "aws.share.unwanted", "reject", "Share identifier and scheduling priority are for fair-share queues", _SUBMIT
-)
-UNLISTED = Rule("aws.share.unlisted", "warn", "A share identifier that a queue does not list weighs 1", _SHARE)
-
-RULES = (IDENTIFIER, OVERLAP, WEIGHT, DECAY, RESERVATION, MISSING, UNWANTED, UNLISTED)
+IDENTIFIER = rule("aws.share.identifier")
+OVERLAP = rule("aws.share.overlap")
+WEIGHT = rule("aws.share.weight")
+DECAY = rule("aws.share.decay")
+RESERVATION = rule("aws.share.reservation")
+MISSING = rule("aws.share.missing")
+UNWANTED = rule("aws.share.unwanted")
+UNLISTED = rule("aws.share.unlisted")
 
 PATTERN = re.compile(r"[A-Za-z0-9]{1,255}\*?")
 LEAST_WEIGHT, MOST_WEIGHT = 0.0001, 999.9999

@@ -4,42 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from accel.diagnostics.findings import API, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.aws import types
 from accel.rules.jobs import placeholders
+from accel.rules.table import rule
 
-NO_LOCAL_DISK = Rule(
-    "aws.storage.no-local-disk",
-    "reject",
-    "Local NVMe needs instance types that have such disks",
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-store-volumes.html",
-)
-ACCESS_POINT_ROOT = Rule(
-    "aws.storage.access-point-root",
-    "reject",
-    "With an EFS access point the folder is the access point's own",
-    f"{API}API_EFSVolumeConfiguration.html",
-)
-BUCKET_NAME = Rule(
-    "aws.storage.bucket-name",
-    "reject",
-    "A bucket has 3 to 63 lower-case letters, digits, dots and hyphens, a letter or digit at both ends",
-    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html",
-)
-BUCKET_IMAGE = Rule(
-    "aws.storage.bucket-image",
-    "reject",
-    "Mountpoint for Amazon S3 is in the repository of Amazon Linux 2023 alone",
-    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/mountpoint-installation.html",
-)
-BUCKET = Rule(
-    "aws.storage.bucket",
-    "reject",
-    "AWS Batch mounts no bucket: a volume is an EFS file system or a folder of the instance, which may be a bucket",
-    f"{API}API_Volume.html",
-)
-
-RULES = (NO_LOCAL_DISK, ACCESS_POINT_ROOT, BUCKET_NAME, BUCKET_IMAGE, BUCKET)
+NO_LOCAL_DISK = rule("aws.storage.no-local-disk")
+ACCESS_POINT_ROOT = rule("aws.storage.access-point-root")
+BUCKET_NAME = rule("aws.storage.bucket-name")
+BUCKET_IMAGE = rule("aws.storage.bucket-image")
+BUCKET = rule("aws.storage.bucket")
 
 BUCKET_ROOT = "/mnt/s3"
 """Folder of an instance that contains its buckets, each in a folder of its name."""

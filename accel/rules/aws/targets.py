@@ -2,18 +2,10 @@
 
 from collections.abc import Mapping
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_PAGE = "https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html"
-
-TOO_LARGE = Rule(
-    "aws.targets.too-large",
-    "reject",
-    "What a stack publishes of a queue, and of a definition, fits in an SSM parameter of 8,192 characters",
-    _PAGE,
-)
-
-RULES = (TOO_LARGE,)
+TOO_LARGE = rule("aws.targets.too-large")
 
 MOST = 8192
 """Maximum characters of a parameter of the advanced tier. Source: the page of the rule."""

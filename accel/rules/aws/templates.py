@@ -1,15 +1,9 @@
 """The launch template version of a compute environment."""
 
-from accel.diagnostics.findings import API, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-MOVING_VERSION = Rule(
-    "aws.template.moving-version",
-    "warn",
-    "$Latest and $Default are read when an environment is made or its infrastructure updated, and then kept",
-    f"{API}API_LaunchTemplateSpecification.html",
-)
-
-RULES = (MOVING_VERSION,)
+MOVING_VERSION = rule("aws.template.moving-version")
 
 
 def version(name: str, version: str | None, field: str = "launch_template") -> list[Finding]:

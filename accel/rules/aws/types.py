@@ -6,53 +6,17 @@ from functools import lru_cache
 from accel.catalog import Machine, UnknownName, expand, families, machines
 from accel.catalog.machines import as_of
 from accel.catalog.memory import ecs_gpus
-from accel.diagnostics.findings import API, GUIDE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules import newer_types
+from accel.rules.table import rule
 
-EMPTY = Rule(
-    "aws.types.empty",
-    "reject",
-    "A compute environment names at least one instance type",
-    f"{API}API_ComputeResource.html",
-)
-UNKNOWN = Rule(
-    "aws.types.unknown",
-    "reject",
-    "An instance type or family has to be in the catalogue, or be of a new family",
-    "https://docs.aws.amazon.com/batch/latest/userguide/instance-type-compute-table.html",
-)
-NEWER = Rule(
-    "aws.types.newer",
-    "warn",
-    "A type of a new family may be newer than the catalogue: what it holds, costs and needs is not known",
-    "https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html",
-)
-NO_GPU = Rule(
-    "aws.types.no-gpu",
-    "reject",
-    "Every instance type of a GPU environment has NVIDIA GPUs",
-    f"{GUIDE}gpu-jobs.html",
-)
-FRACTION = Rule(
-    "aws.types.fractional-gpu",
-    "reject",
-    "A job reserves whole GPUs, so a size with a share of one holds no GPU job",
-    f"{API}API_ResourceRequirement.html",
-)
-MIXED_ARCHITECTURE = Rule(
-    "aws.types.mixed-architecture",
-    "reject",
-    "The instance types of one environment share one CPU architecture",
-    f"{API}API_ComputeResource.html",
-)
-MIXED_GPU_COUNTS = Rule(
-    "aws.types.mixed-gpu-counts",
-    "warn",
-    "Allocation looks at the price of a vCPU, not at GPUs: a one-GPU job may start an eight-GPU machine",
-    f"{GUIDE}allocation-strategies.html",
-)
-
-RULES = (EMPTY, UNKNOWN, NEWER, NO_GPU, FRACTION, MIXED_ARCHITECTURE, MIXED_GPU_COUNTS)
+EMPTY = rule("aws.types.empty")
+UNKNOWN = rule("aws.types.unknown")
+NEWER = rule("aws.types.newer")
+NO_GPU = rule("aws.types.no-gpu")
+FRACTION = rule("aws.types.fractional-gpu")
+MIXED_ARCHITECTURE = rule("aws.types.mixed-architecture")
+MIXED_GPU_COUNTS = rule("aws.types.mixed-gpu-counts")
 
 BUNDLES = ("optimal", "default_x86_64", "default_arm64")
 

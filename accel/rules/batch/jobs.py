@@ -2,56 +2,26 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import exit_codes as exits
+from accel.rules.table import rule
 
-BATCH = "https://docs.cloud.google.com/batch/"
-JOB = f"{BATCH}docs/reference/rest/v1/projects.locations.jobs"
-QUOTAS = f"{BATCH}quotas#job_limits"
-RETRY = f"{BATCH}docs/automate-task-retries"
-EXIT_CODES_PAGE = f"{BATCH}docs/troubleshooting#reserved-exit-codes"
-SAMPLES = "https://github.com/GoogleCloudPlatform/batch-samples/tree/main/"
-
-TASKS = Rule("google-batch.tasks", "reject", "A job has at most 100,000 tasks", QUOTAS)
-PARALLELISM = Rule("google-batch.parallelism", "reject", "At most 5,000 tasks of a job run at once", QUOTAS)
-VMS = Rule("google-batch.vms", "warn", "A job has at most 2,000 VMs at once in one zone, 4,000 in several", QUOTAS)
-IN_ORDER = Rule("google-batch.in-order", "reject", "Tasks that begin in order run one at a time", JOB)
-HOSTS = Rule("google-batch.hosts", "reject", "A list of hosts has at most 1,000 VMs", JOB)
-ALONE = Rule(
-    "google-batch.node-alone", "warn", "Batch tries tasks again one by one, not the nodes of a job together", RETRY
-)
-RUN_TIME = Rule("google-batch.run-time", "reject", "Batch ends a job after 14 days, a flex-start one after 7", QUOTAS)
-RETRIES = Rule("google-batch.retries", "reject", "A task is tried again at most ten times", RETRY)
-ADDED = Rule(
-    "google-batch.retries-added",
-    "warn",
-    "Batch has one count for a task's failures and for the VMs that it lost",
-    RETRY,
-)
-POLICY = Rule(
-    "google-batch.exit-codes", "reject", "A job has one lifecycle policy: which failures it retries, or does not", RETRY
-)
-TIMEOUT = Rule(
-    "google-batch.retry-after-timeout",
-    "reject",
-    "A task that ran out of its time (50005) is not tried again: it would run out of it again",
-    EXIT_CODES_PAGE,
-)
-ENV = Rule(
-    "google-batch.env", "reject", "Variables that begin with BATCH_ are set by Batch, those of a node by the platform",
-    f"{BATCH}docs/create-run-basic-job#use-predefined-environment-variables",
-)  # fmt: skip
-SIZE = Rule("google-batch.size", "reject", "The definition of a job has at most 1 MB", QUOTAS)
-GROUPS = Rule("google-batch.one-group", "reject", "A job has one task group, and one entry of instances", JOB)
-PRIORITY = Rule("google-batch.priority", "reject", "The priority of a job is 0 to 99", JOB)
-PREEMPTIBLE = Rule(
-    "google-batch.preemptible", "translate", "PREEMPTIBLE is the older name of SPOT, which ends no VM after a day", JOB
-)
-
-RULES = (
-    TASKS, PARALLELISM, VMS, IN_ORDER, HOSTS, ALONE, RUN_TIME, RETRIES, ADDED, POLICY, TIMEOUT, ENV, SIZE, GROUPS,
-    PRIORITY, PREEMPTIBLE,
-)  # fmt: skip
+TASKS = rule("google-batch.tasks")
+PARALLELISM = rule("google-batch.parallelism")
+VMS = rule("google-batch.vms")
+IN_ORDER = rule("google-batch.in-order")
+HOSTS = rule("google-batch.hosts")
+ALONE = rule("google-batch.node-alone")
+RUN_TIME = rule("google-batch.run-time")
+RETRIES = rule("google-batch.retries")
+ADDED = rule("google-batch.retries-added")
+POLICY = rule("google-batch.exit-codes")
+TIMEOUT = rule("google-batch.retry-after-timeout")
+ENV = rule("google-batch.env")
+SIZE = rule("google-batch.size")
+GROUPS = rule("google-batch.one-group")
+PRIORITY = rule("google-batch.priority")
+PREEMPTIBLE = rule("google-batch.preemptible")
 
 MOST_TASKS, MOST_PARALLEL, MOST_HOSTS, MOST_RETRIES, MOST_BYTES = 100_000, 5_000, 1_000, 10, 1_000_000
 MOST_VMS = {"one": 2_000, "several": 4_000}

@@ -7,56 +7,22 @@ from accel.catalog.disks import HYPERDISK, disk_support
 from accel.catalog.gke_machines import boot_disks
 from accel.catalog.machines import Machine
 from accel.catalog.places import known_zones, regions
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
-from accel.rules.batch.jobs import BATCH, JOB
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_GPUS = f"{BATCH}docs/create-run-job-gpus"
-_RESERVATIONS = f"{BATCH}docs/create-run-job-reservation"
-
-FIT = Rule(
-    "google-batch.fit",
-    "reject",
-    "What the tasks of one VM ask for is on its machine; others would never be placed",
-    JOB,
-)
-HEADROOM = Rule(
-    "google-batch.headroom", "warn", "The system, the driver and Batch's agent need some of a VM's memory too", JOB
-)
-SHARED_GPUS = Rule(
-    "google-batch.shared-gpus",
-    "warn",
-    "Batch gives each container all the GPUs of its VM; tasks that share one divide them among themselves",
-    JOB,
-)
-IDLE_GPUS = Rule("google-batch.idle-gpus", "warn", "GPUs of a VM that no task asks for are paid for", _GPUS)
-DRIVERS = Rule(
-    "google-batch.drivers", "reject", "A VM with GPUs needs their driver: Batch installs it, or an image has it", _GPUS
-)
-DRIVERS_ALONE = Rule("google-batch.drivers-alone", "reject", "A driver is installed where there are GPUs", _GPUS)
-ACCELERATOR_DRIVERS = Rule(
-    "google-batch.accelerator-drivers",
-    "translate",
-    "installGpuDrivers of an accelerator is deprecated for that of the instances entry",
-    JOB,
-)
-ZONE = Rule("google-batch.zone", "reject", "A job names zones that exist", f"{COMPUTE}regions-zones")
-REGION = Rule("google-batch.region", "reject", "The VMs of a job are in the region of the job", JOB)
-LOCATION = Rule("google-batch.location", "reject", "A location is regions/<region> or zones/<zone>", JOB)
-RESERVATION = Rule(
-    "google-batch.reservation", "reject", "A reservation is of one zone, for VMs that are not Spot and not compact",
-    _RESERVATIONS,
-)  # fmt: skip
-TEMPLATE = Rule(
-    "google-batch.template", "reject", "VMs that are made of an instance template are as the template says", JOB
-)
-DISK = Rule(
-    "google-batch.disk", "reject", "Each disk has a name of its own, and is of a type that its machine takes", JOB
-)
-
-RULES = (
-    FIT, HEADROOM, SHARED_GPUS, IDLE_GPUS, DRIVERS, DRIVERS_ALONE, ACCELERATOR_DRIVERS, ZONE, REGION, LOCATION,
-    RESERVATION, TEMPLATE, DISK,
-)  # fmt: skip
+FIT = rule("google-batch.fit")
+HEADROOM = rule("google-batch.headroom")
+SHARED_GPUS = rule("google-batch.shared-gpus")
+IDLE_GPUS = rule("google-batch.idle-gpus")
+DRIVERS = rule("google-batch.drivers")
+DRIVERS_ALONE = rule("google-batch.drivers-alone")
+ACCELERATOR_DRIVERS = rule("google-batch.accelerator-drivers")
+ZONE = rule("google-batch.zone")
+REGION = rule("google-batch.region")
+LOCATION = rule("google-batch.location")
+RESERVATION = rule("google-batch.reservation")
+TEMPLATE = rule("google-batch.template")
+DISK = rule("google-batch.disk")
 
 HEADROOM_PARTS = 16
 """Our own choice: a VM keeps one part in this many of its memory for anything but the job."""

@@ -4,54 +4,21 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from accel.diagnostics.findings import Finding, Rule
-from accel.rules.batch.jobs import BATCH, JOB
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import placeholders
+from accel.rules.table import rule
 
-_STORAGE = f"{BATCH}docs/create-run-job-storage"
-_GPU_ISSUE = "https://github.com/GoogleCloudPlatform/batch-samples/issues/18"
-
-UNEXPANDED = Rule(
-    "google-batch.unexpanded", "translate", "No shell puts a variable of Batch's into the arguments of a command",
-    f"{BATCH}docs/create-run-basic-job#use-predefined-environment-variables",
-)  # fmt: skip
-ENTRY_POINT = Rule(
-    "google-batch.entry-point",
-    "translate",
-    "Commands are appended to the image's ENTRYPOINT, so a command that begins with a program names it as entry point",
-    JOB,
-)
-ONE_WORD = Rule(
-    "google-batch.command.one-word",
-    "translate",
-    "A command is a list: one string with spaces is taken for one program's name",
-    JOB,
-)
-GPUS_OPTION = Rule(
-    "google-batch.gpus-option", "translate", "Batch gives containers the GPUs by itself once it installs the driver",
-    _GPU_ISSUE,
-)  # fmt: skip
-OPTIONS = Rule("google-batch.docker-options", "reject", "Docker options are words that `docker run` can read", JOB)
-BIND = Rule(
-    "google-batch.bind-mount",
-    "reject",
-    "A container sees what a volume of the task has mounted on the VM; any other folder of a new VM is empty",
-    _STORAGE,
-)
-SOURCE = Rule("google-batch.mount", "reject", "A task mounts buckets, shares of NFS, and disks of its VM", _STORAGE)
-PATH = Rule("google-batch.mount-path", "reject", "A mount has a path of its own, which Docker can read", _STORAGE)
-LOGS_PATH = Rule("google-batch.logs-path", "reject", "Logs are kept in a folder that outlives the VM", JOB)
-LOCAL_OUTPUT = Rule(
-    "google-batch.local-output",
-    "warn",
-    "A VM of Batch is deleted after its tasks, with everything that is not in a mount or a bucket",
-    _STORAGE,
-)
-STEPS = Rule("google-batch.runnables", "reject", "A task has a step whose end is waited for", JOB)
-
-RULES = (
-    UNEXPANDED, ENTRY_POINT, ONE_WORD, GPUS_OPTION, OPTIONS, BIND, SOURCE, PATH, LOGS_PATH, LOCAL_OUTPUT, STEPS,
-)  # fmt: skip
+UNEXPANDED = rule("google-batch.unexpanded")
+ENTRY_POINT = rule("google-batch.entry-point")
+ONE_WORD = rule("google-batch.command.one-word")
+GPUS_OPTION = rule("google-batch.gpus-option")
+OPTIONS = rule("google-batch.docker-options")
+BIND = rule("google-batch.bind-mount")
+SOURCE = rule("google-batch.mount")
+PATH = rule("google-batch.mount-path")
+LOGS_PATH = rule("google-batch.logs-path")
+LOCAL_OUTPUT = rule("google-batch.local-output")
+STEPS = rule("google-batch.runnables")
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "busybox")
 HOST_FOLDERS = ("/etc/cloudbatch-taskgroup-hosts", "/etc/ssh", "/root/.ssh", "/var/lib/nvidia", "/dev", "/tmp")  # noqa: S108

@@ -5,76 +5,22 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from accel.catalog import gcp_roles
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import placeholders
+from accel.rules.table import rule
 
-_BASIC = "https://docs.cloud.google.com/iam/docs/roles-overview#basic"
-_NODES = f"{GKE}how-to/hardening-your-cluster#use_least_privilege_sa"
+BASIC_ROLE = rule("gcp.account.basic-role")
+ROLE = rule("gcp.account.role")
+ADMINISTERS = rule("gcp.account.administers")
+TRUSTED = rule("gcp.account.trusted-stores")
+DEFAULT_ACCOUNT = rule("gcp.account.default")
+EMAIL = rule("gcp.account.email")
+REPOSITORY = rule("gcp.account.repository")
+KEY_LENGTH = rule("gcp.account.key-length")
+PROJECT = rule("gcp.project.id")
+SHARED_NAME = rule("gcp.account.shared-name")
 
-BASIC_ROLE = Rule("gcp.account.basic-role", "reject", "Owner, editor and viewer hold thousands of permissions", _BASIC)
-ROLE = Rule(
-    "gcp.account.role",
-    "reject",
-    "A role is roles/<name>, or projects/<project>/roles/<name> or organizations/<number>/roles/<name>",
-    "https://docs.cloud.google.com/iam/docs/roles-overview",
-)
-ADMINISTERS = Rule(
-    "gcp.account.administers",
-    "warn",
-    "A role that hands out roles, or acts as other accounts, is as good as owner",
-    "https://docs.cloud.google.com/iam/docs/best-practices-service-accounts",
-)
-TRUSTED = Rule(
-    "gcp.account.trusted-stores",
-    "warn",
-    "A role that writes to every bucket or database lets jobs change the targets, records and claims of all",
-    "https://docs.cloud.google.com/storage/docs/access-control/iam-roles",
-)
-DEFAULT_ACCOUNT = Rule(
-    "gcp.account.default", "reject", "Nodes do not run as the project's default service accounts", _NODES
-)
-EMAIL = Rule(
-    "gcp.account.email",
-    "reject",
-    "A service account is named by its e-mail address",
-    "https://docs.cloud.google.com/iam/docs/service-account-overview",
-)
-REPOSITORY = Rule(
-    "gcp.account.repository",
-    "reject",
-    "A repository is projects/<project>/locations/<location>/repositories/<name>",
-    "https://docs.cloud.google.com/artifact-registry/docs/repositories",
-)
-KEY_LENGTH = Rule(
-    "gcp.account.key-length",
-    "reject",
-    "A service account's id has at most 30 characters, of which 8 are made up",
-    "https://docs.cloud.google.com/iam/docs/service-accounts-create",
-)
-PROJECT = Rule(
-    "gcp.project.id",
-    "reject",
-    "A project's id has 6 to 30 lower case letters, digits and -, the first a letter",
-    "https://docs.cloud.google.com/resource-manager/docs/creating-managing-projects",
-)
-SHARED_NAME = Rule(
-    "gcp.account.shared-name",
-    "reject",
-    "A Kubernetes service account becomes one Google service account",
-    f"{GKE}how-to/workload-identity",
-)
-
-BUCKET = Rule(
-    "gcp.bucket.name",
-    "reject",
-    "A bucket has 3 to 63 lower-case letters, digits, - and _, 222 with dots, a letter or digit at both ends",
-    "https://docs.cloud.google.com/storage/docs/buckets#naming",
-)
-
-RULES = (
-    *(BASIC_ROLE, ROLE, ADMINISTERS, TRUSTED, DEFAULT_ACCOUNT, EMAIL, REPOSITORY, KEY_LENGTH, PROJECT),
-    *(SHARED_NAME, BUCKET),
-)
+BUCKET = rule("gcp.bucket.name")
 
 KEY_MOST = 22
 """Maximum characters of an account's key, so that the id stays within 30 with - and 7 random ones."""

@@ -3,39 +3,19 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_API = "https://docs.cloud.google.com/billing/docs/reference/budget/rest/v1/billingAccounts.budgets"
-_NOTIFY = "https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications"
-
-ACCOUNT = Rule(
-    "gcp.budgets.account", "reject", "A billing account is three groups of six characters, 012345-567890-ABCDEF",
-    "https://docs.cloud.google.com/billing/docs/how-to/budget-api",
-)  # fmt: skip
-CODE = Rule("gcp.budgets.currency-code", "reject", "A currency is three capital letters, and the account's own", _API)
-CURRENCY = Rule("gcp.budgets.currency", "reject", "A budget counts in the currency of its billing account", _API)
-MAIL = Rule(
-    "gcp.budgets.mail", "reject", "Google takes thresholds only where somebody gets mail of them",
-    "https://github.com/hashicorp/terraform-provider-google/issues/17808",
-)  # fmt: skip
-MAILS = Rule("gcp.budgets.emails", "reject", "A budget writes to at most five addresses", f"{_API}#NotificationsRule")
-LABEL = Rule("gcp.budgets.label", "reject", "A budget counts by one label with one value", f"{_API}#Filter")
-SERVICE = Rule(
-    "gcp.budgets.service", "reject", "A service is named by its id, such as services/6F81-5844-456A of Compute Engine",
-    "https://docs.cloud.google.com/billing/v1/how-tos/catalog-api",
-)  # fmt: skip
-TOPIC = Rule("gcp.budgets.topic", "reject", "A budget has one topic, projects/<p>/topics/<t>", _NOTIFY)
-SECRET = Rule(
-    "gcp.budgets.chat-secret", "reject", "A chat is named by the id of the secret that has its webhook",
-    "https://developers.google.com/workspace/chat/quickstart/webhooks",
-)  # fmt: skip
-UNREACHED = Rule(
-    "gcp.budgets.unreached",
-    "warn",
-    "A function does not reach an API server that has no public address, or that admits few addresses",
-    f"{GKE}concepts/network-isolation",
-)
-RULES = (ACCOUNT, CODE, CURRENCY, MAIL, MAILS, LABEL, SERVICE, TOPIC, SECRET, UNREACHED)
+ACCOUNT = rule("gcp.budgets.account")
+CODE = rule("gcp.budgets.currency-code")
+CURRENCY = rule("gcp.budgets.currency")
+MAIL = rule("gcp.budgets.mail")
+MAILS = rule("gcp.budgets.emails")
+LABEL = rule("gcp.budgets.label")
+SERVICE = rule("gcp.budgets.service")
+TOPIC = rule("gcp.budgets.topic")
+SECRET = rule("gcp.budgets.chat-secret")
+UNREACHED = rule("gcp.budgets.unreached")
 
 MOST_EMAILS = 5
 _ACCOUNT = re.compile(r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}")

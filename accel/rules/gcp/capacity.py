@@ -6,73 +6,22 @@ from datetime import datetime, timedelta
 from accel.catalog.gke_machines import compact_placement, series
 from accel.catalog.gpu_attachments import n1
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
+from accel.rules.table import rule
 
-_INSTANCES = f"{COMPUTE}instances/"
-_RESERVATIONS = f"{_INSTANCES}reservations-overview"
-_FUTURE = f"{_INSTANCES}future-reservations-overview"
-_CALENDAR = f"{_INSTANCES}create-future-reservations-calendar-mode"
-_PLACEMENT = f"{_INSTANCES}placement-policies-overview"
-
-SPOT = Rule(
-    "gcp.reservation.spot", "reject", "Spot VMs use no reservation and get no discount of a commitment", _RESERVATIONS
-)
-END = Rule("gcp.reservation.end", "reject", "A reservation ends at a time or after a while, not both", _RESERVATIONS)
-TIME = Rule(
-    "gcp.reservation.time", "reject", "A time is in the form of RFC 3339, with its zone",
-    f"{COMPUTE}reference/rest/v1/reservations",
-)  # fmt: skip
-SHARE = Rule(
-    "gcp.reservation.share",
-    "reject",
-    "A reservation is shared with 100 other projects at most, each named once",
-    f"{_INSTANCES}reservations-shared",
-)
-USE = Rule(
-    "gcp.reservation.use",
-    "reject",
-    "A machine comes out of a reservation of its own zone and its own machine type",
-    f"{_INSTANCES}reservations-consume",
-)
-ATTACHED_GPUS = Rule(
-    "gcp.future-reservation.attached",
-    "reject",
-    "A future reservation takes no GPUs that are attached to N1",
-    "https://github.com/hashicorp/terraform-provider-google/issues/25783",
-)
-WINDOW = Rule(
-    "gcp.future-reservation.window", "reject", "A future reservation has a start, and one end after it", _FUTURE
-)
-CALENDAR = Rule(
-    "gcp.future-reservation.calendar",
-    "reject",
-    "Calendar mode is for machines from A3 on, and for 90 days at most",
-    _CALENDAR,
-)
-NAME = Rule(
-    "gcp.future-reservation.name",
-    "reject",
-    "What a future reservation delivers has a name or a prefix of names, not both",
-    f"{COMPUTE}reference/rest/v1/futureReservations",
-)
-BINDING = Rule(
-    "gcp.future-reservation.purchase",
-    "reject",
-    "A request that is submitted binds once Google approves it",
-    f"{_INSTANCES}delete-future-reservations",
-)
-DISTANCE = Rule(
-    "gcp.placement.distance", "reject", "A workload policy has a longest distance or a topology, not both",
-    f"{COMPUTE}reference/rest/v1/resourcePolicies",
-)  # fmt: skip
-PLACED = Rule(
-    "gcp.placement.use",
-    "reject",
-    "A policy is of the region of what it places; a workload policy places the VMs of a group only",
-    f"{COMPUTE}instance-groups/about-workload-policies",
-)
-UNKNOWN = Rule("gcp.placement.unknown", "reject", "A placement is one of the stack's, or a path", _PLACEMENT)
-RULES = (SPOT, END, TIME, SHARE, USE, ATTACHED_GPUS, WINDOW, CALENDAR, NAME, BINDING, DISTANCE, PLACED, UNKNOWN)
+SPOT = rule("gcp.reservation.spot")
+END = rule("gcp.reservation.end")
+TIME = rule("gcp.reservation.time")
+SHARE = rule("gcp.reservation.share")
+USE = rule("gcp.reservation.use")
+ATTACHED_GPUS = rule("gcp.future-reservation.attached")
+WINDOW = rule("gcp.future-reservation.window")
+CALENDAR = rule("gcp.future-reservation.calendar")
+NAME = rule("gcp.future-reservation.name")
+BINDING = rule("gcp.future-reservation.purchase")
+DISTANCE = rule("gcp.placement.distance")
+PLACED = rule("gcp.placement.use")
+UNKNOWN = rule("gcp.placement.unknown")
 
 CONSENT = "i_understand_this_is_a_purchase"
 MOST_PROJECTS = 100

@@ -4,30 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from accel.catalog.gke_machines import series
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.gcp.capacity import CONSENT
+from accel.rules.table import rule
 
-_COMMITMENTS = f"{COMPUTE}instances/signing-up-committed-use-discounts"
-_COMMITMENT_API = f"{COMPUTE}reference/rest/v1/regionCommitments"
-
-PURCHASE = Rule(
-    "gcp.commitment.purchase", "reject", "A commitment is paid to its end, and cannot be cancelled", _COMMITMENTS
-)
-SERIES = Rule("gcp.commitment.series", "reject", "A commitment is for one series that has them", _COMMITMENT_API)
-RESOURCES = Rule(
-    "gcp.commitment.resources",
-    "reject",
-    "A commitment is for so many of a machine, or for vCPUs and memory, in 256 MiB, and what else is named",
-    _COMMITMENT_API,
-)
-ATTACHED = Rule(
-    "gcp.commitment.reservation",
-    "reject",
-    "A commitment for GPUs or local SSDs has a reservation for them, in its region",
-    f"{COMPUTE}committed-use-discounts/purchase-commitments-with-reservations",
-)
-
-RULES = (PURCHASE, SERIES, RESOURCES, ATTACHED)
+PURCHASE = rule("gcp.commitment.purchase")
+SERIES = rule("gcp.commitment.series")
+RESOURCES = rule("gcp.commitment.resources")
+ATTACHED = rule("gcp.commitment.reservation")
 
 TYPES = {
     "a2": "ACCELERATOR_OPTIMIZED",

@@ -3,80 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gke.clusters import reaches
+from accel.rules.table import rule
 
-MISSING = Rule(
-    "gcp.existing.missing",
-    "reject",
-    "What an environment names without making it exists, in the project that it names",
-    "https://docs.cloud.google.com/resource-manager/docs/core_errors",
-)
-SUBNET_NETWORK = Rule(
-    "gcp.existing.subnet-network",
-    "reject",
-    "A subnet is one of the network that is named beside it",
-    "https://docs.cloud.google.com/vpc/docs/subnets",
-)
-SUBNET_RANGES = Rule(
-    "gcp.existing.subnet-ranges",
-    "reject",
-    "A subnet for a VPC-native cluster has the secondary ranges for pods and services",
-    f"{GKE}concepts/alias-ips",
-)
-NO_WAY_OUT = Rule(
-    "gcp.existing.egress",
-    "reject",
-    "Machines without public addresses reach Google's APIs by Private Google Access or Cloud NAT",
-    "https://docs.cloud.google.com/vpc/docs/private-google-access",
-)
-GOOGLE_ONLY = Rule(
-    "gcp.existing.egress-google-only",
-    "warn",
-    "Without Cloud NAT machines without public addresses reach Google's APIs and registries alone",
-    "https://docs.cloud.google.com/nat/docs/overview",
-)
-CLUSTER_STATE = Rule(
-    "gcp.existing.cluster-state",
-    "reject",
-    "A cluster is RUNNING before pools and workloads are put into it",
-    f"{GKE}reference/rest/v1/projects.locations.clusters",
-)
-CLUSTER_ENDPOINT = Rule(
-    "gcp.existing.cluster-endpoint",
-    "reject",
-    "Endpoint and certificate of a cluster are those that GKE has of it",
-    f"{GKE}reference/rest/v1/projects.locations.clusters",
-)
-CLUSTER_VERSION = Rule(
-    "gcp.existing.cluster-version",
-    "reject",
-    "A cluster has the version that its pools and jobs need",
-    f"{GKE}concepts/dws",
-)
-CLUSTER_ADDON = Rule(
-    "gcp.existing.cluster-addon",
-    "reject",
-    "A cluster has switched on what its volumes and accounts need",
-    f"{GKE}how-to/cloud-storage-fuse-csi-driver-setup",
-)
-CLUSTER_API = Rule(
-    "gcp.existing.cluster-api",
-    "reject",
-    "Controllers that a stack does not install are in the cluster already",
-    "https://kueue.sigs.k8s.io/docs/installation/",
-)
-ACCOUNT_ROLES = Rule(
-    "gcp.existing.node-account",
-    "warn",
-    "The service account of nodes may write logs and metrics",
-    f"{GKE}how-to/hardening-your-cluster#use_least_privilege_sa",
-)
-
-RULES = (
-    MISSING, SUBNET_NETWORK, SUBNET_RANGES, NO_WAY_OUT, GOOGLE_ONLY, CLUSTER_STATE, CLUSTER_ENDPOINT, CLUSTER_VERSION,
-    CLUSTER_ADDON, CLUSTER_API, ACCOUNT_ROLES,
-)  # fmt: skip
+MISSING = rule("gcp.existing.missing")
+SUBNET_NETWORK = rule("gcp.existing.subnet-network")
+SUBNET_RANGES = rule("gcp.existing.subnet-ranges")
+NO_WAY_OUT = rule("gcp.existing.egress")
+GOOGLE_ONLY = rule("gcp.existing.egress-google-only")
+CLUSTER_STATE = rule("gcp.existing.cluster-state")
+CLUSTER_ENDPOINT = rule("gcp.existing.cluster-endpoint")
+CLUSTER_VERSION = rule("gcp.existing.cluster-version")
+CLUSTER_ADDON = rule("gcp.existing.cluster-addon")
+CLUSTER_API = rule("gcp.existing.cluster-api")
+ACCOUNT_ROLES = rule("gcp.existing.node-account")
 
 NODE_ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 NODE_ROLES_WHOLE = frozenset(

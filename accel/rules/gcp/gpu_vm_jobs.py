@@ -2,38 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.vms import FLEX_LONGEST_S
+from accel.rules.table import rule
 
-_FLEX = f"{COMPUTE}instances/about-flex-start-vms"
-
-FIT = Rule("gce.job.fit", "reject", "Some machine of the target has what a job asks for", f"{COMPUTE}gpus")
-ZONES = Rule(
-    "gce.job.zones",
-    "warn",
-    "A job asks in zones that are known to have its machine",
-    f"{COMPUTE}gpus/gpu-regions-zones",
-)
-FLEX = Rule(
-    "gce.job.flex-start",
-    "reject",
-    "Flex-start is of single machines with GPUs built in, not Spot, and lasts for seven days at most",
-    _FLEX,
-)
-NOTICE = Rule(
-    "gce.job.notice", "reject", "Spot VMs alone are told before they are stopped", f"{COMPUTE}instances/create-use-spot"
-)
-MAX_RUN = Rule(
-    "gce.job.max-run", "reject", "A job's timeout comes before the end of its machines",
-    f"{COMPUTE}instances/limit-vm-runtime",
-)  # fmt: skip
-ENV_RESERVED = Rule(
-    "gce.job.env",
-    "reject",
-    "A node is told its number, and where the others are, in variables of the platform",
-    "https://docs.pytorch.org/docs/stable/elastic/run.html",
-)
-RULES = (FIT, ZONES, FLEX, NOTICE, MAX_RUN, ENV_RESERVED)
+FIT = rule("gce.job.fit")
+ZONES = rule("gce.job.zones")
+FLEX = rule("gce.job.flex-start")
+NOTICE = rule("gce.job.notice")
+MAX_RUN = rule("gce.job.max-run")
+ENV_RESERVED = rule("gce.job.env")
 
 RESERVED_VARIABLES = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 _NO_FLEX = ("n1-", "a4x-", "g4-")

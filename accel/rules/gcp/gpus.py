@@ -2,58 +2,17 @@
 
 from accel.catalog import Accelerator, AmbiguousName, UnavailableName, UnknownName, accelerator
 from accel.catalog.machines import counts_of
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-UNKNOWN = Rule(
-    "gcp.gpu.unknown",
-    "reject",
-    "An accelerator has to be in the catalogue, under any of its names",
-    f"{COMPUTE}gpus",
-)
-CONSUMER = Rule(
-    "gpu.consumer",
-    "reject",
-    "Neither AWS nor Google Cloud rents out consumer GPUs",
-    f"{COMPUTE}gpus",
-)
-NOT_HERE = Rule(
-    "gcp.gpu.not-on-google-cloud",
-    "reject",
-    "Some accelerators are AWS's alone",
-    f"{COMPUTE}gpus",
-)
-K80 = Rule(
-    "gcp.gpu.k80",
-    "reject",
-    "The K80 has reached its end of support; only the migration of old jobs reads it",
-    "https://cloud.google.com/compute/docs/eol/k80-eol",
-)
-OLD = Rule(
-    "gcp.gpu.old",
-    "warn",
-    "P4, P100 and V100 are old generations, whose support CUDA is phasing out",
-    "https://docs.nvidia.com/cuda/archive/12.8.0/cuda-toolkit-release-notes/index.html",
-)
-COUNT = Rule(
-    "gcp.gpu.count",
-    "reject",
-    "GPUs come in the numbers that a machine has",
-    f"{COMPUTE}gpus",
-)
-SMALL_A3 = Rule(
-    "gcp.gpu.small-a3",
-    "reject",
-    "A3 High machines of fewer than eight GPUs are Spot or flex-start VMs",
-    f"{COMPUTE}accelerator-optimized-machines",
-)
-SCARCE = Rule(
-    "gcp.gpu.scarce",
-    "warn",
-    "H200, B200, GB200 and GB300 are normally had by reservation, flex-start or Spot",
-    f"{COMPUTE}accelerator-optimized-machines",
-)
-
-RULES = (UNKNOWN, CONSUMER, NOT_HERE, K80, OLD, COUNT, SMALL_A3, SCARCE)
+UNKNOWN = rule("gcp.gpu.unknown")
+CONSUMER = rule("gpu.consumer")
+NOT_HERE = rule("gcp.gpu.not-on-google-cloud")
+K80 = rule("gcp.gpu.k80")
+OLD = rule("gcp.gpu.old")
+COUNT = rule("gcp.gpu.count")
+SMALL_A3 = rule("gcp.gpu.small-a3")
+SCARCE = rule("gcp.gpu.scarce")
 
 OLD_GENERATIONS = ("nvidia-tesla-p4", "nvidia-tesla-p100", "nvidia-tesla-v100")
 SMALL_A3_MACHINES = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g")

@@ -5,35 +5,16 @@ from datetime import date
 
 from accel.catalog import machine
 from accel.catalog.gcp_images import CURRENT, CURRENT_BASE, DEEP_LEARNING, families
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_PAGE = "https://docs.cloud.google.com/deep-learning-vm/docs/images"
-_POLICY = "https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy"
-_DRIVERS = "https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu"
-
-OLD_NAME = Rule("gcp.image.old-name", "translate", "The image families pytorch-latest-... are gone", _PAGE)
-TENSORFLOW = Rule(
-    "gcp.image.tensorflow", "reject", "There are no Deep Learning VM images of TensorFlow any more", _PAGE
-)
-PATCHED = Rule(
-    "gcp.image.patched", "warn", "An image family gets no security updates after its end-of-patch date", _POLICY
-)
-GONE = Rule("gcp.image.gone", "reject", "An image family cannot be used after its end-of-availability date", _POLICY)
-UNKNOWN = Rule("gcp.image.unknown", "warn", "A family that is not in Google's table may not exist", _PAGE)
-DRIVER = Rule(
-    "gcp.image.driver",
-    "warn",
-    "Only Deep Learning VM images install the NVIDIA driver when told to by metadata",
-    _DRIVERS,
-)
-ARCHITECTURE = Rule(
-    "gcp.image.architecture",
-    "reject",
-    "An Arm machine does not start from an x86 image",
-    "https://docs.cloud.google.com/compute/docs/images/os-details#ubuntu_accelerator_images",
-)
-
-RULES = (OLD_NAME, TENSORFLOW, PATCHED, GONE, UNKNOWN, DRIVER, ARCHITECTURE)
+OLD_NAME = rule("gcp.image.old-name")
+TENSORFLOW = rule("gcp.image.tensorflow")
+PATCHED = rule("gcp.image.patched")
+GONE = rule("gcp.image.gone")
+UNKNOWN = rule("gcp.image.unknown")
+DRIVER = rule("gcp.image.driver")
+ARCHITECTURE = rule("gcp.image.architecture")
 
 UBUNTU = ("ubuntu-os-cloud",)
 """Projects of plain Ubuntu images, on which Google's installer works."""

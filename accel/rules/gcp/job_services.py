@@ -5,62 +5,20 @@ from collections.abc import Sequence
 
 from accel.catalog import UnknownName, machine
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import COMPUTE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.batch.machines import RESERVATION_NAME
 from accel.rules.gcp import gpus
+from accel.rules.table import rule
 from accel.rules.vertex import machines
 
-_VERTEX = "https://docs.cloud.google.com/vertex-ai/docs/"
-_POOL = f"{_VERTEX}reference/rest/v1/ResourcePool"
-
-SUBNET = Rule(
-    "gcp.job-target.subnet",
-    "reject",
-    "VMs of Google Batch get their addresses from a subnet of their region",
-    "https://docs.cloud.google.com/batch/docs/specify-job-network",
-)
-RESERVATION = Rule(
-    "gcp.job-target.reservation",
-    "reject",
-    "A reservation is of a zone of the target's region",
-    f"{COMPUTE}instances/reservations-consume",
-)
-TEMPLATE = Rule(
-    "gcp.job-target.template",
-    "reject",
-    "A template has one subnet, and so one region",
-    "https://docs.cloud.google.com/batch/docs/create-run-job-vm-template",
-)
-ATTACHMENT = Rule(
-    "gcp.vertex.network-attachment",
-    "reject",
-    "A network attachment is projects/<p>/regions/<r>/networkAttachments/<a>, of the jobs' region",
-    f"{_VERTEX}training/psc-i-egress",
-)
-DATABASE = Rule(
-    "gcp.firestore.database",
-    "reject",
-    "A database's id is (default), or 4 to 63 lower case letters, digits and -, the first a letter",
-    "https://docs.cloud.google.com/firestore/docs/reference/rest/v1/projects.databases/create",
-)
-KEPT = Rule(
-    "gcp.persistent-resource.unknown", "reject", "A target uses machines that its stack keeps",
-    f"{_VERTEX}training/persistent-resource-train",
-)  # fmt: skip
-REPLICAS = Rule(
-    "gcp.persistent-resource.replicas",
-    "reject",
-    "A range of machines has a least of 1 or more and a greater most, and begins between them",
-    _POOL,
-)
-MACHINE = Rule(
-    "gcp.persistent-resource.machine",
-    "reject",
-    "Machines that are kept are of one type, and no TPUs: the provider cannot say their topology",
-    "https://www.pulumi.com/registry/packages/gcp/api-docs/vertex/aipersistentresource/",
-)
-
-RULES = (SUBNET, RESERVATION, TEMPLATE, ATTACHMENT, DATABASE, KEPT, REPLICAS, MACHINE)
+SUBNET = rule("gcp.job-target.subnet")
+RESERVATION = rule("gcp.job-target.reservation")
+TEMPLATE = rule("gcp.job-target.template")
+ATTACHMENT = rule("gcp.vertex.network-attachment")
+DATABASE = rule("gcp.firestore.database")
+KEPT = rule("gcp.persistent-resource.unknown")
+REPLICAS = rule("gcp.persistent-resource.replicas")
+MACHINE = rule("gcp.persistent-resource.machine")
 
 _ATTACHMENT = re.compile(r"projects/[a-z0-9.:-]+/regions/([a-z0-9-]+)/networkAttachments/[a-z]([a-z0-9-]*[a-z0-9])?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

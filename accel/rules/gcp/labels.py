@@ -3,22 +3,14 @@
 import re
 from collections.abc import Mapping
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_PAGE = "https://docs.cloud.google.com/compute/docs/labeling-resources#requirements"
+SPELLING = rule("gcp.label.spelling")
+CLASH = rule("gcp.label.clash")
+COUNT = rule("gcp.label.count")
 
-SPELLING = Rule(
-    "gcp.label.spelling",
-    "warn",
-    "Keys and values of labels are lower case letters, digits, _ and -, 63 at most; a key begins with a letter",
-    _PAGE,
-)
-CLASH = Rule("gcp.label.clash", "reject", "Two labels whose keys become the same cannot both be kept", _PAGE)
-COUNT = Rule("gcp.label.count", "reject", "A resource has at most 64 labels", _PAGE)
-
-KEY = Rule("gcp.label.key", "reject", "A key has at least one character", _PAGE)
-
-RULES = (SPELLING, CLASH, COUNT, KEY)
+KEY = rule("gcp.label.key")
 
 MOST = 64
 _LENGTH = 63

@@ -3,62 +3,19 @@
 from accel.catalog import Accelerator, Machine, UnknownName, machines
 from accel.catalog import machine as machine_named
 from accel.catalog.gpu_attachments import N1, GpuAttachment, gpu_attachments, n1
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules import newer_types
 from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.table import rule
 
-_N1_GPUS = f"{COMPUTE}gpus#n1-gpus"
-
-UNKNOWN = Rule(
-    "gcp.machine.unknown",
-    "reject",
-    "A machine type of an accelerator series, or of N1, has to be in the catalogue, shipped or refreshed",
-    f"{COMPUTE}accelerator-optimized-machines",
-)
-NEWER = Rule(
-    "gcp.machine.newer",
-    "warn",
-    "A target may name a type of a new family; jobs on it wait for a catalogue that has it",
-    f"{COMPUTE}machine-resource#naming_convention",
-)
-NOT_ATTACHABLE = Rule(
-    "gcp.machine.not-attachable",
-    "reject",
-    "GPUs are built into a machine type, or attached to N1: T4, P4, P100 and V100 only",
-    f"{COMPUTE}gpus/about-gpus",
-)
-MISMATCH = Rule(
-    "gcp.machine.accelerator-mismatch",
-    "reject",
-    "A machine with built-in GPUs has one kind of them; naming it again is redundant and has to agree",
-    f"{COMPUTE}accelerator-optimized-machines",
-)
-BUNDLED_COUNT = Rule(
-    "gcp.machine.accelerator-count",
-    "reject",
-    "A machine with built-in GPUs has a fixed number of them",
-    f"{COMPUTE}accelerator-optimized-machines",
-)
-N1_COUNT = Rule(
-    "gcp.machine.n1-count",
-    "reject",
-    "N1 takes one, two or four GPUs, eight of V100",
-    _N1_GPUS,
-)
-N1_LIMIT = Rule(
-    "gcp.machine.n1-limit",
-    "reject",
-    "The number of GPUs limits the vCPUs and the memory of the N1 machine",
-    _N1_GPUS,
-)
-P100_ZONE = Rule(
-    "gcp.machine.p100-zone",
-    "warn",
-    "Four P100 allow 64 vCPUs and 208 GB, not 96 and 624, in three zones",
-    _N1_GPUS,
-)
-
-RULES = (UNKNOWN, NEWER, NOT_ATTACHABLE, MISMATCH, BUNDLED_COUNT, N1_COUNT, N1_LIMIT, P100_ZONE)
+UNKNOWN = rule("gcp.machine.unknown")
+NEWER = rule("gcp.machine.newer")
+NOT_ATTACHABLE = rule("gcp.machine.not-attachable")
+MISMATCH = rule("gcp.machine.accelerator-mismatch")
+BUNDLED_COUNT = rule("gcp.machine.accelerator-count")
+N1_COUNT = rule("gcp.machine.n1-count")
+N1_LIMIT = rule("gcp.machine.n1-limit")
+P100_ZONE = rule("gcp.machine.p100-zone")
 
 _SERIES = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "n1-", "ct3", "ct4", "ct5", "ct6", "tpu7x-")
 _P100_ZONES = ("us-east1-c", "europe-west1-d", "europe-west1-b")

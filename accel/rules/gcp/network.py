@@ -5,63 +5,22 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 
 from accel.catalog.places import nearest_places, regions
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_SUBNETS = "https://docs.cloud.google.com/vpc/docs/subnets#ipv4-ranges"
-_SIZING = f"{GKE}concepts/alias-ips#cluster_sizing"
-
-RANGE = Rule("gcp.network.range", "reject", "A range is IPv4 whose address is the first of the range", _SUBNETS)
-PROHIBITED = Rule(
-    "gcp.network.prohibited", "reject", "Some ranges are Google's own, or no addresses of hosts", _SUBNETS
-)
-OVERLAP = Rule(
-    "gcp.network.overlap", "reject", "No two ranges of a network, its control planes' included, overlap", _SUBNETS
-)
-NODES_SIZE = Rule("gcp.network.nodes-size", "reject", "A subnet's primary range is /8 to /29", _SIZING)
-PODS_SIZE = Rule("gcp.network.pods-size", "reject", "A range for pods holds the block of at least one node", _SIZING)
-SERVICES_SIZE = Rule("gcp.network.services-size", "reject", "A range for services is /28 or larger", _SIZING)
-PUBLIC = Rule(
-    "gcp.network.public",
-    "warn",
-    "A public range used privately hides its owner's addresses, and needs default SNAT off",
-    f"{GKE}concepts/alias-ips#enable_reserved_ip_ranges",
-)
-PODS_FEW = Rule("gcp.network.pods-few", "warn", "A range for pods may hold fewer nodes than the subnet does", _SIZING)
-NODES_FEW = Rule(
-    "gcp.network.nodes-few",
-    "warn",
-    "Node pools grow no further than the ranges of their subnet hold nodes",
-    _SIZING,
-)
-PODS_PER_NODE = Rule(
-    "gcp.network.pods-per-node",
-    "reject",
-    "A node runs 8 to 256 pods at most",
-    f"{GKE}how-to/flexible-pod-cidr",
-)
-REGION = Rule(
-    "gcp.network.region",
-    "reject",
-    "A subnet is in one region",
-    "https://docs.cloud.google.com/compute/docs/regions-zones",
-)
-PATH = Rule(
-    "gcp.network.path",
-    "reject",
-    "A network is projects/<project>/global/networks/<name>, a subnet projects/<p>/regions/<region>/subnetworks/<name>",
-    "https://docs.cloud.google.com/compute/docs/reference/rest/v1/subnetworks",
-)
-NAT_PORTS = Rule(
-    "gcp.network.nat-ports",
-    "reject",
-    "Dynamic ports of Cloud NAT are powers of two from 32 to 65536, the most above the least",
-    "https://docs.cloud.google.com/nat/docs/ports-and-addresses#dynamic-port",
-)
-
-RULES = (
-    RANGE, PROHIBITED, OVERLAP, NODES_SIZE, PODS_SIZE, SERVICES_SIZE, PUBLIC, PODS_FEW, NODES_FEW, PODS_PER_NODE,
-    REGION, NAT_PORTS, PATH,
-)  # fmt: skip
+RANGE = rule("gcp.network.range")
+PROHIBITED = rule("gcp.network.prohibited")
+OVERLAP = rule("gcp.network.overlap")
+NODES_SIZE = rule("gcp.network.nodes-size")
+PODS_SIZE = rule("gcp.network.pods-size")
+SERVICES_SIZE = rule("gcp.network.services-size")
+PUBLIC = rule("gcp.network.public")
+PODS_FEW = rule("gcp.network.pods-few")
+NODES_FEW = rule("gcp.network.nodes-few")
+PODS_PER_NODE = rule("gcp.network.pods-per-node")
+REGION = rule("gcp.network.region")
+PATH = rule("gcp.network.path")
+NAT_PORTS = rule("gcp.network.nat-ports")
 
 PODS_PER_NODE_DEFAULT = 110
 """Default of a Standard cluster. Source:

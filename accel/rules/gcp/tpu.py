@@ -2,84 +2,21 @@
 
 from accel.catalog import UnknownName
 from accel.catalog.tpu import NoSuchSlice, Slice, generation_of, tpu, tpu_pool
-from accel.diagnostics.findings import GKE, TPU, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-TYPE_MISSING = Rule(
-    "gcp.tpu.type-missing",
-    "reject",
-    "A TPU names its type: the provider would make a v2-8",
-    "https://www.pulumi.com/registry/packages/gcp/api-docs/tpu/v2vm/",
-)
-TYPE_UNKNOWN = Rule(
-    "gcp.tpu.type-unknown",
-    "reject",
-    "A TPU's type begins with a generation: v2, v3, v4, v5litepod, v5p or v6e, on GKE tpu7x",
-    f"{TPU}system-architecture-tpu-vm",
-)
-NAME = Rule(
-    "gcp.tpu.name",
-    "translate",
-    "The Cloud TPU API calls v5e v5litepod; Google's product names are no types",
-    f"{TPU}v5e",
-)
-SIZE = Rule(
-    "gcp.tpu.size",
-    "reject",
-    "A slice has one of the sizes and shapes of its generation; v2 to v4 and v5p count cores, v5e and v6e chips",
-    f"{TPU}system-architecture-tpu-vm",
-)
-SHAPE_UNSURE = Rule(
-    "gcp.tpu.shape-unsure",
-    "warn",
-    "The shapes of v2 slices that are known were not compared with a page of Google's",
-    f"{TPU}v2",
-)
-NOT_PUBLISHED = Rule(
-    "gcp.tpu.not-published",
-    "warn",
-    "Google's tables do not go up to that size",
-    f"{TPU}v4",
-)
-GKE_ONLY = Rule(
-    "gcp.tpu.gke-only",
-    "reject",
-    "The Cloud TPU API does not have TPU7x and later generations",
-    f"{TPU}runtimes",
-)
-NODE = Rule(
-    "gcp.tpu.node-architecture",
-    "reject",
-    "The TPU Node architecture is gone; only TPU VMs are left",
-    f"{TPU}system-architecture-tpu-vm",
-)
-SPOT_RESERVED = Rule(
-    "gcp.tpu.spot-and-reserved",
-    "reject",
-    "A TPU is Spot or out of a reservation, not both",
-    f"{TPU}queued-resources",
-)
-WORKER = Rule(
-    "gcp.tpu.worker",
-    "reject",
-    "Workers of a slice are numbered from 0, one a host",
-    "https://docs.cloud.google.com/sdk/gcloud/reference/compute/tpus/tpu-vm/ssh",
-)
-POOL_TYPE = Rule(
-    "gcp.tpu.pool-type",
-    "reject",
-    "A node pool's topology is made of whole hosts of its machine type",
-    f"{GKE}concepts/tpus",
-)
-POOL_NODES = Rule(
-    "gcp.tpu.pool-nodes",
-    "reject",
-    "A node pool of a slice of several hosts has one node for each host",
-    f"{GKE}concepts/tpus",
-)
-RULES = (
-    TYPE_MISSING, TYPE_UNKNOWN, NAME, SIZE, SHAPE_UNSURE, NOT_PUBLISHED, GKE_ONLY, NODE, SPOT_RESERVED, WORKER,
-    POOL_TYPE, POOL_NODES,
-)  # fmt: skip
+TYPE_MISSING = rule("gcp.tpu.type-missing")
+TYPE_UNKNOWN = rule("gcp.tpu.type-unknown")
+NAME = rule("gcp.tpu.name")
+SIZE = rule("gcp.tpu.size")
+SHAPE_UNSURE = rule("gcp.tpu.shape-unsure")
+NOT_PUBLISHED = rule("gcp.tpu.not-published")
+GKE_ONLY = rule("gcp.tpu.gke-only")
+NODE = rule("gcp.tpu.node-architecture")
+SPOT_RESERVED = rule("gcp.tpu.spot-and-reserved")
+WORKER = rule("gcp.tpu.worker")
+POOL_TYPE = rule("gcp.tpu.pool-type")
+POOL_NODES = rule("gcp.tpu.pool-nodes")
 
 
 def resolve_slice(
@@ -96,8 +33,8 @@ def resolve_slice(
         return None, [TYPE_UNKNOWN.finding(field, f'is "{name}", which is no TPU type', f"use {near}")]
     except NoSuchSlice as none:
         at = field if none.what == name else "topology"
-        rule = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
-        return None, [rule.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
+        broken = SHAPE_UNSURE if at == "topology" and generation_of(name).recalled else SIZE
+        return None, [broken.finding(at, f'is "{none.what}", which {none.why}', f"use {' or '.join(none.choices)}")]
     if found.api == "gke-only" and api == "tpu":
         message = f'is "{name}", which the Cloud TPU API does not have'
         fix = f"make a GKE node pool of {found.machine_type} with topology {found.topology}"

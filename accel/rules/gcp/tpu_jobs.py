@@ -5,38 +5,16 @@ from collections.abc import Mapping, Sequence
 from accel.catalog.machines import machine
 from accel.catalog.nearest import UnknownName
 from accel.catalog.tpu import Slice
-from accel.diagnostics.findings import TPU, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gke.jobs import hosts_text
+from accel.rules.table import rule
 
-ZONES = Rule("gcp.tpu.job-zones", "warn", "A job asks in zones that are known to have its type", f"{TPU}regions-zones")
-HOSTS = Rule(
-    "gcp.tpu.job-hosts",
-    "reject",
-    "A slice is taken whole: the command runs on each of its hosts, with all chips of the host",
-    f"{TPU}system-architecture-tpu-vm",
-)
-HOST_SIZE = Rule(
-    "gcp.tpu.job-host-size",
-    "reject",
-    "A host of a slice has the vCPUs and the memory that Google gives it",
-    f"{TPU}system-architecture-tpu-vm",
-)
-DISK = Rule(
-    "gcp.tpu.job-disk", "reject", "The boot disk of a TPU VM has one size", f"{TPU}storage-options#tpu-vm-boot-disk"
-)
-ENV_RESERVED = Rule(
-    "gcp.tpu.job-env",
-    "reject",
-    "A host is told its number and its slice in variables of the platform",
-    "https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py",
-)
-SIZE = Rule(
-    "gcp.tpu.job-size",
-    "reject",
-    "A value of a machine's metadata has at most 256 KiB, and one holds the job",
-    "https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/setMetadata",
-)
-RULES = (ZONES, HOSTS, HOST_SIZE, DISK, ENV_RESERVED, SIZE)
+ZONES = rule("gcp.tpu.job-zones")
+HOSTS = rule("gcp.tpu.job-hosts")
+HOST_SIZE = rule("gcp.tpu.job-host-size")
+DISK = rule("gcp.tpu.job-disk")
+ENV_RESERVED = rule("gcp.tpu.job-env")
+SIZE = rule("gcp.tpu.job-size")
 
 RESERVED_VARIABLES = ("TPU_WORKER_ID", "TPU_WORKER_HOSTNAMES", "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES",
                       "MEGASCALE_SLICE_ID")  # fmt: skip

@@ -4,49 +4,16 @@ import re
 
 from accel.catalog.tpu import Slice
 from accel.catalog.tpu_generations import GENERATIONS
-from accel.diagnostics.findings import TPU, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.tpu import find_slice
+from accel.rules.table import rule
 
-_PAGE = f"{TPU}runtimes"
-
-OLD = Rule(
-    "gcp.tpu.runtime-old",
-    "translate",
-    "TPU software versions for one PyTorch or JAX are replaced by the base version of the generation",
-    _PAGE,
-)
-GENERATION = Rule(
-    "gcp.tpu.runtime-generation",
-    "reject",
-    "A TPU software version that is named for a generation runs on that one only",
-    _PAGE,
-)
-BASE = Rule(
-    "gcp.tpu.runtime-base",
-    "warn",
-    "tpu-ubuntu2204-base is for v4 and older; newer generations have versions of their own",
-    _PAGE,
-)
-POD = Rule(
-    "gcp.tpu.runtime-pod",
-    "reject",
-    "TensorFlow's TPU software versions end in -pod on a slice of several hosts, and only there",
-    _PAGE,
-)
-TENSORFLOW = Rule(
-    "gcp.tpu.runtime-tensorflow",
-    "reject",
-    "From v5e on TensorFlow is 2.15.0 or later with -pjrt; from 2.15.0 on the device API is named",
-    _PAGE,
-)
-UNKNOWN = Rule(
-    "gcp.tpu.runtime-unknown",
-    "warn",
-    "A TPU software version that is not in Google's table may not exist any more",
-    _PAGE,
-)
-
-RULES = (OLD, GENERATION, BASE, POD, TENSORFLOW, UNKNOWN)
+OLD = rule("gcp.tpu.runtime-old")
+GENERATION = rule("gcp.tpu.runtime-generation")
+BASE = rule("gcp.tpu.runtime-base")
+POD = rule("gcp.tpu.runtime-pod")
+TENSORFLOW = rule("gcp.tpu.runtime-tensorflow")
+UNKNOWN = rule("gcp.tpu.runtime-unknown")
 
 OLD_RUNTIMES = ("tpu-vm-pt-", "tpu-vm-v4-pt-", "tpu-vm-base", "tpu-vm-v4-base")
 """Prefixes of versions that are no longer in Google's table: PyTorch's (tpu-vm-pt-2.1) and JAX's (tpu-vm-base)."""

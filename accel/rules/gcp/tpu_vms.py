@@ -4,50 +4,19 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from accel.catalog.places import nearest_places
-from accel.diagnostics.findings import TPU, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.tpu import find_slice
+from accel.rules.table import rule
 
-_DISKS = "https://cloud.google.com/tpu/docs/setup-persistent-disk"
-_QUEUE = "https://www.pulumi.com/registry/packages/gcp/api-docs/tpu/v2queuedresource/"
+ZONE = rule("gcp.tpu.zone")
+QUEUE_FIELD = rule("gcp.tpu.queue-field")
+QUEUE_ACCOUNT = rule("gcp.tpu.queue-account")
+DISK = rule("gcp.tpu.disk")
+DISK_SHARED = rule("gcp.tpu.disk-shared")
+DISK_TYPE = rule("gcp.tpu.disk-type")
 
-ZONE = Rule(
-    "gcp.tpu.zone",
-    "warn",
-    "A TPU is made in a zone that has its type; Google's list leaves zones out, and may be newer",
-    f"{TPU}regions-zones",
-)
-QUEUE_FIELD = Rule(
-    "gcp.tpu.queue-field",
-    "reject",
-    "A queued resource of the provider has a type, a software version, a description and a network; no more",
-    _QUEUE,
-)
-QUEUE_ACCOUNT = Rule(
-    "gcp.tpu.queue-account",
-    "warn",
-    "Nodes without a service account of their own run as the project's default one",
-    "https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes#ServiceAccount",
-)
-DISK = Rule("gcp.tpu.disk", "reject", "A data disk is made with a size, or is there already", _DISKS)
-DISK_SHARED = Rule(
-    "gcp.tpu.disk-shared",
-    "reject",
-    "One machine alone writes to a disk, so a slice of several hosts only reads",
-    _DISKS,
-)
-DISK_TYPE = Rule("gcp.tpu.disk-type", "reject", "A generation attaches certain types of disk", _DISKS)
-
-QUEUE_VALID = Rule(
-    "gcp.tpu.queue-valid",
-    "reject",
-    "A queued resource is valid for a while or until a time, in the form of RFC 3339 with its zone",
-    f"{TPU}queued-resources",
-)
-QUEUE_RESERVATION = Rule(
-    "gcp.tpu.queue-reservation", "reject", "A reservation is for reserved capacity", f"{TPU}queued-resources"
-)
-
-RULES = (ZONE, QUEUE_FIELD, QUEUE_ACCOUNT, DISK, DISK_SHARED, DISK_TYPE, QUEUE_VALID, QUEUE_RESERVATION)
+QUEUE_VALID = rule("gcp.tpu.queue-valid")
+QUEUE_RESERVATION = rule("gcp.tpu.queue-reservation")
 
 QUEUE_ONLY_JOBS = (
     "spot", "reserved", "reservation", "guaranteed", "capacity", "valid_until", "valid_for_s", "slices",

@@ -4,22 +4,11 @@ from collections.abc import Sequence
 
 from accel.catalog.nearest import nearest
 from accel.catalog.places import regions
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-ZONES = Rule(
-    "gcp.vm-target.zones",
-    "reject",
-    "A target names zones, each once: a job goes to the next where it found no capacity",
-    f"{COMPUTE}regions-zones",
-)
-SUBNET = Rule(
-    "gcp.vm.subnet",
-    "reject",
-    "A machine gets its address from a subnet in the region of its zone",
-    f"{COMPUTE}networking/networks-and-zonal-resources",
-)
-
-RULES = (ZONES, SUBNET)
+ZONES = rule("gcp.vm-target.zones")
+SUBNET = rule("gcp.vm.subnet")
 
 
 def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:

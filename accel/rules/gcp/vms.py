@@ -7,69 +7,25 @@ from accel.catalog.gke_machines import boot_disks, compact_placement, series
 from accel.catalog.gpu_attachments import gpu_attachments, n1
 from accel.catalog.machines import Machine, NoMachine, machines_for
 from accel.catalog.places import where
-from accel.diagnostics.findings import COMPUTE, GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp import gpus, machines
 from accel.rules.gcp import zones as gcp_zones
+from accel.rules.table import rule
 
-_SPOT = f"{COMPUTE}instances/create-use-spot"
-_PROVIDER = "https://www.pulumi.com/registry/packages/gcp/api-docs/compute/instance/"
-_API = f"{COMPUTE}reference/rest/v1/instances"
-
-MACHINE = Rule("gcp.vm.machine", "reject", "A GPU VM is of one machine type that has GPUs", f"{COMPUTE}gpus")
-MAINTENANCE = Rule(
-    "gcp.vm.maintenance", "reject", "A VM with GPUs is not moved while it runs", f"{COMPUTE}gpus/gpu-host-maintenance"
-)
-RESTART = Rule("gcp.vm.restart", "reject", "Google restarts no Spot VM and no flex-start VM by itself", _API)
-RESERVATION = Rule(
-    "gcp.vm.reservation",
-    "reject",
-    "A reservation is named where capacity is reservation, and nowhere else; Spot and flex-start use none",
-    f"{COMPUTE}instances/reservations-overview",
-)
-DURATION = Rule(
-    "gcp.vm.duration",
-    "reject",
-    "A flex-start VM has a longest run of its own, of seven days at most",
-    f"{GKE}concepts/dws",
-)
-TERMINATION = Rule(
-    "gcp.vm.termination", "reject", "What ends by itself is stopped or deleted, flex-start deleted", _PROVIDER
-)
-NOTICE = Rule("gcp.vm.notice", "reject", "A Spot VM is told 120 seconds before it is stopped, or not at all", _SPOT)
-CHECKPOINT = Rule(
-    "gcp.vm.checkpoint-wait", "reject", "A VM that is stopped has 30 seconds, if it is Spot, else 120", _API
-)
-CHECKPOINT_OF = Rule(
-    "gcp.vm.checkpoint", "reject", "A checkpoint is of one unit of systemd or one process group", _SPOT
-)
-DISK_TYPE = Rule("gcp.vm.disk-type", "reject", "A machine series takes certain types of boot disk", f"{COMPUTE}disks")
-SECURE_BOOT = Rule(
-    "gcp.vm.secure-boot",
-    "warn",
-    "With Secure Boot a driver that Google or NVIDIA did not sign for it does not load",
-    f"{COMPUTE}gpus/install-drivers-gpu#secure-boot",
-)
-COMPACT = Rule(
-    "gcp.vm.compact", "reject", "Some machine series cannot be placed close together",
-    f"{COMPUTE}instances/use-compact-placement-policies",
-)  # fmt: skip
-GROUP_FLEX = Rule(
-    "gcp.vm.group-flex-start",
-    "reject",
-    "A managed instance group gets flex-start VMs by resize requests, not by its size",
-    f"{COMPUTE}instance-groups/about-resize-requests-mig",
-)
-OWN_KEY = Rule(
-    "gcp.vm.own-key",
-    "reject",
-    "Some keys of labels and metadata are the stack's own",
-    f"{COMPUTE}metadata/predefined-metadata-keys",
-)
-
-RULES = (
-    MACHINE, MAINTENANCE, RESTART, RESERVATION, DURATION, TERMINATION, NOTICE, CHECKPOINT, CHECKPOINT_OF, DISK_TYPE,
-    SECURE_BOOT, COMPACT, GROUP_FLEX, OWN_KEY,
-)  # fmt: skip
+MACHINE = rule("gcp.vm.machine")
+MAINTENANCE = rule("gcp.vm.maintenance")
+RESTART = rule("gcp.vm.restart")
+RESERVATION = rule("gcp.vm.reservation")
+DURATION = rule("gcp.vm.duration")
+TERMINATION = rule("gcp.vm.termination")
+NOTICE = rule("gcp.vm.notice")
+CHECKPOINT = rule("gcp.vm.checkpoint-wait")
+CHECKPOINT_OF = rule("gcp.vm.checkpoint")
+DISK_TYPE = rule("gcp.vm.disk-type")
+SECURE_BOOT = rule("gcp.vm.secure-boot")
+COMPACT = rule("gcp.vm.compact")
+GROUP_FLEX = rule("gcp.vm.group-flex-start")
+OWN_KEY = rule("gcp.vm.own-key")
 
 NOTICE_S = 120
 SPOT_SHUTDOWN_S = 30

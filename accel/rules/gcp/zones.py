@@ -4,36 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from accel.catalog import UnavailableName
 from accel.catalog.places import check_region, nearest_places
-from accel.diagnostics.findings import COMPUTE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_ZONES = f"{COMPUTE}gpus/gpu-regions-zones"
-
-NONE_COMMON = Rule(
-    "gcp.zones.none-common",
-    "reject",
-    "All accelerators of one job are in one zone, not only in one region",
-    _ZONES,
-)
-UNKNOWN = Rule(
-    "gcp.zones.unknown",
-    "warn",
-    "Where an accelerator is offered is not known, so a job with others may find no zone",
-    _ZONES,
-)
-NOT_LISTED = Rule(
-    "gcp.zones.not-listed",
-    "warn",
-    "The zone is not among those that are known to offer the accelerator; the list may be behind",
-    _ZONES,
-)
-IS_ZONE = Rule(
-    "gcp.region.is-zone",
-    "reject",
-    "Quotas and the location of managed jobs are by region, not by zone",
-    "https://docs.cloud.google.com/compute/resource-usage#gpu_quota",
-)
-
-RULES = (NONE_COMMON, UNKNOWN, NOT_LISTED, IS_ZONE)
+NONE_COMMON = rule("gcp.zones.none-common")
+UNKNOWN = rule("gcp.zones.unknown")
+NOT_LISTED = rule("gcp.zones.not-listed")
+IS_ZONE = rule("gcp.region.is-zone")
 
 
 def intersect_zones(zones: Mapping[str, Sequence[str]]) -> list[str]:

@@ -5,70 +5,21 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.network import block, internal
+from accel.rules.table import rule
 
-_ISOLATION = f"{GKE}concepts/network-isolation"
-_AUTHORIZED = f"{GKE}how-to/authorized-networks"
-
-CONTROL_PLANE = Rule(
-    "gcp.cluster.control-plane-range",
-    "reject",
-    "The range of a control plane is a /28 of private addresses",
-    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
-)
-PRIVATE_ENDPOINT = Rule(
-    "gcp.cluster.private-endpoint",
-    "reject",
-    "A cluster whose nodes are public has no private endpoint alone",
-    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
-)
-AUTHORIZED_RANGE = Rule("gcp.cluster.authorized-range", "reject", "An authorized network is an IPv4 range", _AUTHORIZED)
-AUTHORIZED_INTERNAL = Rule(
-    "gcp.cluster.authorized-internal",
-    "reject",
-    "A private endpoint takes authorized networks of internal addresses only",
-    "https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/153",
-)
-AUTHORIZED_NONE = Rule(
-    "gcp.cluster.authorized-none",
-    "warn",
-    "Without authorized networks a private endpoint answers to the cluster's own subnet only",
-    _AUTHORIZED,
-)
-AUTHORIZED_COUNT = Rule(
-    "gcp.cluster.authorized-count",
-    "warn",
-    "The API's reference allows 50 authorized networks",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters",
-)
-OPEN = Rule("gcp.cluster.open", "warn", "A public endpoint without limits answers to the whole internet", _ISOLATION)
-PORT = Rule(
-    "gcp.cluster.port", "reject", "A port is 1 to 65535", "https://docs.cloud.google.com/firewall/docs/firewalls"
-)
-ENDPOINT = Rule(
-    "gcp.cluster.endpoint",
-    "reject",
-    "An endpoint is a host, or host:port, without a scheme",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters",
-)
-CERTIFICATE = Rule(
-    "gcp.cluster.certificate",
-    "reject",
-    "The authority of a cluster is a PEM certificate in base64",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters",
-)
-SNAT = Rule(
-    "gcp.cluster.snat",
-    "reject",
-    "Default SNAT can be turned off where nodes are private, and must be where pods have public addresses",
-    f"{GKE}how-to/ip-masquerade-agent",
-)
-
-RULES = (
-    CONTROL_PLANE, PRIVATE_ENDPOINT, AUTHORIZED_RANGE, AUTHORIZED_INTERNAL, AUTHORIZED_NONE, AUTHORIZED_COUNT, OPEN,
-    PORT, ENDPOINT, CERTIFICATE, SNAT,
-)  # fmt: skip
+CONTROL_PLANE = rule("gcp.cluster.control-plane-range")
+PRIVATE_ENDPOINT = rule("gcp.cluster.private-endpoint")
+AUTHORIZED_RANGE = rule("gcp.cluster.authorized-range")
+AUTHORIZED_INTERNAL = rule("gcp.cluster.authorized-internal")
+AUTHORIZED_NONE = rule("gcp.cluster.authorized-none")
+AUTHORIZED_COUNT = rule("gcp.cluster.authorized-count")
+OPEN = rule("gcp.cluster.open")
+PORT = rule("gcp.cluster.port")
+ENDPOINT = rule("gcp.cluster.endpoint")
+CERTIFICATE = rule("gcp.cluster.certificate")
+SNAT = rule("gcp.cluster.snat")
 
 
 def access(

@@ -1,64 +1,22 @@
 """Provisioning of a GKE node pool's machines: on demand, Spot, flex-start, from a reservation, or queued."""
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_FLEX = f"{GKE}concepts/dws"
-_QUEUED = f"{GKE}how-to/provisioningrequest"
-_TOOLKIT = "https://github.com/GoogleCloudPlatform/cluster-toolkit/pull/4027"
-
-RESERVATION_MISSING = Rule(
-    "gke.capacity.reservation-missing",
-    "reject",
-    "Capacity out of a reservation names it",
-    f"{GKE}how-to/consuming-reservations",
-)
-RESERVATION_BESIDE = Rule(
-    "gke.capacity.reservation-beside", "reject", "On demand, Spot and flex-start do not use a reservation", _TOOLKIT
-)
-RESERVATION_ZONE = Rule(
-    "gke.capacity.reservation-zone",
-    "warn",
-    "A reservation is in one zone, and a pool in others finds nothing there",
-    "https://docs.cloud.google.com/compute/docs/instances/reservations-overview",
-)
-FLEX_REPAIR = Rule("gke.flex-start.auto-repair", "reject", "Flex-start nodes are not repaired", _TOOLKIT)
-FLEX_LOCATION = Rule("gke.flex-start.location-policy", "reject", "Flex-start goes to any zone that has room", _QUEUED)
-FLEX_UPGRADE = Rule(
-    "gke.flex-start.upgrade",
-    "reject",
-    "GKE upgrades flex-start nodes by short-lived upgrades alone",
-    f"{GKE}concepts/node-pool-upgrade-strategies",
-)
-FLEX_NODES = Rule(
-    "gke.flex-start.nodes", "reject", "Flex-start and queued pools begin with no node, and keep none", _QUEUED
-)
-FLEX_HOURS = Rule("gke.flex-start.duration", "reject", "A flex-start node runs for seven days at most", _FLEX)
-FLEX_TPU = Rule("gke.flex-start.tpu", "reject", "TPU v3 and v4 are not to be had by flex-start", _FLEX)
-FLEX_SLICE = Rule("gke.flex-start.slice", "warn", "Google describes flex-start for TPU slices of one host", _FLEX)
-FLEX_MACHINE = Rule(
-    "gke.flex-start.machine",
-    "reject",
-    "Some machines are not to be had by flex-start",
-    "https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/a181d5ac557aee2ad99b5531acf879f13d1bf9f9/pkg/"
-    "cloudprovider/gke/machinetypes/deprecated_machine_types_config.go",
-)
-DURATION_BESIDE = Rule(
-    "gke.capacity.duration", "reject", "Only flex-start nodes have a longest run of their own here", _FLEX
-)
-QUEUED_FLEX = Rule(
-    "gke.queued.flex-start", "reject", "Queued provisioning is a way of flex-start, so both are set", _QUEUED
-)
-SPOT_BALANCED = Rule(
-    "gke.spot.location-policy",
-    "warn",
-    "Spot nodes spread evenly over zones wait for the zone that has none",
-    f"{GKE}concepts/cluster-autoscaler#location-policy",
-)
-
-RULES = (
-    RESERVATION_MISSING, RESERVATION_BESIDE, RESERVATION_ZONE, FLEX_REPAIR, FLEX_LOCATION, FLEX_UPGRADE, FLEX_NODES,
-    FLEX_HOURS, FLEX_TPU, FLEX_SLICE, FLEX_MACHINE, DURATION_BESIDE, QUEUED_FLEX, SPOT_BALANCED,
-)  # fmt: skip
+RESERVATION_MISSING = rule("gke.capacity.reservation-missing")
+RESERVATION_BESIDE = rule("gke.capacity.reservation-beside")
+RESERVATION_ZONE = rule("gke.capacity.reservation-zone")
+FLEX_REPAIR = rule("gke.flex-start.auto-repair")
+FLEX_LOCATION = rule("gke.flex-start.location-policy")
+FLEX_UPGRADE = rule("gke.flex-start.upgrade")
+FLEX_NODES = rule("gke.flex-start.nodes")
+FLEX_HOURS = rule("gke.flex-start.duration")
+FLEX_TPU = rule("gke.flex-start.tpu")
+FLEX_SLICE = rule("gke.flex-start.slice")
+FLEX_MACHINE = rule("gke.flex-start.machine")
+DURATION_BESIDE = rule("gke.capacity.duration")
+QUEUED_FLEX = rule("gke.queued.flex-start")
+SPOT_BALANCED = rule("gke.spot.location-policy")
 
 FLEX_LONGEST_S = 7 * 24 * 3600
 _NOT_FLEX = ("a3-edgegpu-8g", "a3-edgegpu-8g-nolssd")

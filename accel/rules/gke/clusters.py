@@ -4,77 +4,22 @@ import re
 from collections.abc import Sequence
 
 from accel.catalog.places import nearest_places, regions
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_TYPES = f"{GKE}concepts/configuration-overview"
-
-LOCATION = Rule("gcp.cluster.location", "reject", "A cluster is in a region or in a zone of one", _TYPES)
-REGION = Rule("gcp.cluster.region", "reject", "A cluster is in the region of the subnet that its nodes are in", _TYPES)
-REGION_UNKNOWN = Rule(
-    "gcp.cluster.region-unknown", "warn", "The region is none that is known; the list may be behind", _TYPES
-)
-ZONAL = Rule(
-    "gcp.cluster.zonal",
-    "warn",
-    "The API of a zonal cluster is away while Google upgrades it, and while its zone is",
-    _TYPES,
-)
-NODE_LOCATIONS = Rule(
-    "gcp.cluster.node-locations",
-    "reject",
-    "Nodes are in zones of the cluster's region; a zonal cluster's own zone is not listed again",
-    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
-)
-POOL_ZONES = Rule(
-    "gcp.cluster.pool-zones", "reject", "The nodes of a pool are in zones of the cluster's region", _TYPES
-)
-POOL_ZONES_UNSAID = Rule(
-    "gcp.cluster.pool-zones-unsaid",
-    "reject",
-    "Zones that Google chooses for nodes may not have the machine, and jobs are not told of them",
-    "https://docs.cloud.google.com/compute/docs/gpus/gpu-regions-zones",
-)
-NO_SYSTEM_POOL = Rule(
-    "gcp.cluster.no-system-pool",
-    "warn",
-    "Pods of GKE itself, DNS among them, need a node without an accelerator and without taints that stays",
-    f"{GKE}how-to/isolate-workloads-dedicated-nodes",
-)
-NO_CONTROLLER = Rule(
-    "gcp.cluster.no-controller",
-    "reject",
-    "A new cluster has neither Kueue nor JobSet, and its API server knows no queues and no JobSets before that",
-    "https://kueue.sigs.k8s.io/docs/installation/",
-)
-NAME_LENGTH = Rule(
-    "gcp.cluster.name-length",
-    "reject",
-    "A cluster's name has at most 40 characters, of which 8 are made up",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters",
-)
-CHANNEL_RAPID = Rule(
-    "gcp.cluster.channel-rapid",
-    "warn",
-    "Versions of the Rapid channel are not covered by the service level agreement",
-    f"{GKE}concepts/release-channels",
-)
-VERSION = Rule(
-    "gcp.cluster.version",
-    "reject",
-    "A version is 1.X, 1.X.Y or 1.X.Y-gke.N",
-    f"{GKE}versioning#specifying_cluster_version",
-)
-METRICS_VERSION = Rule(
-    "gcp.cluster.metrics-version",
-    "reject",
-    "Some packages of metrics need a newer control plane",
-    "https://registry.terraform.io/providers/hashicorp/google/latest/docs/resources/container_cluster",
-)
-
-RULES = (
-    LOCATION, REGION, REGION_UNKNOWN, ZONAL, NODE_LOCATIONS, POOL_ZONES, POOL_ZONES_UNSAID, NO_SYSTEM_POOL,
-    NO_CONTROLLER, NAME_LENGTH, CHANNEL_RAPID, VERSION, METRICS_VERSION,
-)  # fmt: skip
+LOCATION = rule("gcp.cluster.location")
+REGION = rule("gcp.cluster.region")
+REGION_UNKNOWN = rule("gcp.cluster.region-unknown")
+ZONAL = rule("gcp.cluster.zonal")
+NODE_LOCATIONS = rule("gcp.cluster.node-locations")
+POOL_ZONES = rule("gcp.cluster.pool-zones")
+POOL_ZONES_UNSAID = rule("gcp.cluster.pool-zones-unsaid")
+NO_SYSTEM_POOL = rule("gcp.cluster.no-system-pool")
+NO_CONTROLLER = rule("gcp.cluster.no-controller")
+NAME_LENGTH = rule("gcp.cluster.name-length")
+CHANNEL_RAPID = rule("gcp.cluster.channel-rapid")
+VERSION = rule("gcp.cluster.version")
+METRICS_VERSION = rule("gcp.cluster.metrics-version")
 
 NAME_MOST = 32
 """Maximum characters of a cluster's key, so that the name stays within 40 with - and 7 random ones."""

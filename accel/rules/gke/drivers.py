@@ -1,38 +1,15 @@
 """Installation of the NVIDIA driver on GKE nodes, by exactly one of GKE, a DaemonSet of the stack, and NVIDIA's
 operator."""
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_GPUS = f"{GKE}how-to/gpus"
+LATEST_UBUNTU = rule("gke.driver.latest-ubuntu")
+OPERATOR_COS = rule("gke.driver.operator-cos")
+LABEL = rule("gke.driver.label")
+SHARED = rule("gke.driver.operator-sharing")
 
-LATEST_UBUNTU = Rule(
-    "gke.driver.latest-ubuntu",
-    "reject",
-    "The latest driver is for Container-Optimized OS; Ubuntu has the default one",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/GPUDriverInstallationConfig",
-)
-OPERATOR_COS = Rule(
-    "gke.driver.operator-cos",
-    "reject",
-    "NVIDIA's operator installs drivers on Ubuntu only",
-    "https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html",
-)
-LABEL = Rule("gke.driver.label", "reject", "GKE's driver label says who installs; it follows from `driver`", _GPUS)
-SHARED = Rule(
-    "gke.driver.operator-sharing",
-    "reject",
-    "Sharing and partitions of GKE are made by its own device plugin, which is off beside NVIDIA's operator",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-operator",
-)
-
-SECURE_BOOT = Rule(
-    "gke.driver.secure-boot",
-    "warn",
-    "With secure boot a kernel module that is not signed, such as one built on the node, does not load",
-    f"{GKE}how-to/shielded-gke-nodes",
-)
-
-RULES = (LATEST_UBUNTU, OPERATOR_COS, LABEL, SHARED, SECURE_BOOT)
+SECURE_BOOT = rule("gke.driver.secure-boot")
 
 DISABLED = "INSTALLATION_DISABLED"
 VERSIONS = {"default": "DEFAULT", "latest": "LATEST", "daemonset": DISABLED, "operator": DISABLED}

@@ -2,34 +2,14 @@
 
 from accel.catalog import nearest
 from accel.catalog.gke import partitioner_since
-from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
+from accel.rules.table import rule
 
-_MANUAL = f"{GKE}how-to/gpus#installing_drivers"
+VERSION = rule("gke.driver-installer.version")
+PROBED_GPU = rule("gke.driver-probe.gpu")
+PROBED_QUEUED = rule("gke.driver-probe.queued")
 
-VERSION = Rule(
-    "gke.driver-installer.version",
-    "reject",
-    "A driver's version is one that the installer on the node image knows: latest is COS's only",
-    _MANUAL,
-)
-PROBED_GPU = Rule(
-    "gke.driver-probe.gpu", "reject", "A driver is tried on a pool with GPUs", f"{GKE}how-to/gpus#verify_installation"
-)
-PROBED_QUEUED = Rule(
-    "gke.driver-probe.queued",
-    "reject",
-    "A pool whose nodes come by ProvisioningRequest only does not grow for a plain pod",
-    f"{GKE}how-to/provisioningrequest",
-)
-
-PARTITION = Rule(
-    "gke.driver-installer.partition",
-    "reject",
-    "The DaemonSet's image makes the MIG profiles that GKE's partitioner knew when the image was made",
-    "https://github.com/GoogleCloudPlatform/container-engine-accelerators/commits/master/partition_gpu/partition_gpu.go",
-)
-
-RULES = (VERSION, PROBED_GPU, PROBED_QUEUED, PARTITION)
+PARTITION = rule("gke.driver-installer.partition")
 
 PARTITIONER = (
     "gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"

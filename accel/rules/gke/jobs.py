@@ -6,61 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.catalog.tpu import Slice
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_LABELS = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"
-_JOB = "https://kubernetes.io/docs/concepts/workloads/controllers/job/"
-
-FIT = Rule("gke.job.fit", "reject", "A pod runs on one node, and waits for ever where no node is large enough", _JOB)
-NODES = Rule(
-    "gke.job.nodes",
-    "reject",
-    "All nodes of a job run at once, each on a node of the cluster",
-    f"{GKE}concepts/cluster-autoscaler",
-)
-SLICE = Rule(
-    "gke.job.tpu-slice",
-    "reject",
-    "A TPU slice is taken whole: a pod on each of its hosts, with all chips of the host",
-    f"{GKE}how-to/tpus",
-)
-LABEL = Rule("gke.job.label", "reject", "Labels have Kubernetes's spelling", _LABELS)
-LABEL_RESERVED = Rule(
-    "gke.job.label-reserved", "reject", "Label prefixes of Kubernetes, GKE, Kueue and accel are theirs", _LABELS
-)
-TASKS = Rule("gke.job.tasks", "reject", "An Indexed Job has at most 100,000 tasks", f"{_JOB}#completion-mode")
-GRACE = Rule(
-    "gke.job.grace",
-    "warn",
-    "A Spot node that is reclaimed leaves pods 15 seconds, unless its pool was given more (GKE 1.35 and later)",
-    f"{GKE}concepts/spot-vms",
-)
-ENV_RESERVED = Rule(
-    "gke.job.env-reserved",
-    "reject",
-    "Kubernetes and GKE tell a pod its index and its TPU slice in variables of their own",
-    f"{_JOB}#completion-mode",
-)
-SIZE = Rule(
-    "gke.job.size",
-    "reject",
-    "The annotations of an object hold at most 256 KiB, and one of them holds the job as it was submitted",
-    "https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/",
-)
-LOST_ADDED = Rule(
-    "gke.job.lost-retries",
-    "warn",
-    "A Job counts failed pods and lost pods together, where it counts the lost ones at all",
-    f"{_JOB}#pod-failure-policy",
-)
-ALONE = Rule(
-    "gke.job.nodes-alone",
-    "warn",
-    "Without JobSet a Job starts a failed node alone again, and not those that ran with it",
-    "https://jobset.sigs.k8s.io/docs/concepts/",
-)
-
-RULES = (FIT, NODES, SLICE, LABEL, LABEL_RESERVED, TASKS, GRACE, ENV_RESERVED, SIZE, LOST_ADDED, ALONE)
+FIT = rule("gke.job.fit")
+NODES = rule("gke.job.nodes")
+SLICE = rule("gke.job.tpu-slice")
+LABEL = rule("gke.job.label")
+LABEL_RESERVED = rule("gke.job.label-reserved")
+TASKS = rule("gke.job.tasks")
+GRACE = rule("gke.job.grace")
+ENV_RESERVED = rule("gke.job.env-reserved")
+SIZE = rule("gke.job.size")
+LOST_ADDED = rule("gke.job.lost-retries")
+ALONE = rule("gke.job.nodes-alone")
 
 MAX_TASKS = 100_000
 SPOT_GRACE_S = 15

@@ -5,69 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from accel.catalog import nearest
-from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
+from accel.rules.table import rule
 
-_DOCS = "https://kueue.sigs.k8s.io/docs/concepts/"
-_QUEUE = f"{_DOCS}cluster_queue/"
-_TYPES = "https://github.com/kubernetes-sigs/kueue/blob/v0.14.0/apis/kueue/v1beta1/clusterqueue_types.go"
-
-POOL = Rule(
-    "kueue.queue.pool",
-    "reject",
-    "A queue names pools that the cluster has",
-    f"{_QUEUE}#flavors-and-borrowing-semantics",
-)
-POOL_TWICE = Rule("kueue.queue.duplicate-pool", "reject", "A pool is in a queue at most once", _TYPES)
-ORDER = Rule("kueue.queue.order", "warn", "Of two pools of the same GPU, Spot is tried before on demand", _QUEUE)
-PREEMPTION = Rule(
-    "kueue.queue.preemption",
-    "reject",
-    "Who preempts while borrowing may also reclaim what is its own",
-    "https://github.com/kubernetes-sigs/kueue/blob/v0.14.0/pkg/webhooks/clusterqueue_webhook.go",
-)
-QUOTA = Rule(
-    "kueue.quota.missing",
-    "reject",
-    "A pool's quota names every resource that the queue covers",
-    f"{_QUEUE}#resource-groups",
-)
-NO_ACCELERATOR = Rule(
-    "kueue.quota.no-accelerator",
-    "reject",
-    "A queue over pools with GPUs or TPUs has a quota of them",
-    f"{_QUEUE}#resources",
-)
-OVER = Rule(
-    "kueue.quota.over-capacity", "warn", "The quotas of a pool come to no more than the pool can grow to", _TYPES
-)
-COHORT = Rule("kueue.quota.limit-without-cohort", "reject", "Limits on borrowing and lending need a cohort", _TYPES)
-LENDING = Rule("kueue.quota.lending", "reject", "A queue lends at most its nominal quota", _TYPES)
-CHECK_MISSING = Rule(
-    "kueue.provisioning.missing",
-    "reject",
-    "A pool with queued provisioning gets nodes by ProvisioningRequest only",
-    f"{GKE}how-to/provisioningrequest",
-)
-CHECK_IDLE = Rule(
-    "kueue.provisioning.no-pool",
-    "reject",
-    "Provisioning requests are for pools with queued provisioning",
-    f"{GKE}how-to/provisioningrequest",
-)
-LOCAL_QUEUE = Rule(
-    "kueue.local-queue.queue", "reject", "A local queue points at a queue that is there", f"{_DOCS}local_queue/"
-)
-FLAVOR_TAINTS = Rule(
-    "kueue.flavor.taints",
-    "reject",
-    "A resource flavor has at most 8 tolerations",
-    "https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta1/",
-)
-
-RULES = (
-    POOL, POOL_TWICE, ORDER, PREEMPTION, QUOTA, NO_ACCELERATOR, OVER, COHORT, LENDING, CHECK_MISSING, CHECK_IDLE,
-    LOCAL_QUEUE, FLAVOR_TAINTS,
-)  # fmt: skip
+POOL = rule("kueue.queue.pool")
+POOL_TWICE = rule("kueue.queue.duplicate-pool")
+ORDER = rule("kueue.queue.order")
+PREEMPTION = rule("kueue.queue.preemption")
+QUOTA = rule("kueue.quota.missing")
+NO_ACCELERATOR = rule("kueue.quota.no-accelerator")
+OVER = rule("kueue.quota.over-capacity")
+COHORT = rule("kueue.quota.limit-without-cohort")
+LENDING = rule("kueue.quota.lending")
+CHECK_MISSING = rule("kueue.provisioning.missing")
+CHECK_IDLE = rule("kueue.provisioning.no-pool")
+LOCAL_QUEUE = rule("kueue.local-queue.queue")
+FLAVOR_TAINTS = rule("kueue.flavor.taints")
 
 MOST_TOLERATIONS = 8
 ACCELERATORS = ("gpus", "tpu_chips")

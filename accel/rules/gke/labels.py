@@ -3,53 +3,17 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_NODE_CONFIG = "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig"
-_SYNTAX = "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set"
-
-POOL_NAME = Rule(
-    "gke.pool.name",
-    "reject",
-    "A node pool's name has 40 lower case letters, digits and - at most, of which 8 are made up",
-    "https://github.com/pulumi/pulumi-gcp/issues/1510",
-)
-KEY = Rule(
-    "gke.label.key", "reject", "A label's or taint's key is a Kubernetes name with a domain in front or none", _SYNTAX
-)
-VALUE = Rule(
-    "gke.label.value", "reject", "A label's or taint's value has 63 letters, digits, -, _ and . at most", _SYNTAX
-)
-KUBELET = Rule(
-    "gke.label.kubelet",
-    "reject",
-    "Keys of kubernetes.io and k8s.io are the cluster's own",
-    "https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction",
-)
-SYSTEM = Rule(
-    "gke.label.system",
-    "warn",
-    "GKE sets labels and taints of its own domains itself",
-    "https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/d92d89547811a6b135adc08d91e852ed1f3e66b6/pkg/"
-    "cloudprovider/gke/labels/labels.go",
-)
-SIZE = Rule(
-    "gke.label.size", "reject", "The labels of a node pool have 1,024 characters together at most", _NODE_CONFIG
-)
-TAINT_TWICE = Rule(
-    "gke.taint.twice",
-    "reject",
-    "A node has one taint of a key and an effect",
-    "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-)
-TAINT_OWN = Rule(
-    "gke.taint.own",
-    "warn",
-    "GKE taints GPU and TPU nodes itself, GPU nodes only in a cluster that has another pool",
-    f"{GKE}how-to/gpus",
-)
-
-RULES = (POOL_NAME, KEY, VALUE, KUBELET, SYSTEM, SIZE, TAINT_TWICE, TAINT_OWN)
+POOL_NAME = rule("gke.pool.name")
+KEY = rule("gke.label.key")
+VALUE = rule("gke.label.value")
+KUBELET = rule("gke.label.kubelet")
+SYSTEM = rule("gke.label.system")
+SIZE = rule("gke.label.size")
+TAINT_TWICE = rule("gke.taint.twice")
+TAINT_OWN = rule("gke.taint.own")
 
 KEY_MOST = 32
 """Maximum characters of a pool's key, so that the name stays within 40 with - and 7 random ones."""

@@ -3,34 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_MAINTENANCE = f"{GKE}concepts/maintenance-windows-and-exclusions"
-
-WINDOW = Rule("gcp.maintenance.window", "reject", "Google counts maintenance windows of at least 4 hours", _MAINTENANCE)
-WINDOW_SCARCE = Rule(
-    "gcp.maintenance.window-scarce",
-    "warn",
-    "Less than 48 hours of maintenance in 32 days may be refused, and may be overridden",
-    _MAINTENANCE,
-)
-EXCLUSION = Rule(
-    "gcp.maintenance.exclusion",
-    "reject",
-    "An exclusion ends at a time after its start, or with the support of the version",
-    _MAINTENANCE,
-)
-EXCLUSION_LONG = Rule(
-    "gcp.maintenance.exclusion-long", "reject", "An exclusion of all upgrades lasts at most 90 days", _MAINTENANCE
-)
-EXCLUSION_COUNT = Rule(
-    "gcp.maintenance.exclusion-count",
-    "reject",
-    "A cluster has at most 20 exclusions, and at most 3 of all upgrades",
-    _MAINTENANCE,
-)
-
-RULES = (WINDOW, WINDOW_SCARCE, EXCLUSION, EXCLUSION_LONG, EXCLUSION_COUNT)
+WINDOW = rule("gcp.maintenance.window")
+WINDOW_SCARCE = rule("gcp.maintenance.window-scarce")
+EXCLUSION = rule("gcp.maintenance.exclusion")
+EXCLUSION_LONG = rule("gcp.maintenance.exclusion-long")
+EXCLUSION_COUNT = rule("gcp.maintenance.exclusion-count")
 
 _WINDOW_LEAST_H = 4
 _WINDOW_32_DAYS_H = 48

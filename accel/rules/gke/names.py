@@ -3,29 +3,11 @@
 import re
 
 from accel.diagnostics.findings import Finding, Rule
+from accel.rules.table import rule
 
-_NAMES = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"
-
-LABEL = Rule(
-    "kubernetes.name.label",
-    "reject",
-    "A namespace's name has at most 63 small letters, digits and -, the first and the last a letter or digit",
-    f"{_NAMES}#dns-label-names",
-)
-SUBDOMAIN = Rule(
-    "kubernetes.name.object",
-    "reject",
-    "An object's name has at most 253 small letters, digits, - and ., the first and the last a letter or digit",
-    f"{_NAMES}#dns-subdomain-names",
-)
-CONFIG_KEY = Rule(
-    "kubernetes.name.config-key",
-    "reject",
-    "A key of a ConfigMap has at most 253 letters, digits, -, _ and dots",
-    "https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-object",
-)
-
-RULES = (LABEL, SUBDOMAIN, CONFIG_KEY)
+LABEL = rule("kubernetes.name.label")
+SUBDOMAIN = rule("kubernetes.name.object")
+CONFIG_KEY = rule("kubernetes.name.config-key")
 
 _END, _WITHIN = "[a-z0-9]", "[a-z0-9-]"
 _LABEL = re.compile(rf"{_END}(?:{_WITHIN}*{_END})?")
@@ -51,11 +33,11 @@ def config_key(name: str, field: str = "key") -> list[Finding]:
     return _check(CONFIG_KEY, _CONFIG_KEY, name, field, "letters, digits, -, _ and .")
 
 
-def _check(rule: Rule, pattern: re.Pattern[str], name: str, field: str, takes: str) -> list[Finding]:
-    most = _MOST[rule]
+def _check(broken: Rule, pattern: re.Pattern[str], name: str, field: str, takes: str) -> list[Finding]:
+    most = _MOST[broken]
     if len(name) > most:
-        return [rule.finding(field, f"has {len(name)} characters, of which Kubernetes takes {most}", "shorten it")]
+        return [broken.finding(field, f"has {len(name)} characters, of which Kubernetes takes {most}", "shorten it")]
     if pattern.fullmatch(name):
         return []
     better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "a name"
-    return [rule.finding(field, f'is "{name}"; Kubernetes takes {takes}', f"write {better}")]
+    return [broken.finding(field, f'is "{name}"; Kubernetes takes {takes}', f"write {better}")]

@@ -13,83 +13,28 @@ from accel.catalog.gke_machines import (
     series,
 )
 from accel.catalog.places import where, zones
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules import newer_types
 from accel.rules.gcp import zones as gcp_zones
+from accel.rules.table import rule
 
-_COMPACT = f"{GKE}how-to/compact-placement"
-_LOCAL_SSD = "https://docs.cloud.google.com/compute/docs/disks/local-ssd#choose_number_local_ssds"
-_UPGRADES = f"{GKE}concepts/node-pool-upgrade-strategies"
-
-MACHINE = Rule(
-    "gke.pool.machine",
-    "reject",
-    "A node's machine type is known, so that what pods can have of it is",
-    "https://docs.cloud.google.com/compute/docs/general-purpose-machines",
-)
-KIND = Rule(
-    "gke.pool.kind", "reject", "CPU, GPU and TPU machines are pools of their own kind", f"{GKE}concepts/node-pools"
-)
-INITIAL = Rule(
-    "gke.pool.initial-zones",
-    "reject",
-    "A pool begins with initial_nodes in each zone, all of them together within its limits",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools",
-)
-DISK_SIZE = Rule(
-    "gke.pool.disk-size",
-    "reject",
-    "A boot disk has 15 GiB at least",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig",
-)
-DISK_TYPE = Rule(
-    "gke.pool.disk-type",
-    "reject",
-    "A machine series takes certain types of boot disk",
-    "https://docs.cloud.google.com/compute/docs/disks",
-)
-SSD_COUNT = Rule("gke.pool.local-ssds", "reject", "A machine type takes certain numbers of local SSDs", _LOCAL_SSD)
-SSD_NONE = Rule("gke.pool.local-ssds-none", "reject", "Some machine types take no local SSD", _LOCAL_SSD)
-PRELOADED = Rule(
-    "gke.pool.preloaded",
-    "reject",
-    "Images are read off a secondary boot disk by image streaming",
-    f"{GKE}how-to/data-container-image-preloading",
-)
-COMPACT_SERIES = Rule("gke.compact.series", "reject", "Some machine series cannot be placed compactly", _COMPACT)
-COMPACT_ZONE = Rule("gke.compact.zone", "reject", "A compact placement is in one zone", _COMPACT)
-COMPACT_MOST = Rule("gke.compact.nodes", "reject", "A compact placement holds 1,500 nodes at most", _COMPACT)
-COMPACT_UPGRADE = Rule(
-    "gke.compact.blue-green",
-    "reject",
-    "Nodes placed compactly are not upgraded blue-green",
-    "https://github.com/GoogleCloudPlatform/cluster-toolkit/blob/01a7a3ed5019e338698853212f16b5d9e2d02d78/modules/"
-    "compute/gke-node-pool/main.tf",
-)
-COMPACT_QUEUED = Rule(
-    "gke.compact.queued", "reject", "Nodes of queued provisioning are not placed by a policy", COMPACT_UPGRADE.source
-)
-SURGE = Rule("gke.upgrade.surge", "reject", "A surge upgrade replaces 1 to 20 nodes at once", _UPGRADES)
-BATCH = Rule(
-    "gke.upgrade.batch", "reject", "A blue-green upgrade drains a number of nodes or a share of them", _UPGRADES
-)
-NO_UPGRADE = Rule(
-    "gke.pool.auto-upgrade",
-    "warn",
-    "A cluster in a release channel takes no pool without upgrades or repair",
-    "https://github.com/kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-inference/issues/47",
-)
-UNUSED = Rule(
-    "gke.pool.unused",
-    "warn",
-    "Jobs reach a pool with accelerators by a queue or a target that has it",
-    f"{GKE}concepts/node-pools",
-)
-
-RULES = (
-    MACHINE, KIND, INITIAL, DISK_SIZE, DISK_TYPE, SSD_COUNT, SSD_NONE, PRELOADED, COMPACT_SERIES, COMPACT_ZONE,
-    COMPACT_MOST, COMPACT_UPGRADE, COMPACT_QUEUED, SURGE, BATCH, NO_UPGRADE, UNUSED,
-)  # fmt: skip
+MACHINE = rule("gke.pool.machine")
+KIND = rule("gke.pool.kind")
+INITIAL = rule("gke.pool.initial-zones")
+DISK_SIZE = rule("gke.pool.disk-size")
+DISK_TYPE = rule("gke.pool.disk-type")
+SSD_COUNT = rule("gke.pool.local-ssds")
+SSD_NONE = rule("gke.pool.local-ssds-none")
+PRELOADED = rule("gke.pool.preloaded")
+COMPACT_SERIES = rule("gke.compact.series")
+COMPACT_ZONE = rule("gke.compact.zone")
+COMPACT_MOST = rule("gke.compact.nodes")
+COMPACT_UPGRADE = rule("gke.compact.blue-green")
+COMPACT_QUEUED = rule("gke.compact.queued")
+SURGE = rule("gke.upgrade.surge")
+BATCH = rule("gke.upgrade.batch")
+NO_UPGRADE = rule("gke.pool.auto-upgrade")
+UNUSED = rule("gke.pool.unused")
 
 DISK_LEAST_GIB = 15
 _DISKS = ("pd-balanced", "hyperdisk-balanced")

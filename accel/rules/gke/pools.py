@@ -2,16 +2,10 @@
 
 from accel.catalog import UnknownName
 from accel.catalog import machine as machine_named
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-BOUNDS = Rule(
-    "gcp.pool.bounds",
-    "reject",
-    "A node pool has 0 <= min_nodes <= initial_nodes <= max_nodes, and max_nodes is at least 1",
-    f"{GKE}concepts/cluster-autoscaler",
-)
-
-RULES = (BOUNDS,)
+BOUNDS = rule("gcp.pool.bounds")
 
 
 def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> list[Finding]:

@@ -1,44 +1,17 @@
 """GPUs shared by several pods on GKE: MIG partitions, time-sharing and MPS."""
 
 from accel.catalog.gke import gpu_partitions
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_SHARING = f"{GKE}concepts/timesharing-gpus"
-_MIG = f"{GKE}how-to/gpus-multi"
-_PLUGIN = (
-    "https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/09e2ab1ac10491ad46d3521348db6b4dcdba2e25"
-)
-
-NO_MIG = Rule("gke.mig.gpu", "reject", "A100, H100, H200, B200, GB200 and RTX PRO 6000 can be partitioned", _MIG)
-PROFILE = Rule(
-    "gke.mig.profile",
-    "reject",
-    "A GPU has certain MIG profiles",
-    "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
-)
-PROFILE_PLUGIN = Rule(
-    "gke.mig.profile-plugin",
-    "warn",
-    "GKE's device plugin and autoscaler do not know every profile that its partitioner makes",
-    f"{_PLUGIN}/pkg/gpu/nvidia/mig/mig.go",
-)
-WHOLE = Rule("gke.mig.fraction", "reject", "A machine with a share of a GPU has none to partition or share", _MIG)
-CLIENTS = Rule("gke.sharing.clients", "reject", "A GPU or partition is shared by 2 to 48 containers", _SHARING)
-MPS_MIG = Rule(
-    "gke.sharing.mps-mig",
-    "reject",
-    "MPS limits a container's memory by that of the whole GPU, which a partition has not",
-    f"{_PLUGIN}/pkg/gpu/nvidia/manager.go",
-)
-SEVERAL = Rule(
-    "gke.sharing.several",
-    "warn",
-    "A container gets one share at most on a node with more than one GPU or partition",
-    f"{_PLUGIN}/pkg/gpu/nvidia/gpusharing/gpusharing.go",
-)
-HOST_IPC = Rule("gke.sharing.mps-host-ipc", "warn", "Pods that use MPS need hostIPC", f"{GKE}how-to/nvidia-mps-gpus")
-
-RULES = (NO_MIG, PROFILE, PROFILE_PLUGIN, WHOLE, CLIENTS, MPS_MIG, SEVERAL, HOST_IPC)
+NO_MIG = rule("gke.mig.gpu")
+PROFILE = rule("gke.mig.profile")
+PROFILE_PLUGIN = rule("gke.mig.profile-plugin")
+WHOLE = rule("gke.mig.fraction")
+CLIENTS = rule("gke.sharing.clients")
+MPS_MIG = rule("gke.sharing.mps-mig")
+SEVERAL = rule("gke.sharing.several")
+HOST_IPC = rule("gke.sharing.mps-host-ipc")
 
 CLIENTS_LEAST, CLIENTS_MOST = 2, 48
 _NOT_IN_PLUGIN = ("4g.20gb", "4g.40gb")

@@ -4,42 +4,15 @@ from collections.abc import Sequence
 
 from accel.catalog.disks import HYPERDISK, PERSISTENT_DISK, disk_support
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import GKE, Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
+from accel.rules.table import rule
 
-_DISKS = "https://docs.cloud.google.com/compute/docs/disks/hyperdisks"
-
-DISK_TYPE = Rule(
-    "gke.volume.disk-type", "reject", "A disk has a type that GKE's driver makes", f"{GKE}concepts/hyperdisk"
-)
-DISK_MACHINE = Rule(
-    "gke.volume.disk-machine",
-    "reject",
-    "A disk is of a type that the machine can attach",
-    f"{_DISKS}#machine-type-support",
-)
-DISK_SIZE = Rule(
-    "gke.volume.disk-size", "reject", "A Hyperdisk has a size within its type's range", f"{_DISKS}#size-limits"
-)
-PERFORMANCE = Rule(
-    "gke.volume.performance",
-    "reject",
-    "IOPS and throughput are set where the disk type takes them",
-    f"{GKE}how-to/persistent-volumes/hyperdisk",
-)
-READ_ONLY = Rule(
-    "gke.volume.read-only-new",
-    "reject",
-    "A disk that many nodes read is there before, with data on it",
-    f"{GKE}how-to/persistent-volumes/readonlymany-disks",
-)
-FILESTORE_SIZE = Rule(
-    "gke.volume.filestore-size",
-    "reject",
-    "A Filestore instance has at least the size of its tier's smallest",
-    "https://docs.cloud.google.com/filestore/docs/service-tiers",
-)
-
-RULES = (DISK_TYPE, DISK_MACHINE, DISK_SIZE, PERFORMANCE, READ_ONLY, FILESTORE_SIZE)
+DISK_TYPE = rule("gke.volume.disk-type")
+DISK_MACHINE = rule("gke.volume.disk-machine")
+DISK_SIZE = rule("gke.volume.disk-size")
+PERFORMANCE = rule("gke.volume.performance")
+READ_ONLY = rule("gke.volume.read-only-new")
+FILESTORE_SIZE = rule("gke.volume.filestore-size")
 
 DISK_TYPES = (*HYPERDISK, *PERSISTENT_DISK)
 SIZES_GIB = {

@@ -1,21 +1,12 @@
 """Node pools of TPU slices, except for the shape, which gcp.tpu.pool() checks."""
 
-from accel.diagnostics.findings import GKE, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.tpu import resolve_pool
+from accel.rules.table import rule
 
-_PLAN = f"{GKE}concepts/plan-tpus"
-
-WHOLE = Rule("gke.tpu.whole-slice", "reject", "A slice of several hosts comes and goes whole", f"{GKE}concepts/tpus")
-ONE_ZONE = Rule("gke.tpu.zone", "reject", "A slice of several hosts is in one zone", _PLAN)
-POLICY = Rule(
-    "gke.tpu.policy",
-    "reject",
-    "A TPU7x slice of several hosts names a workload policy with its topology",
-    "https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/d92d89547811a6b135adc08d91e852ed1f3e66b6/pkg/"
-    "cloudprovider/gke/placement/placement.go",
-)
-
-RULES = (WHOLE, ONE_ZONE, POLICY)
+WHOLE = rule("gke.tpu.whole-slice")
+ONE_ZONE = rule("gke.tpu.zone")
+POLICY = rule("gke.tpu.policy")
 
 _POLICY_SERIES = "tpu7x-"
 

@@ -3,58 +3,17 @@
 import re
 from collections.abc import Mapping
 
-from accel.diagnostics.findings import API, Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-IMAGE = Rule(
-    "container.image.name",
-    "reject",
-    "An image name has at most 255 letters, digits and - _ : . / # @",
-    f"{API}API_ContainerProperties.html",
-)
-LATEST = Rule(
-    "container.image.latest",
-    "warn",
-    "The tag `latest`, or none, names another image tomorrow; two tasks of one job may run different code",
-    "https://docs.docker.com/build/building/best-practices/#pin-base-image-versions",
-)
-GCR = Rule(
-    "container.image.gcr",
-    "warn",
-    "Container Registry is shut down; gcr.io names are served by Artifact Registry",
-    "https://cloud.google.com/artifact-registry/docs/transition/setup-gcr-repo",
-)
-ENV_NAME = Rule(
-    "container.env.name",
-    "reject",
-    "The name of a variable is not empty and has no =, line break or NUL",
-    "https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html",
-)
-ENV_VALUE = Rule(
-    "container.env.value",
-    "reject",
-    "The value of a variable is text without line breaks and NUL",
-    "https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html",
-)
-ENV_RESERVED = Rule(
-    "aws.env.reserved",
-    "reject",
-    "Variables that begin with AWS_BATCH are set by Batch",
-    f"{API}API_ContainerProperties.html",
-)
-VISIBLE_DEVICES = Rule(
-    "aws.env.visible-devices",
-    "translate",
-    "ECS writes the GPUs that it assigned into NVIDIA_VISIBLE_DEVICES; one of your own is dropped",
-    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-gpu-specifying.html",
-)
-VISIBLE_DEVICES_NO_GPU = Rule(
-    "aws.env.visible-devices-without-gpu",
-    "reject",
-    "NVIDIA_VISIBLE_DEVICES in a job without GPUs would show it the GPUs of other jobs",
-    "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-gpu-specifying.html",
-)
-
-RULES = (IMAGE, LATEST, GCR, ENV_NAME, ENV_VALUE, ENV_RESERVED, VISIBLE_DEVICES, VISIBLE_DEVICES_NO_GPU)
+IMAGE = rule("container.image.name")
+LATEST = rule("container.image.latest")
+GCR = rule("container.image.gcr")
+ENV_NAME = rule("container.env.name")
+ENV_VALUE = rule("container.env.value")
+ENV_RESERVED = rule("aws.env.reserved")
+VISIBLE_DEVICES = rule("aws.env.visible-devices")
+VISIBLE_DEVICES_NO_GPU = rule("aws.env.visible-devices-without-gpu")
 
 ASSIGNED = ("NVIDIA_VISIBLE_DEVICES",)
 """Variables that ECS sets in a job with GPUs, so that the job's own value is dropped (VISIBLE_DEVICES)."""

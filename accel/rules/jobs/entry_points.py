@@ -4,27 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_TOGETHER = "https://docs.docker.com/reference/dockerfile/#understand-how-cmd-and-entrypoint-interact"
-
-NOTHING = Rule(
-    "container.command.none", "reject", "A container runs a command, or its image's ENTRYPOINT or CMD", _TOGETHER
-)
-TWICE = Rule(
-    "container.entry-point.twice",
-    "warn",
-    "On AWS Batch, on VMs and by Docker a command is handed to the image's ENTRYPOINT as its arguments",
-    _TOGETHER,
-)
-SHELL = Rule(
-    "container.entry-point.shell",
-    "warn",
-    "An interpreter as ENTRYPOINT takes the shell that a sweep puts before the command for a script",
-    _TOGETHER,
-)
-
-RULES = (NOTHING, TWICE, SHELL)
+NOTHING = rule("container.command.none")
+TWICE = rule("container.entry-point.twice")
+SHELL = rule("container.entry-point.shell")
 
 _INTERPRETER = re.compile(r"(?:.*/)?(python|node|java|Rscript|torchrun|accelerate|deepspeed)[\d.]*")
 _PROGRAM = re.compile(r"(?:.*/)?([A-Za-z]+)[\d.]*")

@@ -6,44 +6,15 @@ from collections.abc import Iterable
 from accel.catalog import cuda as catalogue
 from accel.catalog.accelerators import Accelerator
 from accel.catalog.cuda import Version, format_driver, version_text
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp import gpus
+from accel.rules.table import rule
 
-_NOTES = "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html"
-_COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
-
-OLD = Rule(
-    "container.image.cuda",
-    "warn",
-    "A GPU wants the first CUDA that knows it, or a later one: 11.8 for Hopper and Ada, 12.8 for Blackwell",
-    "https://docs.nvidia.com/cuda/blackwell-compatibility-guide/",
-)
-DROPPED = Rule(
-    "container.image.cuda-dropped",
-    "warn",
-    "CUDA 13 builds nothing for Pascal and Volta, and its libraries have nothing for them",
-    f"{_NOTES}#deprecated-architectures",
-)
-DRIVER = Rule(
-    "container.image.driver",
-    "warn",
-    "A driver runs CUDA of its own major version and older ones; newer ones only by NVIDIA's compatibility package",
-    _NOTES,
-)
-MINOR = Rule(
-    "container.image.driver-minor",
-    "warn",
-    "On a driver older than its own, CUDA runs without what is compiled when it is loaded (PTX)",
-    _COMPATIBILITY,
-)
-GPU_DRIVER = Rule(
-    "accelerator.driver",
-    "reject",
-    "A driver does not know GPUs that came after it",
-    _NOTES,
-)
-
-RULES = (OLD, DROPPED, DRIVER, MINOR, GPU_DRIVER)
+OLD = rule("container.image.cuda")
+DROPPED = rule("container.image.cuda-dropped")
+DRIVER = rule("container.image.driver")
+MINOR = rule("container.image.driver-minor")
+GPU_DRIVER = rule("accelerator.driver")
 
 _NAMED = re.compile(r"(?:cuda|cu)[-:]?(\d{2})[.-]?(\d)")
 

@@ -1,66 +1,17 @@
 """Command lines and documents of other tools, as people write them."""
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_CREATE = "https://docs.cloud.google.com/sdk/gcloud/reference/ai/custom-jobs/create"
-_SUBMIT = "https://cloud.google.com/sdk/gcloud/reference/ai-platform/jobs/submit/training"
-
-FLAG_WINS = Rule(
-    "import.flag-wins",
-    "translate",
-    "A flag wins over the same setting in the file",
-    _SUBMIT,
-)
-FLAG_AFTER = Rule(
-    "import.flag-after-dashes",
-    "reject",
-    "What follows `--` is the program's; the service does not read it",
-    _SUBMIT,
-)
-FLAG_SHARED = Rule(
-    "import.flag-passed-on",
-    "warn",
-    "A flag that follows `--` goes to the program even where the service has one of that name",
-    _SUBMIT,
-)
-VARIABLE = Rule(
-    "import.variable",
-    "reject",
-    "The value of a shell's variable is not known here",
-    "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_06",
-)
-ROLE = Rule(
-    "import.role",
-    "translate",
-    "The roles of AI Platform (roles/ml.*) grant nothing on Vertex AI",
-    "https://docs.cloud.google.com/vertex-ai/docs/general/access-control",
-)
-TIMEOUT = Rule(
-    "import.vertex.timeout-flag",
-    "reject",
-    "gcloud ai custom-jobs create has no flag for a timeout: it is scheduling.timeout of the config",
-    _CREATE,
-)
-TENSORFLOW_GPU = Rule(
-    "python.tensorflow-gpu",
-    "reject",
-    "tensorflow-gpu is a package that was withdrawn; tensorflow[and-cuda] has the libraries for GPUs",
-    "https://pypi.org/project/tensorflow-gpu/",
-)
-PYTHON = Rule(
-    "import.python",
-    "warn",
-    "Images of today's Linux distributions have python3, and no python unless someone linked it",
-    "https://packages.ubuntu.com/jammy/python-is-python3",
-)
-POOLS_MAPPING = Rule(
-    "import.vertex.pools-mapping",
-    "translate",
-    "workerPoolSpecs is a list; gcloud takes a mapping for a list of one",
-    _CREATE,
-)
-
-RULES = (FLAG_WINS, FLAG_AFTER, FLAG_SHARED, VARIABLE, ROLE, TIMEOUT, TENSORFLOW_GPU, PYTHON, POOLS_MAPPING)
+FLAG_WINS = rule("import.flag-wins")
+FLAG_AFTER = rule("import.flag-after-dashes")
+FLAG_SHARED = rule("import.flag-passed-on")
+VARIABLE = rule("import.variable")
+ROLE = rule("import.role")
+TIMEOUT = rule("import.vertex.timeout-flag")
+TENSORFLOW_GPU = rule("python.tensorflow-gpu")
+PYTHON = rule("import.python")
+POOLS_MAPPING = rule("import.vertex.pools-mapping")
 
 ROLES = {
     "roles/ml.admin": "roles/aiplatform.admin",

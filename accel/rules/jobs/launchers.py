@@ -6,27 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_TORCHRUN = "https://docs.pytorch.org/docs/stable/elastic/run.html"
-
-UNEXPANDED = Rule(
-    "launcher.unexpanded",
-    "reject",
-    "No platform puts a node's variable into the arguments of a command; a shell does",
-    "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/",
-)
-NODES = Rule("launcher.nodes", "reject", "A launcher waits for as many nodes as the job has", _TORCHRUN)
-PROCESSES = Rule(
-    "launcher.processes", "reject", "A launcher starts no more processes on a node than it has GPUs", _TORCHRUN
-)
-IDLE = Rule("launcher.idle-gpus", "warn", "A process uses one GPU: with fewer of them the others idle", _TORCHRUN)
-RANK = Rule("launcher.rank", "reject", "A node's rank is its own, so that no job file can write it", _TORCHRUN)
-MEETING = Rule(
-    "launcher.rendezvous", "reject", "Nodes meet at an address of the first one, which the platform knows", _TORCHRUN
-)
-
-RULES = (UNEXPANDED, NODES, PROCESSES, IDLE, RANK, MEETING)
+UNEXPANDED = rule("launcher.unexpanded")
+NODES = rule("launcher.nodes")
+PROCESSES = rule("launcher.processes")
+IDLE = rule("launcher.idle-gpus")
+RANK = rule("launcher.rank")
+MEETING = rule("launcher.rendezvous")
 
 SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh")
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]", "0.0.0.0")  # noqa: S104 - compared, not listened on
@@ -208,8 +196,8 @@ def _processes(field: str, shown: str, count: int, shape: Shape) -> Iterator[Fin
     if not shape.gpus or count == shape.gpus:
         return
     message = f"is {shown}, and a node has {shape.gpus} GPU{'s' * (shape.gpus > 1)}"
-    rule = PROCESSES if count > shape.gpus else IDLE
-    yield rule.finding(field, message, f"write {shape.gpus}, or leave it out")
+    broken = PROCESSES if count > shape.gpus else IDLE
+    yield broken.finding(field, message, f"write {shape.gpus}, or leave it out")
 
 
 def _shown(shape: Shape) -> str:

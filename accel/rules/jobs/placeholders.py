@@ -3,28 +3,12 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-RESOURCE_ID = Rule(
-    "aws.placeholder.resource-id",
-    "reject",
-    "An EC2 id is its prefix, a hyphen and 8 or 17 hexadecimal digits",
-    "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html",
-)
-ACCOUNT = Rule(
-    "aws.placeholder.account",
-    "reject",
-    "123456789012, 111122223333 and 444455556666 are the sample accounts of AWS's pages",
-    "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html",
-)
-VALUE = Rule(
-    "placeholder.value",
-    "reject",
-    "MY_PROJECT, your-bucket, <region>, CHANGEME and the like stand for a value of your own",
-    "https://developers.google.com/style/placeholders",
-)
-
-RULES = (RESOURCE_ID, ACCOUNT, VALUE)
+RESOURCE_ID = rule("aws.placeholder.resource-id")
+ACCOUNT = rule("aws.placeholder.account")
+VALUE = rule("placeholder.value")
 
 SAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 

@@ -6,82 +6,21 @@ from accel.catalog import NoMachine, machines_for
 from accel.catalog.gpu_attachments import n1, vertex_counts
 from accel.catalog.legacy import legacy_machines
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import Finding, Rule, did_you_mean
+from accel.diagnostics.findings import Finding, did_you_mean
 from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.table import rule
 
-JOBS = "https://cloud.google.com/ai-platform/training/docs/reference/rest/v1/projects.jobs"
-_GPUS = "https://cloud.google.com/ai-platform/training/docs/using-gpus"
-
-TIER = Rule(
-    "ai-platform.tier.unknown",
-    "reject",
-    "A scale tier is BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU or CUSTOM",
-    JOBS,
-)
-TIER_MACHINE = Rule(
-    "ai-platform.tier.machine",
-    "translate",
-    "BASIC and BASIC_GPU are one machine; what it was like is recalled",
-    JOBS,
-)
-TIER_SIZE = Rule(
-    "ai-platform.tier.size",
-    "reject",
-    "STANDARD_1 and PREMIUM_1 are clusters whose machines have to be chosen",
-    JOBS,
-)
-CUSTOM_ONLY = Rule(
-    "ai-platform.tier.custom-only",
-    "reject",
-    "Machine types and numbers of replicas go with the scale tier CUSTOM",
-    JOBS,
-)
-MASTER = Rule(
-    "ai-platform.role.master",
-    "reject",
-    "The scale tier CUSTOM needs a type of its master",
-    JOBS,
-)
-ROLE_TYPE = Rule(
-    "ai-platform.role.type",
-    "reject",
-    "A role with replicas needs a machine type",
-    JOBS,
-)
-KINDS = Rule(
-    "ai-platform.role.kinds",
-    "reject",
-    "The machine types of one job are all legacy ones or all Compute Engine's",
-    JOBS,
-)
-LEGACY_GPUS = Rule(
-    "ai-platform.role.legacy-accelerators",
-    "reject",
-    "Accelerators are added to Compute Engine's machine types, not to legacy ones",
-    JOBS,
-)
-TPU = Rule(
-    "ai-platform.tpu",
-    "reject",
-    "The TPUs of AI Platform Training (v2, v3) have no equal among Vertex AI's custom jobs that is chosen for you",
-    "https://docs.cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm",
-)
-K80 = Rule(
-    "ai-platform.k80",
-    "translate",
-    "The K80 has reached its end of support; another GPU replaces it",
-    "https://cloud.google.com/compute/docs/eol/k80-eol",
-)
-K80_NONE = Rule(
-    "ai-platform.k80.none",
-    "reject",
-    "Some numbers of K80 have no equal in the GPU that replaces it",
-    _GPUS,
-)
-
-RULES = (
-    TIER, TIER_MACHINE, TIER_SIZE, CUSTOM_ONLY, MASTER, ROLE_TYPE, KINDS, LEGACY_GPUS, TPU, K80, K80_NONE,
-)  # fmt: skip
+TIER = rule("ai-platform.tier.unknown")
+TIER_MACHINE = rule("ai-platform.tier.machine")
+TIER_SIZE = rule("ai-platform.tier.size")
+CUSTOM_ONLY = rule("ai-platform.tier.custom-only")
+MASTER = rule("ai-platform.role.master")
+ROLE_TYPE = rule("ai-platform.role.type")
+KINDS = rule("ai-platform.role.kinds")
+LEGACY_GPUS = rule("ai-platform.role.legacy-accelerators")
+TPU = rule("ai-platform.tpu")
+K80 = rule("ai-platform.k80")
+K80_NONE = rule("ai-platform.k80.none")
 
 TIERS = {
     "BASIC": "standard",

@@ -3,114 +3,25 @@
 from datetime import date
 
 from accel.catalog.vertex import images, place
-from accel.diagnostics.findings import Finding, Rule
-from accel.rules.vertex.ai_platform import JOBS
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_RUNTIMES = "https://docs.cloud.google.com/vertex-ai/docs/training/pre-built-containers"
-_TF_CONFIG = "https://cloud.google.com/ai-platform/training/docs/distributed-training-details"
-
-RUNTIME = Rule(
-    "ai-platform.runtime",
-    "translate",
-    "A runtime version becomes the prebuilt image with its TensorFlow",
-    _RUNTIMES,
-)
-RUNTIME_ENDED = Rule(
-    "ai-platform.runtime.ended",
-    "reject",
-    "The prebuilt images of all runtime versions have ended: another has to be chosen",
-    _RUNTIMES,
-)
-RUNTIME_UNKNOWN = Rule(
-    "ai-platform.runtime.unknown",
-    "reject",
-    "Some runtime versions never had a prebuilt image: one has to be chosen",
-    _RUNTIMES,
-)
-PYTHON = Rule(
-    "ai-platform.runtime.python",
-    "reject",
-    "The prebuilt image of a runtime version has one Python, which the job's has to be",
-    _RUNTIMES,
-)
-ONE_IMAGE = Rule(
-    "ai-platform.program.runtime-and-image",
-    "reject",
-    "A job has a runtime version or an image of its own, not both",
-    JOBS,
-)
-PROGRAM = Rule(
-    "ai-platform.program.missing",
-    "reject",
-    "A job is an image, or Python packages with a module and a runtime version",
-    JOBS,
-)
-CONTAINER = Rule(
-    "ai-platform.program.container-command",
-    "reject",
-    "containerCommand and containerArgs go with an image, and not with args",
-    JOBS,
-)
-PACKAGE_PATH = Rule(
-    "ai-platform.program.local-package",
-    "reject",
-    "gcloud built and uploaded a local package; Vertex AI takes a source distribution in Cloud Storage",
-    "https://docs.cloud.google.com/vertex-ai/docs/training/create-python-pre-built-container",
-)
-JOB_DIR = Rule(
-    "ai-platform.job-dir",
-    "reject",
-    "A job's directory is in Cloud Storage",
-    JOBS,
-)
-PRIORITY = Rule(
-    "ai-platform.scheduling.priority",
-    "translate",
-    "Custom jobs of Vertex AI have no priority",
-    "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling",
-)
-WAIT = Rule(
-    "ai-platform.scheduling.wait",
-    "translate",
-    "How long a custom job waits for machines can be said for flex-start alone",
-    "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling",
-)
-TF_CONFIG = Rule(
-    "ai-platform.tf-config",
-    "warn",
-    "In TF_CONFIG the first machine is `chief`; AI Platform Training said `master` to runtimes before 2.1 and to "
-    "containers without useChiefInTfConfig",
-    f"{_TF_CONFIG}#chief-versus-master",
-)
-STOPPING = Rule(
-    "ai-platform.tuning.early-stopping",
-    "translate",
-    "Vertex AI stops trials by a named method; the median of the others is the nearest",
-    "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec",
-)
-RESUME = Rule(
-    "ai-platform.tuning.resume",
-    "translate",
-    "A tuning job of Vertex AI does not go on with the trials of an earlier one",
-    "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.hyperparameterTuningJobs",
-)
-METRIC = Rule(
-    "ai-platform.tuning.metric",
-    "warn",
-    "Vertex AI reads a trial's metric from cloudml-hypertune, not from TensorFlow's summaries",
-    "https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning",
-)
-TUNING = Rule(
-    "ai-platform.tuning",
-    "reject",
-    "A job file is one training; a search over hyperparameters is another resource of Vertex AI",
-    "https://docs.cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning",
-)
-
-RULES = (
-    RUNTIME, RUNTIME_ENDED, RUNTIME_UNKNOWN, PYTHON, ONE_IMAGE, PROGRAM, CONTAINER, PACKAGE_PATH, JOB_DIR,
-    PRIORITY, WAIT, TF_CONFIG, STOPPING, RESUME, METRIC, TUNING,
-)  # fmt: skip
+RUNTIME = rule("ai-platform.runtime")
+RUNTIME_ENDED = rule("ai-platform.runtime.ended")
+RUNTIME_UNKNOWN = rule("ai-platform.runtime.unknown")
+PYTHON = rule("ai-platform.runtime.python")
+ONE_IMAGE = rule("ai-platform.program.runtime-and-image")
+PROGRAM = rule("ai-platform.program.missing")
+CONTAINER = rule("ai-platform.program.container-command")
+PACKAGE_PATH = rule("ai-platform.program.local-package")
+JOB_DIR = rule("ai-platform.job-dir")
+PRIORITY = rule("ai-platform.scheduling.priority")
+WAIT = rule("ai-platform.scheduling.wait")
+TF_CONFIG = rule("ai-platform.tf-config")
+STOPPING = rule("ai-platform.tuning.early-stopping")
+RESUME = rule("ai-platform.tuning.resume")
+METRIC = rule("ai-platform.tuning.metric")
+TUNING = rule("ai-platform.tuning")
 
 PACKAGES_MAX = 100
 PYTHON_OF_RUNTIMES = "3.7"

@@ -3,18 +3,15 @@
 from datetime import date
 
 from accel.catalog.vertex import REPOSITORY, images
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.jobs import containers, placeholders
+from accel.rules.table import rule
 
-_PAGE = f"{VERTEX_TRAINING}pre-built-containers"
-
-GONE = Rule("vertex.image.gone", "reject", "A prebuilt image cannot be used after its end-of-availability date", _PAGE)
-PATCHED = Rule("vertex.image.patched", "warn", "A prebuilt image gets no updates after its end-of-support date", _PAGE)
-TAG = Rule("vertex.image.tag", "translate", "A prebuilt image has the tag `latest` and no other", _PAGE)
-NAME = Rule("vertex.image.name", "translate", "A prebuilt image's name ends with its Python version", _PAGE)
-UNKNOWN = Rule("vertex.image.unknown", "warn", "A prebuilt image that Google does not list may not exist", _PAGE)
-
-RULES = (GONE, PATCHED, TAG, NAME, UNKNOWN)
+GONE = rule("vertex.image.gone")
+PATCHED = rule("vertex.image.patched")
+TAG = rule("vertex.image.tag")
+NAME = rule("vertex.image.name")
+UNKNOWN = rule("vertex.image.unknown")
 
 _ADVICE = "build an image of your own, from one such as nvcr.io/nvidia/pytorch"
 

@@ -5,86 +5,30 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.batch import runnables
 from accel.rules.jobs import placeholders
+from accel.rules.table import rule
 
-_CONTAINER = f"{VERTEX_TRAINING}configure-container-settings"
-_CODE = f"{VERTEX_TRAINING}code-requirements"
-_NFS = f"{VERTEX_TRAINING}train-nfs-share"
-_API = "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"
-
-COMMAND = Rule(
-    "vertex.command.one-word",
-    "translate",
-    "A command is a list: one string with spaces is taken for one program's name",
-    _CONTAINER,
-)
-COMMAND_QUOTES = Rule("vertex.command.quotes", "reject", "A command line closes the quotes that it opens", _CONTAINER)
-COMMAND_ARGS = Rule(
-    "vertex.command.and-args",
-    "reject",
-    "A command takes its arguments itself; args are for the image's own",
-    _CONTAINER,
-)
-PACKAGE = Rule("vertex.package", "reject", "A Python package is run by its module, not by a command", _CONTAINER)
-LOCAL_OUTPUT = Rule(
-    "vertex.local-output",
-    "warn",
-    "A machine of Vertex AI is deleted after its job, with everything that is not in a bucket or a share",
-    f"{_CODE}#fuse",
-)
-OUTPUT = Rule("vertex.output", "reject", "The output of a job is in Cloud Storage", f"{_API}#CustomJobSpec")
-ENV_COUNT = Rule("vertex.env.count", "reject", "A container has at most 100 variables", f"{_API}#ContainerSpec")
-ENV_EMPTY = Rule(
-    "vertex.env.empty",
-    "reject",
-    "A variable has a value: an empty one is refused as a required field that is not set",
-    "https://github.com/kubeflow/pipelines/issues/10111",
-)
-ENV_RESERVED = Rule(
-    "vertex.env.reserved",
-    "reject",
-    "Variables CLUSTER_SPEC, TF_CONFIG, AIP_... and CLOUD_ML_... are set by Vertex AI",
-    _CODE,
-)
-VISIBLE_DEVICES = Rule(
-    "container.env.visible-devices",
-    "reject",
-    "CUDA_VISIBLE_DEVICES names GPUs that the machine has",
-    "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables",
-)
-SECRETS = Rule("vertex.secrets", "reject", "Vertex AI has no variables out of Secret Manager", f"{_API}#EnvVar")
-TASKS = Rule("vertex.tasks", "reject", "Vertex AI has no arrays of tasks", _API)
-SHM = Rule(
-    "vertex.shm",
-    "reject",
-    "The size of a container's shared memory cannot be set",
-    "https://github.com/googleapis/python-aiplatform/issues/3434",
-)
-BUCKET_PATH = Rule("vertex.mount.path", "reject", "Vertex AI has every bucket at /gcs/<bucket>", f"{_CODE}#fuse")
-BUCKET_READ_ONLY = Rule(
-    "vertex.mount.read-only", "warn", "Whether a job can write to a bucket is its account's rights", f"{_CODE}#fuse"
-)
-MOUNT = Rule("vertex.mount.source", "reject", "Vertex AI mounts buckets and NFS shares", _NFS)
-NFS = Rule(
-    "vertex.mount.nfs", "reject", "An NFS share has an IP address in a network of the job, and is at /mnt/nfs/", _NFS
-)
-TENSORBOARD = Rule(
-    "vertex.tensorboard",
-    "reject",
-    "A TensorBoard is projects/<p>/locations/<region>/tensorboards/<id>, and needs a service account",
-    f"{_CODE}#tensorboard",
-)
-NETWORK = Rule(
-    "vertex.network", "reject", "A network is named projects/<number>/global/networks/<name>", f"{_API}#CustomJobSpec"
-)
-
-RULES = (
-    COMMAND, COMMAND_QUOTES, COMMAND_ARGS, PACKAGE, LOCAL_OUTPUT, OUTPUT, ENV_COUNT, ENV_EMPTY, ENV_RESERVED,
-    VISIBLE_DEVICES, SECRETS, TASKS, SHM,
-    BUCKET_PATH, BUCKET_READ_ONLY, MOUNT, NFS, TENSORBOARD, NETWORK,
-)  # fmt: skip
+COMMAND = rule("vertex.command.one-word")
+COMMAND_QUOTES = rule("vertex.command.quotes")
+COMMAND_ARGS = rule("vertex.command.and-args")
+PACKAGE = rule("vertex.package")
+LOCAL_OUTPUT = rule("vertex.local-output")
+OUTPUT = rule("vertex.output")
+ENV_COUNT = rule("vertex.env.count")
+ENV_EMPTY = rule("vertex.env.empty")
+ENV_RESERVED = rule("vertex.env.reserved")
+VISIBLE_DEVICES = rule("container.env.visible-devices")
+SECRETS = rule("vertex.secrets")
+TASKS = rule("vertex.tasks")
+SHM = rule("vertex.shm")
+BUCKET_PATH = rule("vertex.mount.path")
+BUCKET_READ_ONLY = rule("vertex.mount.read-only")
+MOUNT = rule("vertex.mount.source")
+NFS = rule("vertex.mount.nfs")
+TENSORBOARD = rule("vertex.tensorboard")
+NETWORK = rule("vertex.network")
 
 ENV_MAX = 100
 NFS_ROOT = "/mnt/nfs/"

@@ -3,36 +3,13 @@
 from accel.catalog import UnknownName
 from accel.catalog.gpu_attachments import a100_machines, n1
 from accel.catalog.legacy import legacy_machine, legacy_machines
-from accel.diagnostics.findings import Finding, Rule
+from accel.diagnostics.findings import Finding
+from accel.rules.table import rule
 
-_TYPES = "https://cloud.google.com/ai-platform/training/docs/machine-types"
-
-TYPE = Rule(
-    "gcp.legacy.machine-type",
-    "translate",
-    "AI Platform Training's machine types are replaced by those of Compute Engine",
-    _TYPES,
-)
-TYPE_UNKNOWN = Rule(
-    "gcp.legacy.machine-type-unknown",
-    "reject",
-    "A legacy machine type is one that AI Platform Training had",
-    _TYPES,
-)
-DECISION = Rule(
-    "gcp.legacy.decision",
-    "reject",
-    "Some legacy machine types have no equal: their replacement has to be chosen",
-    _TYPES,
-)
-REGION = Rule(
-    "gcp.legacy.region",
-    "warn",
-    "AI Platform Training had GPUs in sixteen regions",
-    "https://cloud.google.com/ai-platform/training/docs/regions",
-)
-
-RULES = (TYPE, TYPE_UNKNOWN, DECISION, REGION)
+TYPE = rule("gcp.legacy.machine-type")
+TYPE_UNKNOWN = rule("gcp.legacy.machine-type-unknown")
+DECISION = rule("gcp.legacy.decision")
+REGION = rule("gcp.legacy.region")
 
 REGIONS = (
     "us-west1", "us-west2", "us-central1", "us-east1", "us-east4", "northamerica-northeast1", "southamerica-east1",

@@ -7,87 +7,23 @@ from accel.catalog import vertex as offered
 from accel.catalog.gke_machines import boot_disks, series
 from accel.catalog.gpu_attachments import vertex_counts
 from accel.catalog.nearest import nearest
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp import gpus, machines
+from accel.rules.table import rule
 
-_COMPUTE = f"{VERTEX_TRAINING}configure-compute"
-_GPU_TABLE = "https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute#gpu-compatibility-table"
-
-NOT_OFFERED = Rule(
-    "vertex.machine.not-offered",
-    "reject",
-    "A worker pool's machine type is one of those that Vertex AI lists for training",
-    f"{_COMPUTE}#machine-types",
-)
-ACCELERATOR = Rule(
-    "vertex.accelerator.not-offered",
-    "reject",
-    "Vertex AI trains on some of Google Cloud's accelerators only",
-    f"{_COMPUTE}#gpus",
-)
-RESERVED_ONLY = Rule(
-    "vertex.machine.reserved-only", "reject", "GB200 is to be had on Vertex AI by reservation only", f"{_COMPUTE}#gpus"
-)
-ARM = Rule(
-    "vertex.machine.arm",
-    "warn",
-    "A4X machines are of Arm, and so has to be the image",
-    "https://docs.cloud.google.com/vertex-ai/docs/training/training-clusters/compute-resources",
-)
-P100 = Rule(
-    "vertex.gpu.p100",
-    "warn",
-    "The P100 reached its end of support on 2026-09-15",
-    "https://docs.cloud.google.com/compute/docs/eol/p100-eos",
-)
-GPU_COUNT = Rule(
-    "gcp.vertex.gpu-count",
-    "reject",
-    "Vertex AI takes the numbers of GPUs that cover the machine's vCPUs and memory",
-    _GPU_TABLE,
-)
-GPU_COUNT_DERIVED = Rule(
-    "gcp.vertex.gpu-count-derived",
-    "warn",
-    "For the K80 on machines of 64 and 96 vCPUs the allowed numbers are computed, not read from the table",
-    _GPU_TABLE,
-)
-REGION = Rule(
-    "vertex.machine.region",
-    "warn",
-    "Not every region has every machine",
-    "https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/general/locations#accelerators",
-)
-FIT = Rule(
-    "vertex.fit",
-    "reject",
-    "What a job asks for is on the machine that it names",
-    f"{_COMPUTE}#machine-types",
-)
-HEADROOM = Rule(
-    "vertex.headroom",
-    "warn",
-    "The system, the driver and Vertex AI's own services need some of a machine's memory too",
-    f"{VERTEX_TRAINING}understanding-training-service",
-)
-DISK_SIZE = Rule("vertex.disk.size", "reject", "A boot disk has 100 to 64,000 GB", f"{_COMPUTE}#boot_disk_options")
-DISK_TYPE = Rule(
-    "vertex.disk.type",
-    "reject",
-    "A boot disk is pd-ssd, pd-standard or hyperdisk-balanced",
-    f"{_COMPUTE}#boot_disk_options",
-)
-DISK_MACHINE = Rule(
-    "vertex.disk.machine",
-    "warn",
-    "Not every machine starts from every type of disk",
-    "https://docs.cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support",
-)
-
-RULES = (
-    NOT_OFFERED, ACCELERATOR, RESERVED_ONLY, ARM, P100, GPU_COUNT, GPU_COUNT_DERIVED, REGION, FIT, HEADROOM,
-    DISK_SIZE, DISK_TYPE, DISK_MACHINE,
-)  # fmt: skip
+NOT_OFFERED = rule("vertex.machine.not-offered")
+ACCELERATOR = rule("vertex.accelerator.not-offered")
+RESERVED_ONLY = rule("vertex.machine.reserved-only")
+ARM = rule("vertex.machine.arm")
+P100 = rule("vertex.gpu.p100")
+GPU_COUNT = rule("gcp.vertex.gpu-count")
+GPU_COUNT_DERIVED = rule("gcp.vertex.gpu-count-derived")
+REGION = rule("vertex.machine.region")
+FIT = rule("vertex.fit")
+HEADROOM = rule("vertex.headroom")
+DISK_SIZE = rule("vertex.disk.size")
+DISK_TYPE = rule("vertex.disk.type")
+DISK_MACHINE = rule("vertex.disk.machine")
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 DISK_MIN_GB, DISK_MAX_GB = 100, 64_000
@@ -144,8 +80,8 @@ def _n1_count(machine_type: str, name: str, count: int, field: str = "accelerato
     who = "AI Platform Training took" if name == "nvidia-tesla-k80" else "Vertex AI takes"
     message = f"is {count}, and {who} {shown or 'none'} of {name} on {machine_type}"
     fix = f"use one of {shown}, or a smaller machine" if shown else "use a smaller machine or another accelerator"
-    rule = GPU_COUNT_DERIVED if allowed.derived else GPU_COUNT
-    return [rule.finding(field, message, fix)]
+    broken = GPU_COUNT_DERIVED if allowed.derived else GPU_COUNT
+    return [broken.finding(field, message, fix)]
 
 
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:

@@ -7,31 +7,16 @@ from accel.catalog.gpu_attachments import n1
 from accel.catalog.machines import NoMachine, machines_for
 from accel.catalog.machines import machine as machine_named
 from accel.catalog.nearest import UnknownName
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.table import rule
 
-_DISTRIBUTED = f"{VERTEX_TRAINING}distributed-training"
-
-CHIEF = Rule("vertex.pools.chief", "reject", "The first worker pool has one machine", _DISTRIBUTED)
-MOST = Rule("vertex.pools.count", "reject", "A job has at most four worker pools", _DISTRIBUTED)
-TPU = Rule(
-    "vertex.pools.tpu",
-    "reject",
-    "A job on TPUs has one worker pool of one replica, which is the whole slice",
-    f"{VERTEX_TRAINING}configure-compute#tpus",
-)
-REDUCTION = Rule(
-    "vertex.reduction.workers", "reject", "Reduction servers are for several workers with GPUs", _DISTRIBUTED
-)
-REDUCTION_GPUS = Rule("vertex.reduction.gpus", "reject", "Reduction servers have no GPUs", _DISTRIBUTED)
-REDUCTION_RATIO = Rule(
-    "vertex.reduction.ratio",
-    "warn",
-    "Reduction servers together want the network bandwidth of the workers",
-    f"{_DISTRIBUTED}#best_practices_for_training_using_reduction_server",
-)
-
-RULES = (CHIEF, MOST, TPU, REDUCTION, REDUCTION_GPUS, REDUCTION_RATIO)
+CHIEF = rule("vertex.pools.chief")
+MOST = rule("vertex.pools.count")
+TPU = rule("vertex.pools.tpu")
+REDUCTION = rule("vertex.reduction.workers")
+REDUCTION_GPUS = rule("vertex.reduction.gpus")
+REDUCTION_RATIO = rule("vertex.reduction.ratio")
 
 POOLS = 4
 REDUCER_GBPS = 32

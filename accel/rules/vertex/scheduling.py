@@ -3,64 +3,21 @@
 import re
 from collections.abc import Sequence
 
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.table import rule
 
-_DWS = f"{VERTEX_TRAINING}schedule-jobs-dws"
-_SPOT = f"{VERTEX_TRAINING}use-spot-vms"
-_RESERVE = f"{VERTEX_TRAINING}use-reservations"
-_SERVICE = f"{VERTEX_TRAINING}understanding-training-service"
-_API = "https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"
-
-STRATEGY = Rule(
-    "vertex.strategy.name",
-    "translate",
-    "ON_DEMAND and LOW_COST are deprecated names of STANDARD and SPOT",
-    f"{_API}#Strategy",
-)
-STRATEGY_UNKNOWN = Rule(
-    "vertex.strategy.unknown", "reject", "A strategy is STANDARD, SPOT or FLEX_START", f"{_API}#Strategy"
-)
-FLEX = Rule(
-    "vertex.flex-start",
-    "reject",
-    "Flex-start is for L4, A100, H100, H200 and B200, for 7 days at most, with one machine in all pools",
-    _DWS,
-)
-WAIT = Rule("vertex.wait", "reject", "Only flex-start jobs have a time to wait for machines", _DWS)
-SPOT_TPU = Rule("vertex.spot.tpu-pod", "reject", "TPU slices of several hosts are not Spot on Vertex AI", _SPOT)
-RESERVATION = Rule(
-    "vertex.reservation.name",
-    "reject",
-    "A reservation is named projects/<p>/zones/<z>/reservations/<r>, in a zone of the job's region",
-    _RESERVE,
-)
-RESERVATION_WITH = Rule(
-    "vertex.reservation.with",
-    "reject",
-    "A reservation goes neither with Spot nor flex-start, nor with a persistent resource",
-    _RESERVE,
-)
-PERSISTENT = Rule(
-    "vertex.persistent-resource",
-    "reject",
-    "The machines of a persistent resource are there already: they are not asked for as Spot or flex-start",
-    f"{VERTEX_TRAINING}persistent-resource-train",
-)
-RETRIES = Rule(
-    "vertex.retries",
-    "warn",
-    "Vertex AI tries a command that failed again only where a signal ended it (exit codes 6, 11, 134, 139)",
-    _SERVICE,
-)
-LOST = Rule(
-    "vertex.lost-retries", "warn", "How often Vertex AI tries again what was taken away is its own number", _SPOT
-)
-RESTART = Rule("vertex.restart", "reject", "A job that is not tried again does not restart either", _API)
-
-RULES = (
-    STRATEGY, STRATEGY_UNKNOWN, FLEX, WAIT, SPOT_TPU, RESERVATION, RESERVATION_WITH, PERSISTENT, RETRIES, LOST, RESTART,
-)  # fmt: skip
+STRATEGY = rule("vertex.strategy.name")
+STRATEGY_UNKNOWN = rule("vertex.strategy.unknown")
+FLEX = rule("vertex.flex-start")
+WAIT = rule("vertex.wait")
+SPOT_TPU = rule("vertex.spot.tpu-pod")
+RESERVATION = rule("vertex.reservation.name")
+RESERVATION_WITH = rule("vertex.reservation.with")
+PERSISTENT = rule("vertex.persistent-resource")
+RETRIES = rule("vertex.retries")
+LOST = rule("vertex.lost-retries")
+RESTART = rule("vertex.restart")
 
 STRATEGIES = ("STANDARD", "SPOT", "FLEX_START")
 LONGEST_FLEX_S = 7 * 86_400

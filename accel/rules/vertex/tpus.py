@@ -9,29 +9,16 @@ from dataclasses import dataclass
 from accel.catalog import Accelerator
 from accel.catalog import vertex as offered
 from accel.catalog.tpu import Slice, find_generation
-from accel.diagnostics.findings import VERTEX_TRAINING, Finding, Rule
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp import tpu, tpu_jobs
 from accel.rules.gcp.gpus import find_accelerator
+from accel.rules.table import rule
 from accel.rules.vertex.machines import machine_type as check_machine_type
 
-_TPUS = f"{VERTEX_TRAINING}configure-compute#tpus"
-
-GENERATION = Rule("gcp.tpu.vertex", "reject", "Vertex AI trains on TPU v2, v3, v5e, v6e and 7x", _TPUS)
-MACHINE = Rule(
-    "gcp.tpu.vertex-machine",
-    "reject",
-    "Vertex AI's machine type cloud-tpu goes with TPU v2 and v3; v5e, v6e and 7x have machine types of their own",
-    _TPUS,
-)
-SHAPE = Rule("vertex.tpu.topology", "reject", "A TPU's machine type goes with some topologies", _TPUS)
-CORES = Rule(
-    "vertex.tpu.cores",
-    "reject",
-    "TPU v2 and v3 are asked for by cores: 8, 32, or a multiple of 32",
-    f"{VERTEX_TRAINING}configure-compute#tpu-v2",
-)
-
-RULES = (GENERATION, MACHINE, SHAPE, CORES)
+GENERATION = rule("gcp.tpu.vertex")
+MACHINE = rule("gcp.tpu.vertex-machine")
+SHAPE = rule("vertex.tpu.topology")
+CORES = rule("vertex.tpu.cores")
 
 _BY_CORES = ("tpu-v2", "tpu-v3")
 _GENERATIONS = (*_BY_CORES, "tpu-v5litepod", "tpu-v6e", "tpu7x")

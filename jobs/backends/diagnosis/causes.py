@@ -1,8 +1,6 @@
 """All causes that `accel-jobs explain` can name, once for all platforms. docs/explain.md is generated from this
 table."""
 
-from accel.diagnostics.findings import API, GKE, GUIDE
-
 from .cause import DEPLOY, RETRY, THEN_RETRY, Cause, define
 
 CLOUD = "https://docs.cloud.google.com/"
@@ -15,6 +13,8 @@ RESERVATIONS = f"{CLOUD}compute/docs/instances/reservations-overview"
 REGISTRY = f"{CLOUD}artifact-registry/docs/docker/authentication"
 
 # AWS
+API = "https://docs.aws.amazon.com/batch/latest/APIReference/"
+GUIDE = "https://docs.aws.amazon.com/batch/latest/userguide/"
 ECS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/"
 PULL = f"{ECS}task_cannot_pull_image.html"
 SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/"
@@ -24,6 +24,7 @@ JOB_STATES = f"{GUIDE}job_states.html"
 RETRIES = f"{GUIDE}job_retries.html"
 
 # GKE
+GKE = "https://docs.cloud.google.com/kubernetes-engine/docs/"
 KUEUE = "https://kueue.sigs.k8s.io/docs/"
 KUBERNETES = "https://kubernetes.io/docs/concepts/"
 JOB = f"{KUBERNETES}workloads/controllers/job/"

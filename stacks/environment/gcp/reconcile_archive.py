@@ -12,6 +12,8 @@ from components.gcp.reconcile_function import ENTRY
 _ROOTS = {"accel": Path(accel.__file__).parent, "jobs": Path(jobs.__file__).parent}
 _BEGIN = "jobs.backends.vm.function"
 
+_DATA = ("jobs/agent/startup.sh", "accel/rules/rules.csv")
+
 _MAIN = f'''\
 """Where Cloud Run functions begin: {_BEGIN} has what happens."""
 
@@ -36,7 +38,7 @@ def archive() -> dict[str, str]:
         **{f"{package}/__init__.py": "# A package.\n" for package in sorted(folders)},
         **{path: _file(path).read_text(encoding="utf-8") for path in modules},
         **{f"jobs/agent/program/{each.name}": each.read_text(encoding="utf-8") for each in agent},
-        "jobs/agent/startup.sh": _file("jobs/agent/startup.sh").read_text(encoding="utf-8"),
+        **{path: _file(path).read_text(encoding="utf-8") for path in _DATA},
     }
 
 

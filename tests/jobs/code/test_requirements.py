@@ -94,7 +94,7 @@ git+https://github.com/huggingface/transformers
 --prefer-binary
 --require-hashes
 zip-files==1.0
-""".split("\n")[1:-1]
+""".strip().splitlines()
 """Of pip's own page on the format and of public projects."""
 WITH_FILES = """
 -r other-requirements.txt
@@ -113,7 +113,7 @@ wheels/
 file:///home/me/pkg
 pkg @ file:./pkg
 -f wheels
-""".split("\n")[1:-1]
+""".strip().splitlines()
 
 
 @pytest.mark.parametrize("line", ALONE + WITH_FILES)
