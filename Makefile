@@ -6,6 +6,9 @@ SHELL := bash
 
 PYTHON ?= python3
 STACK ?= dev
+# Not empty: the logs of all jobs of `make up`.
+V ?=
+export V
 # aws or gcp: only this cloud of the sandbox's environment; empty: both.
 CLOUD ?=
 JOB ?= examples/jobs/digits.yaml
@@ -30,18 +33,13 @@ install: $(STAMP) ## Install what a deployment needs into .venv: packages, the c
 	done
 	@echo "installed: $$($(BIN)/pulumi version) and accel; now: . $(BIN)/activate"
 
-up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on each and show its logs
+up: sandbox-start ## Deploy on the sandbox (CLOUD=aws or gcp for one), run a job on every target at once (V=1: all logs)
 	@$(ON_SANDBOX) \
 	config=$$($(BIN)/sandbox config $(if $(CLOUD),--cloud $(CLOUD))) && \
 	pulumi stack select --create sandbox && \
 	pulumi up --stack sandbox --config-file "$$config" --refresh --yes --skip-preview --suppress-outputs --non-interactive && \
 	$(BIN)/stacks export --stack sandbox && \
-	$(BIN)/jobs targets && \
-	for target in gpu gke vm batch vertex; do \
-		grep -q "\"$$target\"" "$$ACCEL_TARGETS" || continue; \
-		job=$$($(BIN)/jobs submit $(JOB) --to $$target --wait -o id) || failed=$$?; \
-		if [ -n "$$job" ]; then $(BIN)/jobs logs "$$job"; fi; \
-	done && exit $${failed:-0}
+	$(BIN)/python -m sandbox.first_jobs "$(JOB)"
 
 down: sandbox-start ## Destroy what `make up` made, and stop the sandbox
 	@$(ON_SANDBOX) \
