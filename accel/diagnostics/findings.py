@@ -1,10 +1,13 @@
 """Rules, and the findings they make about a value."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 Severity = Literal["reject", "translate", "warn"]
+SHOWN_MAX = 60
+_LONG = re.compile(r"\S{200,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,9 @@ class Rule:
     source: str
 
     def finding(self, field: str, message: str, fix: str, replacement: object = None) -> Finding:
-        return Finding(self.id, self.severity, field, message, fix, self.source, replacement)
+        """Return a finding of this rule. A value of hundreds of characters is cut in its message."""
+        short = _LONG.sub(lambda value: f"{value[0][:SHOWN_MAX]}...", message)
+        return Finding(self.id, self.severity, field, short, fix, self.source, replacement)
 
 
 class AppliedFindings(NamedTuple):

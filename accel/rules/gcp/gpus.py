@@ -50,7 +50,8 @@ def resolve_accelerator(
             return None, []
         return None, [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
     except UnknownName as unknown:
-        fix = _use(unknown) if unknown.nearest else f"use one of {', '.join(unknown.listed)}"
+        some = f"use one of {', '.join(unknown.listed[:10])}, or another of `accel-jobs offers --best-for`"
+        fix = _use(unknown) if unknown.nearest else some
         return None, [UNKNOWN.finding(field, f'is "{name}", which is no known accelerator', fix)]
     except AmbiguousName as several:
         message = f'is "{name}", which means more than one accelerator'

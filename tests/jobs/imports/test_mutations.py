@@ -4,6 +4,7 @@ or 2."""
 import copy
 import json
 import random
+import resource
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +20,13 @@ from tests.jobs.imports.test_kubernetes import SHAPES, WHOLE_JOB
 from tests.jobs.imports.test_pasted_batch import DEFINITION, JOB, SUBMIT
 from tests.jobs.imports.test_skypilot import WHOLE as SKYPILOT
 from tests.jobs.imports.test_slurm import WHOLE as SLURM
+from tests.support.soak import SOAK
 
-EACH = 24
-"""Mutations of a document."""
-SLOW_S = 5
+EACH = 1250 if SOAK else 24
+"""Mutations of a document; with the full counts some 29,000 in all."""
+SLOW_S = 2
+MEMORY_MIB = 200
+SECRET = "hunter2-of-nobody"
 
 FILES: dict[str, str] = {file: kind for kind, file, *_ in CASES.values()}
 OF_GOOGLE: dict[str, tuple[str, Any]] = {
@@ -79,6 +83,8 @@ def mutated(document: Any, chance: random.Random) -> str:
             inside[key] = chance.choice([inside[key][1:], inside[key] * 2, inside[key].upper(), f"{inside[key]}:0"])
     if not changed:
         return "{}"
+    if chance.random() < 0.3 and (inside := [each for each, _ in places(changed) if isinstance(each, dict)]):
+        chance.choice(inside)["API_TOKEN"] = SECRET
     return json.dumps(changed) if chance.random() < 0.5 else yaml.safe_dump(changed)
 
 
@@ -100,6 +106,8 @@ def mutated_script(text: str, chance: random.Random) -> str:
         else:
             where = chance.randrange(len(lines[at]) + 1)
             lines[at] = lines[at][where:]
+    if chance.random() < 0.3:
+        lines.insert(chance.randrange(len(lines)), f"export API_TOKEN={SECRET}\n")
     return "".join(lines) or "\n"
 
 
@@ -107,6 +115,7 @@ def mutated_script(text: str, chance: random.Random) -> str:
 def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., Result]) -> None:
     chance = random.Random(f"mutations of {file}")
     kind, given = {**DOCUMENTS, **SCRIPTS}[file]
+    most_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + MEMORY_MIB * 1024
     for number in range(EACH):
         text = mutated_script(given, chance) if file in SCRIPTS else mutated(given, chance)
         kinds = [kind] if number % 3 else []
@@ -119,7 +128,9 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
         assert time.process_time() - begun < SLOW_S, said
         errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert bool(errors) == (done.exit_code == 2), said
+        assert SECRET not in done.stderr, said
         assert all(line.isprintable() and len(line) < 2000 for line in done.stderr.splitlines()), said
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < most_kib
 
 
 @pytest.mark.parametrize(
