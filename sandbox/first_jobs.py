@@ -33,7 +33,7 @@ Try next, after `eval "$(.venv/bin/sandbox env)"`:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class Submission:
     """What submit said for a target: a reference, or an exit code and the words."""
 
     target: str
@@ -67,21 +67,21 @@ def main(job: str) -> int:
     return code or ended
 
 
-def submit(job: str, target: str, kind: str) -> Submitted:
+def submit(job: str, target: str, kind: str) -> Submission:
     """Submit the job to a target."""
     words = [COMMAND, "submit", job, "--to", target, "-o", "id", *(ON_TPUS if kind == "tpu-vm" else ())]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return Submitted(target, kind, done.stdout.strip(), done.returncode, done.stderr)
+    return Submission(target, kind, done.stdout.strip(), done.returncode, done.stderr)
 
 
-def rows(sent: Sequence[Submitted]) -> list[dict[str, Any]]:
+def rows(sent: Sequence[Submission]) -> list[dict[str, Any]]:
     """Return what each job took, as `ls` knows it."""
     listed = subprocess.run([COMMAND, "ls", "--all", "-o", "json"], capture_output=True, text=True, check=False)
     known = {job["ref"]: job for job in json.loads(listed.stdout or "[]")}
     return [row(one, known.get(one.ref, {})) for one in sent]
 
 
-def row(one: Submitted, job: dict[str, Any]) -> dict[str, Any]:
+def row(one: Submission, job: dict[str, Any]) -> dict[str, Any]:
     """Return the summary of a job."""
     low, high = job.get("cost_usd") or (None, None)
     return {

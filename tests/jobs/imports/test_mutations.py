@@ -78,7 +78,7 @@ def mutated(document: Any, chance: random.Random) -> str:
             other, at = chance.choice(all_places)
             inside[key] = copy.deepcopy(other[at])
         elif how == 5 and isinstance(inside, dict):
-            inside[chance.choice(["", "a.b", "x", "name", "type", "0", "é\n"])] = chance.choice(VALUES)
+            inside[chance.choice(["", "a.b", "x", "name", "type", "0", "é\n"])] = copy.deepcopy(chance.choice(VALUES))
         elif isinstance(inside[key], str):
             inside[key] = chance.choice([inside[key][1:], inside[key] * 2, inside[key].upper(), f"{inside[key]}:0"])
     if not changed:
