@@ -27,7 +27,7 @@ ON_TPUS = ("--set", "accelerator.type=v5litepod-4")
 COLUMNS = ("target", "kind", "phase", "waited", "ran", "would have cost")
 NEXT = """
 Try next, after `eval "$(.venv/bin/sandbox env)"`:
-  accel-jobs report {ref}
+  accel-jobs report {ref} --out job.html
   accel-jobs submit examples/jobs/digits-sweep.yaml --to {target} --wait
   accel-jobs ls --all"""
 

@@ -12,10 +12,10 @@ from ..client.resolve import job
 
 @click.command(cls=Verb)
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
-@click.option("--reason", default="cancelled by the user", show_default=True, help="Kept with the job.")
+@click.option("--reason", default="cancelled by the user", show_default=True, help="Reason, stored with the job.")
 @click.pass_obj
 def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
-    """Stop every JOB. One that has ended stays as it is. Asks first; without a terminal it needs --yes."""
+    """Stop every JOB. Ended jobs are unchanged. It asks for confirmation; without a terminal it needs --yes."""
     found = [job(text, settings) for text in dict.fromkeys(jobs)]
     names = ", ".join(str(ref) for ref, _ in found)
     if not settings.yes:

@@ -11,5 +11,5 @@ from accel.console.verb import Verb
 @click.argument("shell", type=OneOf(*SHELLS))
 @click.pass_obj
 def completion(settings: Settings, shell: str) -> None:
-    """Print the script that completes commands, options, targets and jobs in SHELL, to be sourced by it."""
+    """Print a script that makes SHELL complete commands, options, targets and jobs; source it."""
     click.echo(script(shell, program()))

@@ -28,11 +28,11 @@ COLUMNS = ("target", "environment", "capacity", "machines", "usd_hour", "usd_att
 
 @click.command(cls=Verb)
 @click.argument("file")
-@click.option("--to", metavar="TARGET", help="The target; all that can run it where none is named.")
+@click.option("--to", metavar="TARGET", help="Target. Default: all that can run the job.")
 @click.pass_obj
 def cost(settings: Settings, file: str, to: str | None) -> None:
-    """Show what the job of FILE costs: an attempt that takes its whole timeout, and at worst every attempt of every
-    task, on demand. Without timeout_s that is unbounded."""
+    """Show what the job in FILE costs: one attempt of the full timeout, and the worst case, with every attempt of every
+    task on demand. Without timeout_s, the cost is unbounded."""
     job = read(file, Job).job()
     found = _costs(job, known_targets(settings), to)
     if settings.output in ("json", "jsonl"):

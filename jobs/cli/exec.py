@@ -10,12 +10,16 @@ from accel.console.verb import Verb
 @click.argument("job", metavar="JOB")
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1)
 @click.option(
-    "--task", "--node", "task", type=click.IntRange(min=0), metavar="INDEX", help="In this task or node only."
+    "--task", "--node", "task", type=click.IntRange(min=0), metavar="INDEX", help="Run in this task or node only."
 )
-@click.option("--stdin", "-i", is_flag=True, help="Hand this command's standard input on.")
-@click.option("--tty", "-t", is_flag=True, help="Give the command a terminal, for a shell; implies --stdin.")
-@click.option("--host", is_flag=True, help="On the machine itself, not in the job's container.")
-@click.option("--check", is_flag=True, help="Instead of a command: drivers, devices, disks, memory and clocks.")
+@click.option("--stdin", "-i", is_flag=True, help="Pass standard input to the command.")
+@click.option(
+    "--tty", "-t", is_flag=True, help="Give the command a terminal, for example for a shell. Implies --stdin."
+)
+@click.option("--host", is_flag=True, help="Run on the machine instead of in the job's container.")
+@click.option(
+    "--check", is_flag=True, help="Check drivers, devices, disks, memory and clocks instead of running a command."
+)
 @click.pass_obj
 def exec(
     settings: Settings,

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @click.argument("job", metavar="JOB")
 @click.pass_obj
 def explain(settings: Settings, job: str) -> None:
-    """Say why JOB waits or failed: one reason, what shows it, and the next step. Exit code 0 whatever the reason."""
+    """Explain why JOB waits or failed: one cause, the evidence, and the next step. The exit code is 0 whatever the
+    cause."""
     ref, backend = resolve.job(job, settings)
     _show(ref, explanation(ref, backend, settings), settings)
 

@@ -57,8 +57,10 @@ def _waits_long(status: "Status") -> bool:
 
 @click.command(cls=Verb)
 @choosing
-@click.option("--all", "-a", "ended", is_flag=True, help="Ended jobs too.")
-@click.option("--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--all", "-a", "ended", is_flag=True, help="Include ended jobs.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of jobs."
+)
 @click.pass_obj
 def ls(
     settings: Settings,
@@ -69,10 +71,10 @@ def ls(
     ended: bool,
     limit: int,
 ) -> None:
-    """List the jobs of every target, newest first: those that wait or run, or are in a --state that is asked for.
+    """List the jobs of every target that wait or run, newest first; --all and --state choose others.
 
-    Where a target cannot be read, the list is said to be incomplete, and the exit code is that of the first fault. With
-    --name, --state or --owner the newest 1,000 jobs of each target are looked through, or --limit if that is more.
+    If a target cannot be read, the list is marked as incomplete, and the exit code is that of the first fault. With
+    --name, --state or --owner, the newest 1,000 jobs of each target are searched, or --limit if that is more.
     """
     choice = Choice(to, name, states, owner)
     found = gather(known_targets(settings), choice, ended, limit, settings, Progress)

@@ -56,19 +56,23 @@ class ImportVerb(Verb):
     "--output",
     type=OneOf("yaml", "json", *FORMS),
     default="yaml",
-    help="A job file in YAML or JSON; of ai-platform also Vertex AI's CustomJob or HyperparameterTuningJob.",
+    help="A job file as YAML or JSON; for ai-platform also Vertex AI's CustomJob or HyperparameterTuningJob.",
 )
-@click.option("--report", "told", type=OneOf("text", "json"), default="text", help="Form of the report, on stderr.")
-@click.option("--image", metavar="IMAGE", help="Run this image in place of the document's.")
-@click.option("--k80-replacement", "k80", metavar="GPU", help="What replaces a K80 (ai-platform); T4 without it.")
+@click.option(
+    "--report", "told", type=OneOf("text", "json"), default="text", help="Format of the report, which goes to stderr."
+)
+@click.option("--image", metavar="IMAGE", help="Image to use in place of the document's.")
+@click.option("--k80-replacement", "k80", metavar="GPU", help="Replacement of a K80 (ai-platform). Default: T4.")
 @click.option(
     "--capacity",
     type=OneOf("spot", "flex-start"),
-    help="How to have machines that cannot be had on demand (vertex).",
+    help="Provisioning of machines that are not available on demand (vertex).",
 )
-@click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of a pasted command.")
 @click.option(
-    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="What is at a folder that the document only names."
+    "--var", "variables", metavar="NAME=VALUE", multiple=True, help="Value of a variable in a pasted command."
+)
+@click.option(
+    "--mount", "mounts", metavar="PATH=SOURCE", multiple=True, help="Source of a folder that the document only names."
 )
 @click.pass_obj
 def import_(

@@ -21,7 +21,7 @@ TASKS_MAX = 32
 
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
-@click.option("--follow", "-f", is_flag=True, help="Until the job has ended; exit 125 if it failed.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the job ends; exit 125 if it failed.")
 @click.option(
     "--task",
     "--node",
@@ -29,17 +29,17 @@ TASKS_MAX = 32
     type=click.IntRange(min=0),
     metavar="INDEX",
     multiple=True,
-    help="Of one task or node only; may be given several times.",
+    help="Show only this task or node. Repeatable.",
 )
 @click.option(
     "--tail",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of the lines so far the last N only, before --grep; of each task that --task names.",
+    help="Show only the last N lines so far (of each --task), before --grep.",
 )
-@click.option("--since", type=Duration(), help="Lines of the last so long only, as 10m or 2h.")
-@click.option("--grep", "pattern", metavar="REGEX", help="Lines that match it only.")
-@click.option("--progress", type=OneOf(*PROGRESS), default=PROGRESS[0], help="How lines that tell progress are shown.")
+@click.option("--since", type=Duration(), help="Show only lines younger than this, such as 10m or 2h.")
+@click.option("--grep", "pattern", metavar="REGEX", help="Show only lines that match.")
+@click.option("--progress", type=OneOf(*PROGRESS), default=PROGRESS[0], help="How to show lines that report progress.")
 @click.pass_obj
 def logs(
     settings: Settings,
@@ -51,7 +51,7 @@ def logs(
     pattern: str | None,
     progress: str,
 ) -> None:
-    """Show what JOB printed, the lines of each task in a colour of its own. -o wide adds the time of each line."""
+    """Show the output of JOB, with a colour for each task. -o wide adds the time of each line."""
     if len(tasks) > TASKS_MAX:
         raise BadInput(f"--task: at most {TASKS_MAX} at once, there are {len(tasks)}; without it all are shown")
     after = None if since is None else datetime.now(UTC) - timedelta(seconds=since)

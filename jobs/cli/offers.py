@@ -43,20 +43,22 @@ KINDS_WIDE = (*KINDS, "architecture", "source")
 
 @click.command(cls=Verb)
 @click.argument("file", required=False)
-@click.option("--gpu", metavar="KIND[:COUNT]", help="GPUs of a task, such as a100-80gb:8, instead of the FILE's.")
-@click.option("--best-for", is_flag=True, help="Which kinds of GPU there are, their memory, and what each is best for.")
-@click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: of this cloud.")
-@click.option("--region", metavar="REGION", help="Without FILE: of this region.")
-@click.option("--cpus", type=click.IntRange(min=1), help="Without FILE: with at least so many vCPUs.")
-@click.option("--memory-gib", type=click.FloatRange(min=0), help="Without FILE: with at least so much memory.")
-@click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: ranked by this price alone.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: so many.")
+@click.option("--gpu", metavar="KIND[:COUNT]", help="GPUs of one task, such as a100-80gb:8, in place of those in FILE.")
+@click.option("--best-for", is_flag=True, help="List the kinds of GPU, their memory, and what each is best for.")
+@click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: only this cloud.")
+@click.option("--region", metavar="REGION", help="Without FILE: only this region.")
+@click.option("--cpus", type=click.IntRange(min=1), help="Without FILE: minimum number of vCPUs.")
+@click.option("--memory-gib", type=click.FloatRange(min=0), help="Without FILE: minimum memory.")
+@click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: rank by this price.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: maximum number of offers."
+)
 @click.pass_obj
 def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool, limit: int, **asked: Any) -> None:
-    """Show every target that could run the job of FILE, the cheapest first, and why the others cannot.
+    """Show every target that could run the job in FILE, cheapest first, and why the others cannot.
 
-    Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for which kinds there are. Prices are
-    those of the catalogue.
+    Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for lists the kinds of GPU. Prices come
+    from the catalogue.
     """
     if best_for:
         _kinds(settings, file or gpu, asked)

@@ -35,12 +35,12 @@ T = TypeVar("T")
 
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
-@click.option("--out", metavar="FILE.html", required=True, help="Where the page is written; - for standard output.")
+@click.option("--out", metavar="FILE.html", required=True, help="File to write; - for standard output.")
 @click.pass_obj
 def report(settings: Settings, job: str, out: str) -> None:
-    """Write one HTML page about JOB: when it waited, ran and was reclaimed, its metrics, GPUs and cost.
+    """Write one HTML page about JOB: when it waited, ran and was preempted, its metrics, GPUs and cost.
 
-    The page needs nothing else and fetches nothing. What a platform does not tell is "not known" on it.
+    The page is self-contained and loads nothing. Values that the platform does not report are shown as "not known".
     """
     ref, backend = resolve.job(job, settings)
     text = page(_facts(ref, backend, settings))

@@ -34,14 +34,14 @@ class Results(Verb):
 
 @click.command(cls=Results)
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
-@click.option("--by", metavar="METRIC", help="Rank by this metric; without it, by the sweep's objective.")
-@click.option("--max", "best", flag_value="max", help="The highest is best.")
-@click.option("--min", "best", flag_value="min", help="The lowest is best.")
+@click.option("--by", metavar="METRIC", help="Rank by this metric. Default: the sweep's objective.")
+@click.option("--max", "best", flag_value="max", help="Rank the highest value first.")
+@click.option("--min", "best", flag_value="min", help="Rank the lowest value first.")
 @click.pass_obj
 def results(settings: Settings, jobs: tuple[str, ...], by: str | None, best: str | None) -> None:
-    """Show what the tasks of JOB came to: parameters, state, and the last metrics that each told; the best first.
+    """Show the results of the tasks of JOB, best first: parameters, state, and the last value of each metric.
 
-    Of a job that runs tasks of another one again, the other tasks are the other one's. Several JOBs are one table.
+    A job that reruns tasks of another job includes the other tasks of that job. Several JOBs share one table.
     """
     found, metric = ranking([reference(text, settings) for text in jobs], by, best, settings, Progress)
     _shown(found, metric, settings)

@@ -14,14 +14,14 @@ from .receipts import PrintedReceipts
 
 @click.command(cls=Verb)
 @click.argument("job", metavar="JOB")
-@click.option("--to", metavar="TARGET", help="The job's target, if it was not submitted from here.")
-@click.option("--key", metavar="TEXT", help="The same JOB and key give the same new job, however often it is retried.")
-@click.option("--all", "-a", "every", is_flag=True, help="Of a sweep, the tasks that succeeded too.")
+@click.option("--to", metavar="TARGET", help="Target of the job, if it was submitted from another machine.")
+@click.option("--key", metavar="TEXT", help="Key of the retry: the same JOB and key always give the same new job.")
+@click.option("--all", "-a", "every", is_flag=True, help="For a sweep, also rerun the tasks that succeeded.")
 @click.pass_obj
 def retry(settings: Settings, job: str, to: str | None, key: str | None, every: bool) -> None:
-    """Run JOB again, as it was submitted, as a new job; print the new reference.
+    """Submit JOB again as a new job, and print the new reference.
 
-    Of a sweep only the tasks run again that failed or were lost, each with its own parameters.
+    For a sweep, only the tasks that failed or were lost run again, each with its own parameters.
     """
     caller = key if key is not None else keys.random_key()
     with prepare_retry(reference(job, settings), to, caller, every, settings) as (backend, request, submitter):

@@ -12,12 +12,14 @@ from ..client.runtime_wheel import name, write
 
 
 @click.command(cls=Verb)
-@click.option("--out", type=click.Path(path_type=Path), default=Path(), help="File or folder to write to; else here.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path(), help="File or folder to write to. Default: this folder."
+)
 @click.pass_obj
 def runtime(settings: Settings, out: Path) -> None:
-    """Write the package that training programs use inside a job, accel_runtime, as one file.
+    """Write accel_runtime, the package that training programs use inside a job, as one file.
 
-    pip installs it in an image; with PYTHONPATH=FILE Python imports from it where it lies.
+    pip installs it in an image; with PYTHONPATH=FILE, Python imports it from the file.
     """
     try:
         path = write(out)

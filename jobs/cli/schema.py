@@ -12,8 +12,5 @@ from ..model.schema import KINDS
 @click.command(cls=Verb)
 @click.argument("kind", type=OneOf("job", "targets"), default="job")
 def schema(kind: str) -> None:
-    """Print the JSON Schema of job files, or of targets, for an editor.
-
-    KIND is job or targets; job without one.
-    """
+    """Print the JSON Schema of job files (the default) or targets, for an editor."""
     click.echo(text(KINDS[kind]()))

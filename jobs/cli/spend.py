@@ -31,14 +31,16 @@ WIDE = (*JOBS, "name", "attempts", "timeout_s", "machines", "why")
 
 @click.command(cls=Verb)
 @click.argument("action", metavar="[settle]", required=False, type=OneOf("settle"))
-@click.option("--team", metavar="TEAM", help="Of this team only.")
-@click.option("--jobs", "per_job", is_flag=True, help="A line for each job that is held for, or of this month.")
+@click.option("--team", metavar="TEAM", help="Show only this team.")
+@click.option(
+    "--jobs", "per_job", is_flag=True, help="Show each job that has a reservation, or that was submitted this month."
+)
 @click.pass_obj
 def spend(settings: Settings, action: str | None, team: str | None, per_job: bool) -> None:
-    """Show what teams may spend this month, what is held for their jobs, and what ended ones have cost.
+    """Show what teams may spend this month, what is reserved for their jobs, and what ended jobs have cost.
 
-    `spend settle` looks at every job that is held for: one that has ended is settled by its own times, and what is held
-    for one that was never made is let go.
+    `spend settle` looks at every job with a reservation. It settles those that have ended by their run time, and
+    releases the reservations of jobs that were never created.
     """
     known = known_targets(settings)
     found = list(_ledgers(known))

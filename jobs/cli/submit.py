@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--to", metavar="TARGET", help="The target, or cheapest; may be left out where there is only one.")
+@click.option("--to", metavar="TARGET", help="Target to run on, or `cheapest`. Optional if there is only one.")
 @click.option(
     "--set", "sets", metavar="FIELD=VALUE", multiple=True, help="Override a field: --set accelerator.count=2."
 )
@@ -26,26 +26,30 @@ if TYPE_CHECKING:
     "envs",
     metavar="NAME[=VALUE]",
     multiple=True,
-    help="Set a variable; without a value, as here.",
+    help="Set an environment variable; without a value, the one of this shell.",
 )
 @click.option("--name", help="Override the job's name.")
-@click.option("--key", metavar="TEXT", help="The same name and key give the same job, however often it is submitted.")
+@click.option("--key", metavar="TEXT", help="Key of the submit: the same name and key always give the same job.")
 @click.option("--code", metavar="FOLDER", help="Send the files of a folder; the command runs in a copy of it.")
-@click.option("--code-all", is_flag=True, help="Send every file of it, whatever Git ignores.")
+@click.option("--code-all", is_flag=True, help="Send every file of the folder, including those that Git ignores.")
 @click.option("--requirements", metavar="FILE", help="Install the packages of a requirements.txt before the command.")
-@click.option("--pin-image", is_flag=True, help="Ask the registry which digest the image's tag means, and name that.")
-@click.option("--smoke", is_flag=True, help="A short run first: one task on one node, tried once, under its own name.")
-@click.option("--smoke-timeout", type=Duration(), help="How long a smoke run may take; 10m without it.")
-@click.option("--dry-run", is_flag=True, help="Print the request, its secrets hidden, and submit nothing.")
-@click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
-@click.option("--rate", type=click.IntRange(1, 1000), metavar="N", help="At most so many jobs a second; 49 without it.")
-@click.option("--wait", is_flag=True, help="Wait for the end; exit 125 if the job failed.")
-@click.option("--follow", "-f", is_flag=True, help="Show what the job prints until its end; implies --wait.")
+@click.option("--pin-image", is_flag=True, help="Resolve the image's tag to a digest in its registry, and submit that.")
+@click.option(
+    "--smoke", is_flag=True, help="Run a short test instead: one task on one node, one attempt, under its own name."
+)
+@click.option("--smoke-timeout", type=Duration(), help="Timeout of a smoke run. Default: 10m.")
+@click.option("--dry-run", is_flag=True, help="Print the request, with secrets hidden, without submitting it.")
+@click.option("--no-quota", is_flag=True, help="Skip the check of the account's quotas.")
+@click.option(
+    "--rate", type=click.IntRange(1, 1000), metavar="N", help="Maximum number of jobs per second. Default: 49."
+)
+@click.option("--wait", is_flag=True, help="Wait until the job ends; exit 125 if it failed.")
+@click.option("--follow", "-f", is_flag=True, help="Show the job's output until it ends. Implies --wait.")
 @click.option("--timeout", type=Duration(), help="Stop waiting (exit 124); the job goes on.")
 @click.option(
     "--then-to",
     metavar="TARGET",
-    help="Wait, and run the job there once its machine was taken away too often, or there was none.",
+    help="Wait, and fall back to this target after repeated preemption or when there is no capacity.",
 )
 @click.pass_obj
 def submit(
@@ -70,10 +74,10 @@ def submit(
     timeout: int | None,
     then_to: str | None,
 ) -> None:
-    """Submit the job of FILE (- for standard input) and print its reference.
+    """Submit the job in FILE (- for standard input) and print its reference.
 
-    Several FILEs, or a file of several YAML documents, are several jobs; all are checked before the first is sent.
-    Without --key each submit makes a new job. A network fault cannot make two of one.
+    Several FILEs, or several YAML documents in one, are several jobs; all are checked before the first is submitted.
+    Without --key, each submit creates a new job. A network fault never creates a second one.
     """
     # Imported late: these need pydantic and yaml, which --help does not.
     from ..client.submission import SubmitOptions, plan_submission, read_jobs

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.option("--refresh", is_flag=True, help="Read what is published again, however young the copy.")
-@click.option("--confirm", metavar="TARGET", help="Let your credentials go to the API server that TARGET names.")
-@click.option("--fingerprint", metavar="TEXT", help="What --confirm shows; without a terminal it has to be named.")
+@click.option("--refresh", is_flag=True, help="Read published targets again, even if the copy is recent.")
+@click.option("--confirm", metavar="TARGET", help="Send your credentials to the API server that TARGET names.")
+@click.option("--fingerprint", metavar="TEXT", help="Fingerprint that --confirm shows; required without a terminal.")
 @click.pass_obj
 def targets(settings: Settings, refresh: bool, confirm: str | None, fingerprint: str | None) -> None:
-    """List where jobs can run. -o wide also asks each platform that can tell how many GPUs are free.
+    """List the targets that jobs can run on. -o wide also shows how many GPUs are free, where the platform can tell.
 
-    Where a GKE cluster is, Google is asked. For who may not ask (container.clusters.get), --confirm keeps the address
-    and certificate that a target has, once somebody has seen that they are right.
+    The address of a GKE cluster is read from Google. If you may not read it (container.clusters.get), --confirm trusts
+    the address and certificate in the target, once you have checked that they are right.
     """
     found = known_targets(settings, refresh=refresh)
     if refresh:

@@ -17,16 +17,16 @@ from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 
 @click.command(cls=Verb)
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
-@click.option("--to", metavar="TARGET", help="Every job of this target that has not ended.")
-@click.option("--every", type=Duration(), help="Again and again, with this pause; without it, once.")
+@click.option("--to", metavar="TARGET", help="Advance every job of this target that has not ended.")
+@click.option("--every", type=Duration(), help="Repeat after this pause; by default, run once.")
 @click.pass_obj
 def tend(settings: Settings, jobs: tuple[str, ...], to: str | None, every: int | None) -> None:
-    """Do what is to be done for JOBs now: make again what was lost, remove what is left of those that have ended, move
-    those with `spot: prefer` to on demand when their deadline nears.
+    """Advance JOBs that no cloud service advances: resubmit preempted ones, delete the machines of ended ones, and move
+    jobs with `spot: prefer` to on demand when their deadline is near.
 
-    `wait`, `submit --wait` and `logs -f` do the same while they run. A service of yours that runs `tend --to TARGET
-    --every 30s` does it for everybody, and so does a stack with `gcp.vms.reconcile`; both move on the TPUs that the
-    stack declares in `queued_tpus` too.
+    `wait`, `submit --wait` and `logs -f` do the same while they run. To do it for everybody, run `tend --to TARGET
+    --every 30s` as a service, or set `gcp.vms.reconcile` in the stack; both also maintain the TPUs that the stack
+    declares in `queued_tpus`.
     """
     if bool(jobs) == bool(to):
         raise BadInput("tend: name jobs, or a target with --to")

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--to", metavar="TARGET", help="Check also that this target can run it.")
-@click.option("--no-quota", is_flag=True, help="Do not ask whether the account's quotas let the job start.")
+@click.option("--to", metavar="TARGET", help="Also check that this target can run the job.")
+@click.option("--no-quota", is_flag=True, help="Skip the check of the account's quotas.")
 @click.pass_obj
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
-    """Check job files; every fault of every FILE is shown, with its line.
+    """Check job files, and show every fault of each FILE with its line.
 
-    Without --to, GPUs that no cloud has are faults too; with it, what that target has counts.
+    Without --to, GPUs that no cloud has are faults too; with it, the target decides.
     """
     name, target = known_targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None

@@ -18,7 +18,7 @@ from ..views.status_rows import STATUS_COLUMNS, STATUS_WIDE, status_row
 def wait(settings: Settings, jobs: tuple[str, ...], timeout: int | None) -> None:
     """Wait until every JOB has ended; exit 125 if one failed.
 
-    Says each change, and at least every 30 seconds how far it is; at a terminal a bar shows it.
+    Each change is a line, and progress is shown at least every 30 seconds; a terminal shows a progress bar.
     """
     statuses = wait_for([job(text, settings) for text in dict.fromkeys(jobs)], timeout)
     if settings.output != "table":

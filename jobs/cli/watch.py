@@ -37,7 +37,7 @@ LISTED_MAX = 10_000
 @click.command(cls=Verb)
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
 @choosing
-@click.option("--logs/--no-logs", default=True, help="Read logs for progress and metrics, or only look at states.")
+@click.option("--logs/--no-logs", default=True, help="Read logs for progress and metrics, or only read states.")
 @click.option("--timeout", type=Duration(), help="Stop watching (exit 124); the jobs go on.")
 @click.pass_obj
 def watch(
@@ -50,9 +50,9 @@ def watch(
     logs: bool,
     timeout: int | None,
 ) -> None:
-    """Watch JOBs until all have ended, or without any those that wait or run; exit 125 if one failed.
+    """Watch JOBs until all have ended; by default all that wait or run. Exit 125 if one failed.
 
-    At a terminal a table that is renewed; elsewhere a line at each change.
+    A terminal shows a table that updates; elsewhere, each change is a line.
     """
     choice = Choice(to, name, states, owner)
     if jobs and (to or choice.narrow):

@@ -51,10 +51,12 @@ class _State(OneOf):
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options, whose values the command gets as `to`, `name`, `states` and `owner`."""
     for option in (
-        click.option("--owner", metavar="WHO", help="Those whose label `owner`, or without one `team`, is this."),
-        click.option("--state", "states", type=_State(*PHASES), multiple=True, help="Those in this state, or several."),
-        click.option("--name", metavar="GLOB", help="Those whose names match: 'train-*'."),
-        click.option("--target", "--to", "to", metavar="TARGET", help="The jobs of this target only."),
+        click.option("--owner", metavar="WHO", help="Only jobs whose label `owner` (or else `team`) has this value."),
+        click.option(
+            "--state", "states", type=_State(*PHASES), multiple=True, help="Only jobs in this state. Repeatable."
+        ),
+        click.option("--name", metavar="GLOB", help="Only jobs whose name matches, such as 'train-*'."),
+        click.option("--target", "--to", "to", metavar="TARGET", help="Only jobs of this target."),
     ):
         command = option(command)
     return command

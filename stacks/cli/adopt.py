@@ -12,17 +12,17 @@ from .verb import StackVerb
 
 @click.command(cls=StackVerb)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--stack", metavar="NAME", default="adopted", show_default=True, help="The stack that takes them over.")
-@click.option("--region", metavar="REGION", help="Of what the files do not tell it: requests.")
-@click.option("--out", metavar="FOLDER", default=".", show_default=True, help="Where the two files are written.")
+@click.option("--stack", metavar="NAME", default="adopted", show_default=True, help="Stack that takes them over.")
+@click.option("--region", metavar="REGION", help="Region of requests, whose files do not name one.")
+@click.option("--out", metavar="FOLDER", default=".", show_default=True, help="Folder to write the two files to.")
 def adopt(files: tuple[str, ...], stack: str, region: str | None, out: str) -> None:
-    """Take over queues, compute environments and job definitions that exist, without making any of them again.
+    """Take over existing job queues, compute environments and job definitions without recreating them.
 
-    Each FILE (- for standard input) is JSON: what `aws batch describe-compute-environments`, `describe-job-queues`,
-    `describe-job-definitions` or `aws ec2 describe-subnets` answers, or what the create and register commands of
-    `aws batch` take as --cli-input-json. Written are Pulumi.<stack>.yaml, and, of what exists, import-<stack>.json
-    for `pulumi import`. A line says what stays as it was made (kept), what has no counterpart (lost), which resources
-    cannot be moved (left out), and what the rules change or warn of.
+    Each FILE is JSON (- for standard input): the answer of `aws batch describe-compute-environments`,
+    `describe-job-queues`, `describe-job-definitions` or `aws ec2 describe-subnets`, or the --cli-input-json of the
+    matching create and register commands. The command writes Pulumi.<stack>.yaml and, for resources that exist,
+    import-<stack>.json for `pulumi import`. It prints one line for each value that stays as it is (kept), has no
+    counterpart (lost) or is changed by a rule, and for each resource that cannot be moved (left out).
     """
     from ..operations.adopt.adoption import write  # needs the engine's SDK, which --help does not
 

@@ -16,24 +16,24 @@ from accel.diagnostics.errors import CloudRefused
 from ..operations.budget.cloud_budgets import CloudBudgets, stack_budgets
 from .verb import StackVerb
 
-_STACK = click.option("--stack", metavar="STACK", help="The stack; without it, the selected one.")
-_OUTPUT = click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Form of the output.")
+_STACK = click.option("--stack", metavar="STACK", help="Stack. Default: the selected one.")
+_OUTPUT = click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Output format.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def budget() -> None:
-    """Show budgets, rehearse what crossing one stops, and take a stop back.
+    """Show budgets, rehearse what crossing one stops, and undo a stop.
 
-    Clouds know what was spent some hours later: a budget stops what goes on too long, not what is too large to begin
-    with. For that, allowances are held when a job is submitted.
+    Clouds report spending some hours late: a budget ends what runs for too long, not what is too large from the start.
+    For that, set allowances, which reserve a job's cost when it is submitted.
     """
 
 
-@budget.command("status", cls=StackVerb, short_help="Show what is spent, and what is stopped.")
+@budget.command("status", cls=StackVerb, short_help="Show spending, and what is stopped.")
 @_STACK
 @_OUTPUT
 def status(stack: str | None, output: str) -> None:
-    """Show what the clouds say is spent of each budget that stops the stack, and what a stop has changed."""
+    """Show the reported spending of each budget that stops the stack, and what a stop has changed."""
     states: list[tuple[CloudBudgets, State, list[dict[str, Any]]]] = []
     for part in stack_budgets(stack):
         with part.errors():
@@ -52,10 +52,10 @@ def status(stack: str | None, output: str) -> None:
 @_STACK
 @_OUTPUT
 def drill(stack: str | None, output: str) -> None:
-    """Show every change that crossing a budget would make now, in order; nothing is changed.
+    """Show, in order, every change that crossing a budget would make now. Nothing is changed.
 
-    It is read from the clouds by the levers that are pulled in earnest. Running work is listed where a budget stops
-    that too, after its grace period.
+    The same code reads the clouds as in a real stop. Running work is listed if the budget ends it too, after its grace
+    period.
     """
     rows: list[dict[str, Any]] = []
     for part in stack_budgets(stack):
@@ -76,13 +76,13 @@ def drill(stack: str | None, output: str) -> None:
         click.echo(f"{number}. {row['cloud']}: {row['shown']}{final}")
 
 
-@budget.command("resume", cls=StackVerb, short_help="Take a stop back: everything is as it was before.")
+@budget.command("resume", cls=StackVerb, short_help="Undo a stop: everything is as it was before.")
 @_STACK
 def resume(stack: str | None) -> None:
-    """Put back what a stop changed, in the opposite order; new submissions are taken again at the end.
+    """Undo the changes of a stop in reverse order, and accept submissions again at the end.
 
-    What somebody has changed since is left as it is, and said. The budget that is over its line stops the stack again
-    only in its next period, or once its amount is raised and crossed too. Work that was ended is not begun again.
+    A change that somebody has made since then is left alone and reported. The budget that was crossed stops the stack
+    again only in its next period, or after its amount is raised and crossed again. Ended work is not started again.
     """
     failures: list[str] = []
     stopped = False

@@ -24,16 +24,16 @@ COLUMNS = ("component", "what", "floor", "expected", "worst", "spot", "prices_of
     default=0.3,
     show_default=True,
     metavar="SHARE",
-    help="Of the maximum that is in use on average, 0 to 1.",
+    help="Average share of the maximum in use, 0 to 1.",
 )
-@click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Form of the output.")
+@click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Output format.")
 @click.pass_obj
 def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output: str) -> None:
-    """Show what each STACK costs, all in this folder where none is named: with nothing running (floor), at the
-    utilisation (expected), and with every compute environment at its maximum on demand (worst).
+    """Show the cost of each STACK (by default all in this folder): idle (floor), at the given utilisation (expected),
+    and with every compute environment at its maximum on demand (worst).
 
-    Prices are those of the catalogue, with date and confidence; no cloud is asked. What has no known price is named,
-    and sums that lack it say "at least".
+    Prices come from the catalogue, with their date and confidence; no cloud is asked. Resources without a known price
+    are named, and totals without them say "at least".
     """
     every = estimates(stack_files(list(names), Path()), utilisation, settings.strict)
     if output == "json":

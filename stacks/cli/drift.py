@@ -32,17 +32,17 @@ WITHIN_DAYS = 14
     default=WITHIN_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="What ends within so many days is told.",
+    help="Report what ends within this number of days.",
 )
-@click.option("--no-properties", is_flag=True, help="Do not compare every property of the state with its cloud.")
-@click.option("--no-quota", is_flag=True, help="Do not compare with quotas.")
+@click.option("--no-properties", is_flag=True, help="Skip the comparison of each property in the state with the cloud.")
+@click.option("--no-quota", is_flag=True, help="Skip the comparison with quotas.")
 @click.pass_obj
 def drift(settings: Settings, names: tuple[str, ...], within: int, no_properties: bool, no_quota: bool) -> None:
-    """Show what is not as each STACK (a name or a file) has it, of all in this folder where none is named.
+    """Compare each STACK (a name or a file; by default all in this folder) with what its clouds have now.
 
-    Numbers that the clouds move themselves are left out. WEIGHT is broken where jobs cannot run, changed where the
-    stack has it otherwise, soon where nothing is wrong yet, unknown where it could not be read. Nothing is changed.
-    Exit code 7 with anything broken or changed, with --strict also with the rest.
+    Numbers that the clouds change themselves are ignored. WEIGHT is `broken` if jobs cannot run, `changed` if the cloud
+    differs from the stack, `soon` if something will go wrong, and `unknown` if it could not be read. Nothing is
+    changed. The exit code is 7 if anything is broken or changed; with --strict, also for `soon` and `unknown`.
     """
     drifts: dict[str, list[Drift]] = {}
     for each in read_stacks(stack_files(list(names), Path()), settings.strict):

@@ -11,13 +11,13 @@ from .verb import StackVerb
 
 
 @click.command(cls=StackVerb)
-@click.option("--stack", metavar="STACK", help="The stack; without it, the selected one.")
+@click.option("--stack", metavar="STACK", help="Stack. Default: the selected one.")
 @click.option(
     "--out",
     metavar="FILE",
     default=".accel/targets.json",
     show_default=True,
-    help="The file; - for standard output.",
+    help="File to write; - for standard output.",
 )
 def export(stack: str | None, out: str) -> None:
     """Write the targets of a deployed stack to a file."""

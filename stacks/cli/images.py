@@ -71,7 +71,7 @@ class Gpu(click.ParamType[str]):
 
 VERSION = Version()
 ACCELERATORS = click.option(
-    "--accelerator", "accelerators", type=Gpu(), multiple=True, help="A GPU that the image shall run on."
+    "--accelerator", "accelerators", type=Gpu(), multiple=True, help="GPU that the image has to run on."
 )
 DRIVER = click.option("--driver", type=Numbers(), metavar="VERSION", help="NVIDIA driver of the machines.")
 
@@ -97,7 +97,7 @@ images.params += options(OutputVerb.COMMON)
 images.context_settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@images.command("list", cls=OutputVerb, short_help="Show the pinned images, and who uses them.")
+@images.command("list", cls=OutputVerb, short_help="Show the pinned images and the environments that use them.")
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @click.pass_obj
 def list_images(settings: Settings, names: tuple[str, ...]) -> None:
@@ -109,8 +109,8 @@ def list_images(settings: Settings, names: tuple[str, ...]) -> None:
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @click.option("--nvidia-driver", type=VERSION, help="Driver of the new NVIDIA images, from their release notes.")
 @click.option("--cuda", type=VERSION, help="CUDA version of the new NVIDIA images, from their release notes.")
-@click.option("--yes", "-y", is_flag=True, help="Write images.lock.yaml; without it, only show.")
-@click.option("--expect-no-changes", is_flag=True, help="Exit with 7 where an image is not the recommended one.")
+@click.option("--yes", "-y", is_flag=True, help="Write images.lock.yaml. Without it, only show the change.")
+@click.option("--expect-no-changes", is_flag=True, help="Exit with 7 if an image is not the recommended one.")
 @click.pass_obj
 def upgrade(
     settings: Settings,
@@ -174,14 +174,18 @@ def _show_changes(changes: list[Change], form: str) -> None:
 
 @images.command("prune-definitions", cls=PruneVerb, short_help="Deregister old revisions of job definitions.")
 @click.option(
-    "--keep", type=click.IntRange(min=1), default=LATEST, show_default=True, help="Revisions of each that stay."
+    "--keep",
+    type=click.IntRange(min=1),
+    default=LATEST,
+    show_default=True,
+    help="Number of revisions of each definition to keep.",
 )
 @click.option(
     "--unused",
     is_flag=True,
-    help="Also every definition that jobs registered and no live job names; a later job registers it again.",
+    help="Include definitions that jobs registered and no live job uses; a later job registers its own again.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Deregister them; without it, only show.")
+@click.option("--yes", "-y", is_flag=True, help="Deregister them. Without it, only show them.")
 @click.pass_obj
 def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) -> None:
     """Show the old revisions of the stack's job definitions, and with --yes deregister them.
@@ -210,8 +214,8 @@ def prune_definitions(settings: Settings, keep: int, unused: bool, yes: bool) ->
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @ACCELERATORS
 @DRIVER
-@click.option("--tag", default=TAG, show_default=True, help="Tag of the image; the CUDA version is put behind it.")
-@click.option("--pin", is_flag=True, help="Ask the registry for the base's digest, and name the base by it.")
+@click.option("--tag", default=TAG, show_default=True, help="Tag of the image; the CUDA version is appended.")
+@click.option("--pin", is_flag=True, help="Resolve the base image's tag to a digest, and use that.")
 @click.option("--write", metavar="FOLDER", help="Write the Dockerfile into a folder; nothing is overwritten.")
 @click.pass_obj
 def print_commands(
@@ -235,12 +239,12 @@ def print_commands(
             click.echo(line)
 
 
-@images.command("check", cls=OutputVerb, short_help="Hold an image's CUDA against GPUs and their driver.")
+@images.command("check", cls=OutputVerb, short_help="Check an image's CUDA version against GPUs and their driver.")
 @click.argument("image")
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @ACCELERATORS
 @DRIVER
-@click.option("--cuda", type=Numbers(), metavar="VERSION", help="CUDA of the image; without it, its labels tell.")
+@click.option("--cuda", type=Numbers(), metavar="VERSION", help="CUDA version of the image. Default: from its labels.")
 @click.pass_obj
 def check_image(
     settings: Settings,

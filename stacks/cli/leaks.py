@@ -19,17 +19,23 @@ WIDE = (*COLUMNS, "fix")
 
 @click.command(cls=OutputVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
-@click.option("--project", "projects", metavar="PROJECT", multiple=True, help="A project of Google Cloud instead.")
+@click.option(
+    "--project",
+    "projects",
+    metavar="PROJECT",
+    multiple=True,
+    help="Search this Google Cloud project instead of stacks.",
+)
 @click.option(
     "--older-than",
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
     metavar="HOURS",
-    help="Younger resources are left out: an update may be making what uses them.",
+    help="Minimum age: an update may be creating what uses a younger resource.",
 )
-@click.option("--expect-none", is_flag=True, help="Exit with 7 where something is found.")
-@click.option("--yes", "-y", is_flag=True, help="Delete them; without it, only show.")
+@click.option("--expect-none", is_flag=True, help="Exit with 7 if anything is found.")
+@click.option("--yes", "-y", is_flag=True, help="Delete them. Without it, only show them.")
 @click.pass_obj
 def leaks(
     settings: Settings,
@@ -39,11 +45,11 @@ def leaks(
     expect_none: bool,
     yes: bool,
 ) -> None:
-    """Show what serves nobody in the regions and projects of each STACK: machines of jobs that have ended, instances
-    of environments that are gone, disks and addresses of nothing, requests that hold quota and come to nothing,
-    environments and pools that are stuck.
+    """Find resources that cost money or quota and that nobody uses, in the regions and projects of each STACK.
 
-    Nothing is deleted without --yes, and never what a stack's state has. What has a command of its own is only shown.
+    These are machines of ended jobs, instances of deleted environments, unattached disks and addresses, queued requests
+    that hold quota and cannot succeed, and stuck environments and pools. Nothing is deleted without --yes, and
+    resources in a stack's state are never deleted. A resource that another command removes is only listed.
     """
     if names and projects:
         raise BadInput("stacks leaks: STACK and --project exclude each other")

@@ -45,7 +45,7 @@ stacks = Verbs(
     VERBS,
     __package__ or "",
     params=common(StackVerb.COMMON),
-    help="Checks environments and hands out what they deployed.",
+    help="Check environments, and operate the stacks deployed from them.",
 )
 
 

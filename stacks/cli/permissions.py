@@ -24,16 +24,16 @@ PURPOSES = ("deploy", "submit", "preview")
     type=OneOf(*PURPOSES),
     default="deploy",
     show_default=True,
-    help="Who gets them: whoever deploys and destroys, submits jobs, or only previews.",
+    help="Role of the user: deploys and destroys, submits jobs, or only previews.",
 )
-@click.option("-o", "--output", type=OneOf("text", "json"), default="text", help="Form of the output.")
+@click.option("-o", "--output", type=OneOf("text", "json"), default="text", help="Output format.")
 @click.pass_obj
 def permissions(settings: Settings, names: tuple[str, ...], purpose: str, output: str) -> None:
-    """Show what AWS and Google Cloud have to allow for each STACK, all in this folder where none is named: the policies
-    of AWS, each as long as IAM takes it, and the APIs, roles and permissions of Google Cloud.
+    """Show the permissions that each STACK needs (by default all in this folder): the AWS policies, each within IAM's
+    size limit, and the APIs, roles and permissions of Google Cloud.
 
-    They are read off the resources that the environment registers, without credentials. Names that Pulumi makes up end
-    with `*`; roles may be passed to the services that they are for, and to no other.
+    They are derived from the resources that the environment registers, without credentials. Names that Pulumi generates
+    end with `*`. Roles may be passed only to the services that use them.
     """
     # These modules need the engine's SDK, which --help does not.
     from ..operations.permissions import google

@@ -27,11 +27,21 @@ MAXIMA = {"aws": "max_vcpus", "gcp": "max_nodes"}
 
 @click.command(cls=OutputVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
-@click.option("--machine", "machines", metavar="CLOUD:TYPE[:COUNT]", multiple=True, help="So many machines instead.")
-@click.option("--region", metavar="REGION", help="With --machine: where.")
-@click.option("--spot", is_flag=True, help="With --machine: as Spot machines.")
-@click.option("--project", metavar="PROJECT", help="With gcp machines: whose quotas; else $GOOGLE_CLOUD_PROJECT.")
-@click.option("--request", is_flag=True, help="Write the requests for what is too small as a Pulumi program.")
+@click.option(
+    "--machine",
+    "machines",
+    metavar="CLOUD:TYPE[:COUNT]",
+    multiple=True,
+    help="Check this number of machines instead of stacks.",
+)
+@click.option("--region", metavar="REGION", help="With --machine: region of the machines.")
+@click.option("--spot", is_flag=True, help="With --machine: check Spot quotas.")
+@click.option(
+    "--project", metavar="PROJECT", help="With gcp machines: project of the quotas. Default: $GOOGLE_CLOUD_PROJECT."
+)
+@click.option(
+    "--request", is_flag=True, help="Write quota requests for limits that are too small, as a Pulumi program."
+)
 @click.pass_obj
 def quota(
     settings: Settings,
@@ -42,14 +52,14 @@ def quota(
     project: str | None,
     request: bool,
 ) -> None:
-    """Compare what each STACK (a name or a file) can use at most with the account's or the project's quotas.
+    """Compare the maximum use of each STACK (a name or a file) with the quotas of its account or project.
 
-    NEED is the maximum of all compute environments or GPU and TPU pools under one quota, USE what runs now; what the
-    stack itself runs is counted once. Exit code 5 where a limit is too small, with --strict also where one is not
+    NEED is the maximum of all compute environments, or GPU and TPU pools, under one quota. USE is what runs now; what
+    the stack itself runs is counted once. The exit code is 5 if a limit is too small; with --strict, also if one is not
     known.
 
-    With --machine, such as gcp:a3-highgpu-8g:2 or aws:p5.48xlarge, NEED is that of new machines beside what runs. GPUs
-    by kind and number, such as t4:1 or gcp:l4:8, are the cheapest machine with them; v5litepod-8 is one TPU slice.
+    With --machine (gcp:a3-highgpu-8g:2 or aws:p5.48xlarge), NEED is that of new machines beside what runs. GPUs by kind
+    and number (t4:1 or gcp:l4:8) mean the cheapest machine that has them; v5litepod-8 means one TPU slice.
     """
     if machines:
         if names:

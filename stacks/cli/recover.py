@@ -13,23 +13,31 @@ from .verb import StackVerb
 
 @click.command(cls=StackVerb)
 @click.argument("stack", metavar="STACK")
-@click.option("--check", is_flag=True, help="Exit code 4 while anything is left of a killed run.")
-@click.option("--yes", "-y", is_flag=True, help="Do it; without it, only show.")
+@click.option("--check", is_flag=True, help="Exit with 4 if anything is left of a killed run.")
+@click.option("--yes", "-y", is_flag=True, help="Make the changes. Without it, only show them.")
 @click.option(
-    "--finish", type=OneOf("up", "destroy"), help="Then end what was begun: up and an empty preview, or destroy."
+    "--finish",
+    type=OneOf("up", "destroy"),
+    help="Afterwards finish the operation: up and an empty preview, or destroy.",
 )
-@click.option("--adopt", "adopt", metavar="NAME=ID", multiple=True, help="What a pending create made, by its id.")
-@click.option("--clear", "clear", metavar="NAME", multiple=True, help="A pending create that made nothing.")
-@click.option("--break-lock", is_flag=True, help="The run that holds the lock on another machine has ended.")
+@click.option(
+    "--adopt", "adopt", metavar="NAME=ID", multiple=True, help="Adopt this resource as the result of a pending create."
+)
+@click.option("--clear", "clear", metavar="NAME", multiple=True, help="Drop this pending create: it created nothing.")
+@click.option(
+    "--break-lock", is_flag=True, help="Remove the lock of a run on another machine, which you know has ended."
+)
 @click.option(
     "--settle",
     metavar="SECONDS",
     default=60,
     show_default=True,
     type=click.IntRange(min=0),
-    help="After the last sign of the killed run, before what is not found counts as not made.",
+    help="Seconds after the last sign of the killed run until a resource that is not found counts as not created.",
 )
-@click.option("--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Minutes for each wait.")
+@click.option(
+    "--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Timeout of each wait, in minutes."
+)
 def recover(
     stack: str,
     check: bool,
@@ -41,12 +49,12 @@ def recover(
     settle: int,
     timeout: int,
 ) -> None:
-    """Put the state of STACK right after an `up` or a `destroy` that was killed, or of which a provider was: its lock,
-    each operation that was under way, and what it does not know.
+    """Repair the state of STACK after an `up` or `destroy` in which the engine, the program or a provider was killed.
 
-    What the run made and the state does not have is adopted into it, what it did not make is cleared, and every
-    resource is read again. Nothing is guessed: of what nothing proves, a line says so, and --adopt or --clear
-    decides. Run it in the folder of the Pulumi program. Without --yes nothing is changed. Interrupted, run it again.
+    The command releases the lock, adopts the resources that the run created and the state does not know, clears the
+    operations that never happened, and refreshes every resource. It does not guess: where nothing proves what happened,
+    it prints a line, and you decide with --adopt or --clear. Run it in the folder of the Pulumi program. Without --yes
+    it changes nothing. If it is interrupted, run it again.
     """
     if check and yes:
         raise BadInput("--check changes nothing, --yes does", "give one of them")

@@ -19,24 +19,19 @@ COLUMNS = ("cloud", "region", "on_demand", "spot", "offers")
 
 
 @click.command(cls=OutputVerb)
-@click.option(
-    "--cloud", "clouds", type=OneOf(*CLOUDS), multiple=True, help="Read this cloud; may be repeated. See below."
-)
-@click.option(
-    "--region", "regions", metavar="REGION", multiple=True, help="Read this region of its cloud; may be repeated."
-)
+@click.option("--cloud", "clouds", type=OneOf(*CLOUDS), multiple=True, help="Read this cloud. Repeatable.")
+@click.option("--region", "regions", metavar="REGION", multiple=True, help="Read this region of its cloud. Repeatable.")
 @click.pass_obj
 def refresh(settings: Settings, clouds: tuple[str, ...], regions: tuple[str, ...]) -> None:
-    """Read prices and offers with your own credentials into a catalogue in your cache.
+    """Read current prices and offers with your own credentials into a catalogue in your cache.
 
-    The shipped catalogue stays in use; ACCEL_CATALOG=refreshed makes every command use the new one. There, what was not
-    read has its shipped value and date. What could not be read is a warning; with --strict nothing is written then.
+    Commands go on using the shipped catalogue unless ACCEL_CATALOG=refreshed is set. In the new one, values that could
+    not be read keep their shipped value and date; each is a warning, and with --strict nothing is written.
 
-    AWS is asked for its price list, Spot prices, zones and GPU types. Without --region: of the regions of the
-    environments in this folder. Google Cloud is asked for its price list, with GOOGLE_API_KEY or application default
-    credentials, and for its GPU types where GOOGLE_CLOUD_PROJECT names a project; its zones stay as shipped. Without
-    --region: of all regions. Without --cloud: the clouds of each --region, else AWS. Types that the shipped catalogue
-    lacks are added to the new one.
+    AWS: price list, Spot prices, zones and GPU types; by default of the regions of the environments in this folder.
+    Google Cloud: price list (needs GOOGLE_API_KEY or application default credentials), and GPU types if
+    GOOGLE_CLOUD_PROJECT names a project; by default of all regions; zones stay as shipped. Without --cloud, the clouds
+    of each --region are read, or AWS. Types that the shipped catalogue lacks are added.
     """
     from ..operations.refresh.sources import read_cloud, regions_by_cloud  # need pydantic, which --help does not
 

@@ -21,16 +21,30 @@ if TYPE_CHECKING:
 
 @click.command(cls=StackVerb)
 @click.argument("stack", metavar="STACK")
-@click.option("--preview", "kept", metavar="FILE", help="Read this output of `pulumi preview --json`; run none.")
-@click.option("--config-file", metavar="FILE", help="For the preview, in place of Pulumi.STACK.yaml.")
-@click.option("--refresh", is_flag=True, help="Refresh the state first, and tell what changed outside.")
-@click.option("--policy", metavar="FILE", help="Findings of a policy pack, as JSON.")
-@click.option("--drift", metavar="FILE", help="What `stacks drift -o json` found.")
-@click.option("--fail-on", metavar="CONDITIONS", default="", help="End with 5 if one holds: kills-jobs,quota,cost>50.")
-@click.option("--utilisation", type=Share(), default=0.3, show_default=True, metavar="SHARE", help="For the cost.")
-@click.option("--offline", is_flag=True, help="Ask no cloud for jobs and quotas.")
-@click.option("--save", metavar="FOLDER", help="Write report.md and report.json there too.")
-@click.option("-o", "--output", type=OneOf("markdown", "json"), default="markdown", help="Form of the output.")
+@click.option(
+    "--preview",
+    "kept",
+    metavar="FILE",
+    help="Read this output of `pulumi preview --json` instead of running a preview.",
+)
+@click.option("--config-file", metavar="FILE", help="Config file for the preview. Default: Pulumi.STACK.yaml.")
+@click.option("--refresh", is_flag=True, help="Refresh the state first, and report what changed outside of the stack.")
+@click.option("--policy", metavar="FILE", help="JSON file with findings of a policy pack.")
+@click.option("--drift", metavar="FILE", help="JSON file with the output of `stacks drift -o json`.")
+@click.option(
+    "--fail-on", metavar="CONDITIONS", default="", help="Exit with 5 if one of these holds: kills-jobs,quota,cost>50."
+)
+@click.option(
+    "--utilisation",
+    type=Share(),
+    default=0.3,
+    show_default=True,
+    metavar="SHARE",
+    help="Average share of the maximum in use, 0 to 1, for the cost.",
+)
+@click.option("--offline", is_flag=True, help="Do not read jobs and quotas from the clouds.")
+@click.option("--save", metavar="FOLDER", help="Also write report.md and report.json to this folder.")
+@click.option("-o", "--output", type=OneOf("markdown", "json"), default="markdown", help="Output format.")
 @click.pass_obj
 def report(
     settings: Settings,
@@ -46,14 +60,14 @@ def report(
     save: str | None,
     output: str,
 ) -> None:
-    """Show what a change of STACK would do: what is lost for good, which jobs it ends and how many GPU-hours they have
-    had, what the environment costs before and after, and whether the quotas hold it.
+    """Show what a change of STACK would do: resources lost for good, jobs ended and their GPU-hours so far, cost before
+    and after, and quotas.
 
-    Runs `pulumi preview`, or reads one that was kept. The comment has at most 60,000 characters; no values but those of
-    images, drivers and versions are in it. --fail-on takes replace-stateful, kills-jobs, waits-for-jobs, quota, policy,
-    drift, cost>USD and rise>USD, an hour in the worst case, separated by commas; with --strict what is known in part
-    only is not taken for enough. Exit code 1 where the preview itself
-    failed, after the report of what it came to.
+    The command runs `pulumi preview`, or reads the output of one. The report has at most 60,000 characters, and shows
+    no values except those of images, drivers and versions. --fail-on takes replace-stateful, kills-jobs,
+    waits-for-jobs, quota, policy, drift, cost>USD and rise>USD (per hour, worst case), separated by commas; with
+    --strict, partly known values fail too. The exit code is 1 if the preview itself failed, after a report of what it
+    reached.
     """
     # These modules need the engine's SDK, which --help does not.
     from ..operations.report.document import ReportOptions, document

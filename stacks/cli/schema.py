@@ -23,8 +23,8 @@ def document() -> dict[str, Any]:
 
 @click.command(cls=StackVerb)
 def schema() -> None:
-    """Print the JSON Schema of Pulumi.<stack>.yaml, for an editor.
+    """Print the JSON Schema of Pulumi.<stack>.yaml for an editor.
 
-    Of its config it describes accel:environment, and nothing of other keys.
+    It describes accel:environment, and accepts any other key of the config.
     """
     click.echo(text(document()))

@@ -14,14 +14,18 @@ from .verb import StackVerb
 
 @click.command(cls=StackVerb)
 @click.argument("name", metavar="ENVIRONMENT")
-@click.option("--stack", metavar="STACK", help="The stack, a name or a file; without it, all in this folder.")
-@click.option("--region", metavar="REGION", help="Where to look, instead of in the stacks' regions.")
-@click.option("--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Minutes for each wait.")
+@click.option("--stack", metavar="STACK", help="Stack, a name or a file. Default: all in this folder.")
+@click.option("--region", metavar="REGION", help="Region to search, in place of the stacks' regions.")
 @click.option(
-    "--permissions-boundary", metavar="ARN", help="On the roles that are made, where the account asks for it."
+    "--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Timeout of each wait, in minutes."
 )
-@click.option("--force", is_flag=True, help="Also an environment that AWS does not call INVALID or DELETING.")
-@click.option("--yes", "-y", is_flag=True, help="Do it; without it, only show.")
+@click.option(
+    "--permissions-boundary",
+    metavar="ARN",
+    help="Permissions boundary for the recreated roles, if the account requires one.",
+)
+@click.option("--force", is_flag=True, help="Remove the environment even if AWS does not call it INVALID or DELETING.")
+@click.option("--yes", "-y", is_flag=True, help="Make the changes. Without it, only show them.")
 def unwedge(
     name: str,
     stack: str | None,
@@ -31,11 +35,12 @@ def unwedge(
     force: bool,
     yes: bool,
 ) -> None:
-    """Remove ENVIRONMENT, a compute environment that is stuck INVALID or DELETING.
+    """Remove ENVIRONMENT, a compute environment that is stuck in INVALID or DELETING.
 
-    It is named by its key in the stack, its name in AWS, or its ARN. Without --yes only what is wrong and what would be
-    done is shown. Roles that it names and that are gone are made again until it is gone; it is taken out of queues that
-    have another environment. Interrupted, run it again. An environment that is well is refused without --force.
+    ENVIRONMENT is its key in the stack, its name in AWS, or its ARN. Without --yes, the command only shows what is
+    wrong and what it would do. It recreates missing roles until the environment is deleted, and takes the environment
+    out of queues that have another one. If it is interrupted, run it again. It refuses a healthy environment unless
+    --force is given.
     """
     regions = [Region(one) for one in regions_of(name, stack, region)]
     environments = [(place, one) for place in regions for one in place.environments() if matches(name, stack, one)]

@@ -16,15 +16,15 @@ from .verb import StackVerb
 @click.option(
     "--online",
     is_flag=True,
-    help="Also read, with your credentials, the networks, roles and clusters that exist already.",
+    help="Also check existing networks, roles and clusters, with your credentials.",
 )
 @click.pass_obj
 def validate(settings: Settings, names: tuple[str, ...], online: bool) -> None:
-    """Check the environment of each STACK (a name or a file), of all in this folder where none is named.
+    """Check the environment of each STACK (a name or a file; by default all in this folder).
 
-    Every fault is shown, with file, line and path. With --strict warnings are faults too. With --online nothing is
-    changed either: what would leave jobs waiting in what exists already is a fault, and what your credentials may not
-    read is a warning.
+    Every fault is shown with file, line and path. With --strict, warnings are faults too. --online also reads existing
+    networks, roles and clusters: whatever would leave jobs waiting is a fault, and whatever your credentials may not
+    read is a warning. Nothing is changed.
     """
     for line in validation_lines(stack_files(list(names), Path()), settings.strict, online):
         click.echo(line)

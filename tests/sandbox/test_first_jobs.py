@@ -62,7 +62,7 @@ def test_each_target_gets_a_job_and_a_line(run) -> None:
     table = [line.split() for line in out.splitlines()]
     assert ["gpu", "aws-batch", "SUCCEEDED", "5s", "1m10s", "$0.0100", "to", "0.0200"] in table
     assert ["tpu", "tpu-vm", "-", "-", "-", "-"] in table
-    assert "  accel-jobs report fake:here/gpu" in out.splitlines()
+    assert "  accel-jobs report fake:here/gpu --out job.html" in out.splitlines()
 
 
 def test_every_log_is_shown_where_it_is_asked_for(run, monkeypatch: pytest.MonkeyPatch) -> None:
