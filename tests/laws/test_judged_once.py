@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from components import base
+from components.base import Spec
 from stacks.environment import config
 from tests.laws.test_written_by_jobs import BUILT_ON, SHIPPED, everything, of_file, ran
 
 
-def kinds(of: type[base.Spec] = base.Spec) -> Iterator[type[base.Spec]]:
+def kinds(of: type[Spec] = Spec) -> Iterator[type[Spec]]:
     for each in of.__subclasses__():
         yield each
         yield from kinds(each)
@@ -21,10 +21,10 @@ def kinds(of: type[base.Spec] = base.Spec) -> Iterator[type[base.Spec]]:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     """How often the rules were applied to each spec."""
     times: Counter[int] = Counter()
-    kept: list[base.Spec] = []  # so that no other gets the same id
+    kept: list[Spec] = []  # so that no other gets the same id
 
-    def counting(kind: type[base.Spec], check: Any) -> Any:
-        def counted(spec: base.Spec) -> Any:
+    def counting(kind: type[Spec], check: Any) -> Any:
+        def counted(spec: Spec) -> Any:
             if type(spec) is kind:  # not for the part of a parent class
                 kept.append(spec)
                 times[id(spec)] += 1

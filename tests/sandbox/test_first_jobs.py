@@ -46,7 +46,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     def on(**kinds: str) -> tuple[int, str, str, list[str]]:
         (tmp_path / "targets.json").write_text(json.dumps({name: {"kind": kind} for name, kind in kinds.items()}))
         code = first_jobs.main("digits.yaml")
-        return code, *capfd.readouterr(), (tmp_path / "calls").read_text().splitlines()
+        out, err = capfd.readouterr()
+        return code, out, err, (tmp_path / "calls").read_text().splitlines()
 
     return on
 
