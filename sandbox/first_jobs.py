@@ -102,4 +102,7 @@ def between(begin: str | None, end: str | None) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)  # the command that ran has said that the jobs go on
