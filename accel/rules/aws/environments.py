@@ -10,9 +10,6 @@ from accel.rules.aws import images, names, roles, types
 from accel.rules.jobs import placeholders
 from accel.rules.table import rule
 
-# aws_batch_compute_environment: `instance_type` is a set, and no timeouts are declared, so that Pulumi's customTimeouts
-# are ignored there; the 20 minutes are the default of Terraform's SDK.
-
 KIND = rule("aws.environment.kind")
 CREATED_DISABLED = rule("aws.environment.created-disabled")
 BOUNDS = rule("aws.capacity.bounds")
@@ -37,6 +34,9 @@ SPOT_STRATEGIES = (
 )  # fmt: skip
 ORDERED_STRATEGIES = ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
 PROVIDER_WAIT_MIN = 20
+"""Default of Terraform's SDK: aws_batch_compute_environment declares no timeouts, so Pulumi's customTimeouts are ignored.
+Its `instance_type` is a set, which has no order. Source:
+https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"""
 LAUNCH_MIN = 5
 """Our own allowance for an update, in minutes, in addition to the time of its jobs. No page documents it."""
 UPDATE_MIN = PROVIDER_WAIT_MIN - LAUNCH_MIN
