@@ -34,8 +34,8 @@ SPOT_STRATEGIES = (
 )  # fmt: skip
 ORDERED_STRATEGIES = ("BEST_FIT_PROGRESSIVE_ORDERED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
 PROVIDER_WAIT_MIN = 20
-"""Default of Terraform's SDK: aws_batch_compute_environment declares no timeouts, so Pulumi's customTimeouts are ignored.
-Its `instance_type` is a set, which has no order. Source:
+"""Default of Terraform's SDK: aws_batch_compute_environment declares no timeouts, so that Pulumi's customTimeouts are
+ignored. Its `instance_type` is a set, which has no order. Source:
 https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"""
 LAUNCH_MIN = 5
 """Our own allowance for an update, in minutes, in addition to the time of its jobs. No page documents it."""
