@@ -14,16 +14,16 @@ class Runnable(Part):
     """A step of each task: a container, a script, or a barrier at which all tasks wait for each other."""
 
     image: Text | None = None
-    entrypoint: Text | None = Field(default=None, description="of the container; without one, the image's own")
-    command: list[Argument] = Field(default_factory=list[str], description="what the entry point is given")
-    script: Text | None = Field(default=None, description="run by the VM's shell, outside of any container")
-    barrier: Text | None = Field(default=None, description="its name; barriers of one name are one")
+    entrypoint: Text | None = Field(default=None, description="Entry point of the container. Default: the image's")
+    command: list[Argument] = Field(default_factory=list[str], description="Arguments of the entry point")
+    script: Text | None = Field(default=None, description="Script for the VM's shell, outside of any container")
+    barrier: Text | None = Field(default=None, description="Name of the barrier; barriers with the same name are one")
     env: Variables = Field(default_factory=dict)
-    background: Flag = Field(default=False, description="the next begins at once, and this one's end is not waited for")
-    always_run: Flag = Field(default=False, description="after a failure too")
+    background: Flag = Field(default=False, description="Start the next step at once, without waiting for this one")
+    always_run: Flag = Field(default=False, description="Run even after a failure")
     ignore_exit_status: Flag = False
     timeout_s: Seconds | None = None
-    docker_options: Text | None = Field(default=None, description="as `docker run` takes them")
+    docker_options: Text | None = Field(default=None, description="Options of `docker run`")
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Runnable":
@@ -38,7 +38,7 @@ class Disk(Part):
 
     name: Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]
     gib: Count
-    path: str = Field(pattern=r"^/", description="where tasks see it")
+    path: str = Field(pattern=r"^/", description="Path in the tasks")
     type: str = Field(default="pd-balanced", min_length=1)
 
 
@@ -52,42 +52,48 @@ class ExitCodes(Part):
 class GoogleBatch(Part):
     """Fields for Google Batch only."""
 
-    machine_type: Text | None = Field(
-        default=None, description="without one, the smallest that has what the job asks for"
-    )
-    zones: list[Text] = Field(default_factory=list[str], description="of the target's; without any, all")
+    machine_type: Text | None = Field(default=None, description="Machine type. Default: the smallest that fits the job")
+    zones: list[Text] = Field(default_factory=list[str], description="Zones of the target. Default: all")
     provisioning: Literal["flex-start"] | None = Field(
-        default=None, description="wait for capacity that is cheaper, and lasts for seven days at most"
+        default=None, description="flex-start: wait for cheaper capacity, for at most seven days of run time"
     )
     args: list[Argument] = Field(
-        default_factory=list[str], description="for the image's own entry point, in place of command"
+        default_factory=list[str], description="Arguments of the image's entry point, in place of command"
     )
     runnables: list[Runnable] = Field(
-        default_factory=list[Runnable], description="steps of each task, in place of image and command"
+        default_factory=list[Runnable], description="Steps of each task, in place of image and command"
     )
-    docker_options: Text | None = Field(default=None, description="as `docker run` takes them")
-    priority: int | None = Field(default=None, ge=0, le=99, strict=True, description="before jobs of a lower one")
+    docker_options: Text | None = Field(default=None, description="Options of `docker run`")
+    priority: int | None = Field(
+        default=None, ge=0, le=99, strict=True, description="Priority, 0 to 99; jobs with a higher one start first"
+    )
     tasks_per_vm: Count | None = Field(
-        default=None, description="without it, one, or as many as the machine's GPUs and memory are enough for"
+        default=None, description="Tasks per VM. Default: one, or as many as the GPUs and memory of the machine allow"
     )
-    in_order: Flag = Field(default=False, description="tasks begin in the order of their indices")
+    in_order: Flag = Field(default=False, description="Start tasks in the order of their indices")
     hosts_file: Flag | None = Field(
-        default=None, description="each task finds the others' addresses; without it, where the job has several nodes"
+        default=None,
+        description="Give each task the addresses of the others. Default: true if the job has several nodes",
     )
-    permissive_ssh: Flag = Field(default=False, description="tasks' VMs may enter each other without a password")
-    compact: Flag = Field(default=False, description="VMs of the job are placed close to each other")
+    permissive_ssh: Flag = Field(default=False, description="Allow SSH between the VMs without a password")
+    compact: Flag = Field(default=False, description="Place the VMs close to each other")
     reservation: Text | None = Field(
-        default=None, description="projects/<p>/zones/<z>/reservations/<r>; without it, the target's, if it is not Spot"
+        default=None,
+        description="projects/<p>/zones/<z>/reservations/<r>. Default: the target's, unless the job is Spot",
     )
-    install_drivers: Flag | None = Field(default=None, description="without it, where the job has GPUs")
+    install_drivers: Flag | None = Field(
+        default=None, description="Install GPU drivers. Default: true if the job has GPUs"
+    )
     driver_version: Text | None = None
-    boot_image: Text | None = Field(default=None, description="of the VMs; without it, the target's, or Batch's own")
+    boot_image: Text | None = Field(
+        default=None, description="Boot image of the VMs. Default: the target's, or Batch's"
+    )
     disks: list[Disk] = Field(default_factory=list[Disk])
     exit_codes: list[ExitCodes] = Field(
-        default_factory=list[ExitCodes], description="which failures are tried again; without any, all of them"
+        default_factory=list[ExitCodes], description="Exit codes to retry. Default: all failures"
     )
     logs_path: str | None = Field(
-        default=None, pattern=r"^/", description="folder of a mount to write logs to, in place of Cloud Logging"
+        default=None, pattern=r"^/", description="Folder of a mount for logs, in place of Cloud Logging"
     )
 
 
@@ -115,35 +121,44 @@ class Pool(Part):
 class Vertex(Part):
     """Fields for Vertex AI only. A job of several nodes has one in its first worker pool, the others in the second."""
 
-    machine_type: Text | None = Field(
-        default=None, description="without one, the smallest that has what the job asks for"
-    )
+    machine_type: Text | None = Field(default=None, description="Machine type. Default: the smallest that fits the job")
     provisioning: Literal["flex-start"] | None = Field(
-        default=None, description="wait for capacity that is cheaper, and lasts for seven days at most"
+        default=None, description="flex-start: wait for cheaper capacity, for at most seven days of run time"
     )
-    wait_s: Seconds | None = Field(default=None, description="how long to wait for machines: 24h; without it, a day")
-    topology: Text | None = Field(default=None, description="of TPUs, such as 2x2")
+    wait_s: Seconds | None = Field(default=None, description="Maximum wait for machines, such as 24h. Default: one day")
+    topology: Text | None = Field(default=None, description="Topology of the TPUs, such as 2x2")
     args: list[Argument] = Field(
-        default_factory=list[str], description="for the image's own entry point, in place of command"
+        default_factory=list[str], description="Arguments of the image's entry point, in place of command"
     )
-    package: PythonPackage | None = Field(default=None, description="in place of command; image is what runs it")
-    workers: Pool | None = Field(default=None, description="in place of nodes, machines that differ from the first")
+    package: PythonPackage | None = Field(
+        default=None, description="Python package to run in place of command; `image` runs it"
+    )
+    workers: Pool | None = Field(
+        default=None, description="Workers, in place of nodes, on machines that differ from the first"
+    )
     parameter_servers: Pool | None = None
-    reduction_servers: Pool | None = Field(default=None, description="they add up gradients for the workers' GPUs")
-    evaluators: Pool | None = None
-    disk_type: Text | None = Field(default=None, description="pd-ssd or pd-standard, and what newer machines take")
-    restart: Flag | None = Field(default=None, description="all machines of the job, where one of them is lost")
-    reservation: Text | None = Field(
-        default=None, description="projects/<p>/zones/<z>/reservations/<r>; without it, the target's, if it is not Spot"
+    reduction_servers: Pool | None = Field(
+        default=None, description="Reduction servers, which add up gradients for the workers' GPUs"
     )
-    persistent_resource: Text | None = Field(default=None, description="its id; machines that are there already")
+    evaluators: Pool | None = None
+    disk_type: Text | None = Field(
+        default=None, description="Boot disk type: pd-ssd, pd-standard, or hyperdisk-balanced on newer machines"
+    )
+    restart: Flag | None = Field(default=None, description="Restart all machines of the job if one is lost")
+    reservation: Text | None = Field(
+        default=None,
+        description="projects/<p>/zones/<z>/reservations/<r>. Default: the target's, unless the job is Spot",
+    )
+    persistent_resource: Text | None = Field(
+        default=None, description="Id of a persistent resource, whose machines already run"
+    )
     tensorboard: Text | None = Field(
-        default=None, description="projects/<p>/locations/<r>/tensorboards/<t>; without it, the target's"
+        default=None, description="projects/<p>/locations/<r>/tensorboards/<t>. Default: the target's"
     )
     output: Annotated[str, Field(pattern=r"^gs://")] | None = Field(
-        default=None, description="base output directory; without it, a folder of the target's bucket"
+        default=None, description="Base output directory. Default: a folder of the target's bucket"
     )
-    web_access: Flag = Field(default=False, description="a shell in the job's containers from the console")
+    web_access: Flag = Field(default=False, description="Allow a shell in the job's containers from the console")
     dashboard_access: Flag = False
 
     @model_validator(mode="after")

@@ -114,9 +114,9 @@ class Mount(Part):
 
     source: str = Field(
         min_length=1,
-        description="on AWS Batch efs://<file system id>[/folder], or host:///folder of the instance; on GKE "
-        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder], which VMs and Google Batch take "
-        "too; on Google Batch nfs://<server>/<share>; with an image on this machine /folder",
+        description="AWS Batch: efs://<file system id>[/folder], or host:///folder of the instance. GKE: "
+        "volume://<key of the target's volumes>[/folder], or gs://<bucket>[/folder], also on VMs and Google Batch. "
+        "Google Batch: nfs://<server>/<share>. local with an image: /folder",
     )
     path: str = Field(pattern=r"^/")
     read_only: bool = Field(default=False, strict=True)

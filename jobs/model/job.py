@@ -33,55 +33,61 @@ class Job(Part):
     """A job. A backend that cannot honour a field refuses the job with the reason, and never drops the field."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=NAME_MAX)]
-    image: str | None = Field(default=None, min_length=1, description="without one, that of the target's definition")
+    image: str | None = Field(
+        default=None, min_length=1, description="Container image. Default: that of the target's definition"
+    )
     command: list[Argument] = Field(
-        default_factory=list[str], description="argv; without one, the image's or definition's own"
+        default_factory=list[str], description="Command as argv. Default: that of the definition or image"
     )
     requirements: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
         default=None,
-        description="a requirements.txt beside the job file: its packages are installed before the command "
+        description="requirements.txt beside the job file, whose packages are installed before the command "
         "(docs/code.md)",
     )
     accelerator: Accelerator | None = None
     cpus: Count | None = Field(default=None, description="vCPUs of one task")
     memory_mib: Annotated[int, Field(ge=4, le=INT_MAX, strict=True)] | None = None
-    shm_mib: Count | None = Field(default=None, description="shared memory, part of memory_mib")
+    shm_mib: Count | None = Field(default=None, description="Shared memory, part of memory_mib")
     disk_gib: Count | None = None
     env: Variables = Field(default_factory=dict)
-    secrets: Variables = Field(default_factory=dict, description="variable name to a reference, never a value")
+    secrets: Variables = Field(
+        default_factory=dict, description="Variables by name, each a reference to a secret, never its value"
+    )
     nodes: Count = Field(
-        default=1, description="machines that run the command at once, each in a container of its own: docs/nodes.md"
+        default=1, description="Machines that run the command together, each in its own container: docs/nodes.md"
     )
-    tasks: Count = Field(default=1, description="each finds its number in its environment; a sweep sets it")
+    tasks: Count = Field(
+        default=1, description="Number of tasks; each finds its index in its environment. A sweep sets it"
+    )
     parallelism: Count | None = Field(
-        default=None, description="tasks at once; without it, all, and of a sweep 4 on Google Batch"
+        default=None, description="Maximum number of tasks at once. Default: all; for a sweep on Google Batch, 4"
     )
-    sweep: Sweep | None = Field(default=None, description="a task for each combination of parameters: docs/sweeps.md")
+    sweep: Sweep | None = Field(default=None, description="One task for each combination of parameters: docs/sweeps.md")
     retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
-        default=None, description="attempts after the first; without it, the definition's"
+        default=None, description="Attempts after the first. Default: the definition's"
     )
     lost_retries: Annotated[int, Field(ge=0, le=INT_MAX, strict=True)] | None = Field(
         default=None,
-        description="attempts for those that the cloud took away (a reclaimed instance, a failed pull); `retries` is "
-        "then for the command's own failures, and 0 without it",
+        description="Attempts to replace those that the cloud lost (a preempted machine, a failed image pull). With "
+        "it, `retries` counts the command's own failures only, and its default is 0",
     )
-    timeout_s: Seconds | None = Field(default=None, description="of one attempt: 14400, 4h, 90m")
+    timeout_s: Seconds | None = Field(default=None, description="Timeout of one attempt: 14400, 4h, 90m")
     spot: Spot | None = Field(
         default=None,
         description="true: Spot only; false: on demand only; prefer: Spot while the deadline allows it, then on demand "
-        "(docs/deadline.md); absent: either",
+        "(docs/deadline.md). Default: either",
     )
     deadline: Seconds | None = Field(
-        default=None, description="of a job with `spot: prefer`, from its submission to its end: 8h, 2d"
+        default=None, description="With `spot: prefer`: time from submission to the end of the job, such as 8h or 2d"
     )
     work_s: Seconds | None = Field(
         default=None,
-        description="beside `deadline`: how long the whole job takes on one undisturbed machine; without it, timeout_s",
+        description="With `deadline`: run time of the whole job on one undisturbed machine. Default: timeout_s",
     )
     changeover_s: Seconds | None = Field(
         default=None,
-        description="beside `deadline`: the most that it takes to stop, to start on demand, to restore the last "
-        "checkpoint, and to do again what came after it; without it, 15m",
+        description="With `deadline`: maximum time to stop, start on demand, restore the last checkpoint and repeat "
+        "the work since then. Default: 15m",
     )
     labels: dict[str, str] = Field(default_factory=dict)
     mounts: list[Mount] = Field(default_factory=list[Mount])

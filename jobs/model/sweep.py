@@ -56,35 +56,35 @@ Rows = Annotated[list[Annotated[dict[VariableName, VariableValue], Field(min_len
 class Draw(Part):
     """Distribution of a variable: one of these."""
 
-    log: Bounds | None = Field(default=None, description="lowest and highest, evenly over their logarithms")
-    uniform: Bounds | None = Field(default=None, description="lowest and highest")
-    int: Bounds | None = Field(default=None, description="lowest and highest whole number, both of them possible")
+    log: Bounds | None = Field(default=None, description="Lowest and highest value, uniform on a logarithmic scale")
+    uniform: Bounds | None = Field(default=None, description="Lowest and highest value")
+    int: Bounds | None = Field(default=None, description="Lowest and highest integer, inclusive")
     choice: Values | None = None
 
 
 class Objective(Part):
     """Metric that ranks the tasks."""
 
-    metric: str = Field(min_length=1, description="name of a metric that the tasks tell")
+    metric: str = Field(min_length=1, description="Name of a metric that the tasks report")
     best: Literal["max", "min"]
 
 
 class Sweep(Part):
     """Variables with values of their own in each task: one of grid, list and random. docs/sweeps.md"""
 
-    grid: Grid | None = Field(default=None, description="every combination; the last name changes fastest")
+    grid: Grid | None = Field(default=None, description="Every combination; the last name changes fastest")
     random: Annotated[dict[VariableName, Draw], Field(min_length=1)] | None = Field(
-        default=None, description="count tasks, whose values follow from seed"
+        default=None, description="Random values for `count` tasks, derived from `seed`"
     )
-    count: Whole | None = Field(default=None, description="tasks of random")
-    seed: Whole | None = Field(default=None, description="of random; 0 without it")
-    objective: Objective | None = Field(default=None, description="by what `accel-jobs results` ranks")
+    count: Whole | None = Field(default=None, description="Number of tasks of `random`")
+    seed: Whole | None = Field(default=None, description="Seed of `random`. Default: 0")
+    objective: Objective | None = Field(default=None, description="Metric by which `accel-jobs results` ranks")
     shell: Annotated[bool, BeforeValidator(_truth, json_schema_input_type=Truth), Field(strict=True)] = Field(
         default=True,
-        description="/bin/sh of the image exports the parameters before command; false: the program reads them from "
+        description="Export the parameters with the image's /bin/sh before command; false: the program reads them from "
         "ACCEL_SWEEP, as accel_runtime does",
     )
-    list: Rows | None = Field(default=None, description="the values of each task, of the same names")
+    list: Rows | None = Field(default=None, description="Values of each task, all with the same names")
 
 
 def sweep_spec(sweep: Sweep) -> dict[str, Any]:
