@@ -1,5 +1,8 @@
-"""A job of AI Platform Training as a custom job of Vertex AI. It is written as config.yaml, a pasted gcloud command, or
-flags; the flags win. A search over hyperparameters becomes a HyperparameterTuningJob."""
+"""Translation of an AI Platform Training job into a Vertex AI custom job.
+
+The job is written as config.yaml, a pasted gcloud command, or flags; flags override the file. A search over
+hyperparameters becomes a HyperparameterTuningJob.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,9 +31,9 @@ from .vertex_values import job_values
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a file (config.yaml, JSON, or a pasted gcloud command) and of flags, which win.
+    """Translate a file (config.yaml, JSON, or a pasted gcloud command) and flags, which override it, into a job.
 
-    Raises BadInput where it cannot be read.
+    Raise BadInput if the input cannot be read.
     """
     given, secrets = source(name, data, options)
     report = given.report
@@ -76,13 +79,16 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 
 
 def _pools(spec: Json, roles: list[str], pools: Mapping[str, Json], programs: Mapping[str, Json]) -> None:
-    """A pool's place says what it is, so that an empty one stands for a role that a job does not have."""
+    """Put the worker pools into the spec, in the order of their roles.
+
+    A pool's position determines its role, so an empty pool stands for a role that the job does not have.
+    """
     last = max((ROLES.index(role) for role in roles), default=-1)
     spec["workerPoolSpecs"] = [{**pools[role], **programs[role]} if role in roles else {} for role in ROLES[: last + 1]]
 
 
 def _settings(given: RequestFields, spec: Json, count: int) -> None:
-    """What is of the whole job."""
+    """Translate the settings that apply to the whole job."""
     report = given.report
     base = "trainingInput"
     if job_dir := given.text(f"{base}.jobDir"):
@@ -110,7 +116,7 @@ def _settings(given: RequestFields, spec: Json, count: int) -> None:
 
 
 def _places(given: RequestFields, accelerators: list[str]) -> None:
-    """The region, and whether one zone of it has all the accelerators."""
+    """Read the region, and check that one of its zones has all the accelerators."""
     path = "trainingInput.region"
     region = given.text(path)
     given.keep(path, "the region of the target")
@@ -124,7 +130,7 @@ def _places(given: RequestFields, accelerators: list[str]) -> None:
 
 
 def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
-    """The zones of each kind of attached GPU; none where nothing is known."""
+    """Return the zones of each type of attached GPU, empty if none are known."""
     found: dict[str, tuple[str, ...]] = {}
     for each in dict.fromkeys(accelerators):
         if each in gpu_attachments():
@@ -136,7 +142,10 @@ def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _job(body: Json, given: RequestFields) -> Json:
-    """The values of a job file. What the custom job says beyond it is of the target, or refused."""
+    """Return the values of a job file.
+
+    Report the fields of the custom job that a job file lacks: the target determines them, or they are refused.
+    """
     inner = RequestFields(body)
     values = job_values(inner)
     targets = {"jobSpec.network": "network", "jobSpec.serviceAccount": "serviceAccount"}
@@ -161,11 +170,14 @@ def _copy(report: Report, name: str, kind: str, new: object, why: list[str], rul
 VERB = "jobs submit training"
 _SERVICES = ("ai-platform", "ml-engine", "ml")
 JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of the command"
-"""Names, in the report, of what a command line has besides flags."""
+"""Names in the report for the parts of a command line other than flags."""
 
 
 def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, list[str]]:
-    """The fields of the job, and values that are secrets. Raises BadInput."""
+    """Return the fields of the job, and the values that are secrets.
+
+    Raise BadInput if the input cannot be read or is another command.
+    """
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     written = gcloud.source(
         *(name, data, options.flags, variables, VERB, FLAGS, partial(_its_words, name)),
@@ -185,7 +197,7 @@ def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestField
 
 
 def _its_words(name: str, command: gcloud.CommandLine) -> None:
-    """Leaves the job's name of the command's words."""
+    """Strip the command's words down to the job's name. Raise BadInput if it is another command."""
     words = [word for word in command.words if word not in ("gcloud", "alpha", "beta")]
     if words[:1] == [] or words[0] not in _SERVICES or words[1:4] != VERB.split():
         raise BadInput(f"{name}: is no command `gcloud ai-platform {VERB} JOB ...`")
@@ -198,7 +210,7 @@ def _of(
     text: str,
     variables: Mapping[str, str],
 ) -> RequestFields:
-    """The document's fields; the report knows those of the command lines as well."""
+    """Return the document's fields. Add the fields of the command lines to the report."""
     beside: dict[str, Any] = {}
     for command, pasted in lines:
         beside |= {flag: values[-1] for flag, values in command.flags.items()}
@@ -220,7 +232,7 @@ def _of(
 
 
 def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand | None, name: str) -> None:
-    """Puts what a command line says over what is there."""
+    """Override the document's fields with those of a command line."""
     report = given.report
     for flag, why in command.unknown.items():
         report.refuse(flag, why)
@@ -259,7 +271,7 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
 
 
 def _holding(command: gcloud.CommandLine, written: str) -> list[str]:
-    """The fields of a command line that hold a variable."""
+    """Return the fields of a command line that hold a variable, except flags that are left out."""
     left_out = (*UNNEEDED, *gcloud.GLOBAL)
     found = [flag for flag, values in command.flags.items() if written in values[-1] and flag not in left_out]
     found += [JOB] if command.words and written in command.words[0] else []
@@ -295,7 +307,7 @@ def _setting(given: RequestFields, flag: str, value: str, name: str) -> None:
 
 
 def _put(given: RequestFields, path: str, flag: str, value: Any) -> None:
-    """A flag's value over the document's, which is told."""
+    """Set a field to a flag's value, and report the document's values that it overrides."""
     below = [each for each in given.values if each == path or each.startswith(f"{path}.")]
     for each in below:
         name = given.name(each)
@@ -314,7 +326,10 @@ _HERE = re.compile(r"^(?:\$\{?PWD\}?|\$\(pwd\)|`pwd`)(?:/|$)")
 
 
 def _package(given: RequestFields, command: gcloud.CommandLine, later: Mapping[str, Sequence[str]]) -> None:
-    """`--package-path`: a folder that gcloud built and uploaded. `later`: flags that were given after the command."""
+    """Translate `--package-path`, a folder that gcloud built and uploaded.
+
+    `later` holds the flags that were given after the command.
+    """
     if "--package-path" not in command.flags:
         return
     if later.get("--packages", [""])[-1]:
@@ -334,7 +349,7 @@ def _package(given: RequestFields, command: gcloud.CommandLine, later: Mapping[s
 
 
 def _key(given: RequestFields, command: gcloud.CommandLine) -> None:
-    """`--kms-key` with the flags that say where it is."""
+    """Complete the name of `--kms-key` with the flags that say where the key is."""
     where = {
         name: command.flags[f"--kms-{name}"][-1]
         for name in ("keyring", "location", "project")
@@ -353,7 +368,7 @@ def _key(given: RequestFields, command: gcloud.CommandLine) -> None:
 
 _HYPERPARAMETERS = "trainingInput.hyperparameters"
 _METRIC = "training/hptuning/metric"
-"""The tag that was read where none was named. Source: discovery document ml.v1, hyperparameterMetricTag."""
+"""Tag that the service read if none was named. Source: discovery document ml.v1, hyperparameterMetricTag."""
 
 _GOALS = ("MAXIMIZE", "MINIMIZE")
 _ALGORITHMS = ("GRID_SEARCH", "RANDOM_SEARCH")
@@ -362,19 +377,19 @@ _TYPES = ("DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE")
 
 
 def _is_search(given: RequestFields) -> bool:
-    """Whether the job is a search."""
+    """Return whether the job is a search over hyperparameters."""
     return given.has(_HYPERPARAMETERS)
 
 
 def _leave_search(given: RequestFields) -> None:
-    """For a job file, which cannot say it: what was asked for is to be decided."""
+    """Leave the search for the user to decide, since a job file cannot express it."""
     count = len(given.items(f"{_HYPERPARAMETERS}.params"))
     for path in [path for path in given.values if path.startswith(f"{_HYPERPARAMETERS}.")]:
         given.report.findings(given.name(path), rules.tuning(count or 1))
 
 
 def _tuning(given: RequestFields, *, container: bool) -> Json:
-    """The fields of a HyperparameterTuningJob beside its trialJobSpec."""
+    """Return the fields of a HyperparameterTuningJob other than its trialJobSpec."""
     report = given.report
     metric: Json = {
         "metricId": given.text(f"{_HYPERPARAMETERS}.hyperparameterMetricTag") or _METRIC,
@@ -417,7 +432,7 @@ def _tuning(given: RequestFields, *, container: bool) -> Json:
 
 
 def _one_of(given: RequestFields, path: str, known: tuple[str, ...], unset: tuple[str, ...] = ()) -> str | None:
-    """One of the names of a choice; None for those that leave it unset."""
+    """Return the value of a choice, or None if it is unset. Refuse a value that is not in `known`."""
     value = given.text(path)
     if value is None or value in unset:
         return None
@@ -428,7 +443,7 @@ def _one_of(given: RequestFields, path: str, known: tuple[str, ...], unset: tupl
 
 
 def _parameter(given: RequestFields, path: str) -> Json:
-    """A ParameterSpec of a StudySpec. Source: discovery documents ml.v1 and aiplatform.v1."""
+    """Return a ParameterSpec of a StudySpec. Source: discovery documents ml.v1 and aiplatform.v1."""
     name, kind = given.text(f"{path}.parameterName"), _one_of(given, f"{path}.type", _TYPES)
     spec: Json = {"parameterId": name}
     for lacking, there in (("parameterName", name), ("type", kind)):

@@ -1,4 +1,4 @@
-"""Fields of a job of AI Platform Training and gcloud's flags for them.
+"""Fields of a job of AI Platform Training, and gcloud's flags for them.
 
 Sources: the discovery document ml.v1, and gcloud's own flags of `ai-platform jobs submit training` (and `ml-engine`).
 """
@@ -6,7 +6,7 @@ Sources: the discovery document ml.v1, and gcloud's own flags of `ai-platform jo
 from collections.abc import Mapping
 
 ROLES = ("master", "worker", "parameterServer", "evaluator")
-"""In the order of Vertex AI's worker pools."""
+"""Roles in the order of Vertex AI's worker pools."""
 
 REPLICA = (
     *("acceleratorConfig.count", "acceleratorConfig.type", "containerArgs", "containerCommand"),
@@ -29,10 +29,10 @@ TRAINING_INPUT = (
 )
 
 OUTPUT_ONLY = ("createTime", "startTime", "endTime", "state", "errorMessage", "trainingOutput", "jobPosition", "etag")
-"""Of a job that was read back from the service."""
+"""Fields of a job that was read back from the service."""
 
 TOP = {name.partition(".")[0] for name in TRAINING_INPUT}
-"""Fields of trainingInput, by which a document is known that leaves that key out."""
+"""Fields of trainingInput that identify a document that leaves out that key."""
 
 KNOWN = sorted(
     {part for name in (*TRAINING_INPUT, *REPLICA, *PARAMETER, *HYPERPARAMETERS) for part in name.split(".")}
@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, str] = {
     **{f"--{flag}-image-uri": f"{role}Config.imageUri" for flag, role in _ROLE_FLAGS.items()},
     **{f"--{flag}-count": f"{role}Count" for flag, role in _ROLE_FLAGS.items() if role != "master"},
 }
-"""A flag and the field below trainingInput that it sets (`labels` is the job's own)."""
+"""Flags, each with the field below trainingInput that it sets (`labels` is the job's own)."""
 
 OF_GCLOUD = {
     "--async": "says how gcloud waits; accel-jobs submit waits with --wait",
@@ -73,15 +73,15 @@ OF_GCLOUD = {
     "--kms-location": "",
     "--kms-project": "",
 }
-"""Flags that set no field of the job, and why they are left out; empty: they are read with others."""
+"""Flags that set no field of the job, each with the reason why it is left out; empty if it is read with others."""
 
 UNNEEDED = ("--package-path", "--staging-bucket")
 """Flags whose values are not in a job file, so that a variable in one needs no value."""
 
 BARE = ("--async", "--stream-logs", "--enable-web-access")
-"""Those without a value."""
+"""Flags without a value."""
 
 FLAGS = {name: name not in BARE for name in (*SETTINGS, *OF_GCLOUD)}
 
 GENERAL = ("--config", "--labels", "--region", "--network", "--service-account", "--project", "--async", "--quiet")
-"""Names that a program may well have for itself."""
+"""Flags whose names a program may well have for itself."""

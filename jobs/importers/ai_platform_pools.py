@@ -1,5 +1,7 @@
-"""Worker pools of Vertex AI for a job of AI Platform Training: what each role ran, and its machines. Legacy types and
-GPUs that are gone are replaced."""
+"""Worker pools of Vertex AI for an AI Platform Training job: the program and the machines of each role.
+
+Legacy machine types and retired GPUs are replaced.
+"""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -23,19 +25,19 @@ K80 = "nvidia-tesla-k80"
 
 @dataclass
 class Machines:
-    """The pools by role, each a WorkerPoolSpec without its program; `accelerators` by catalogue key."""
+    """Pools by role, each a WorkerPoolSpec without its program. `accelerators` holds keys of the catalogue."""
 
     pools: dict[str, Json] = field(default_factory=dict[str, Json])
     accelerators: list[str] = field(default_factory=list[str])
 
     @property
     def count(self) -> int:
-        """Of the whole job."""
+        """Number of replicas of the whole job."""
         return sum(int(pool["replicaCount"]) for pool in self.pools.values())
 
 
 def machines(given: RequestFields, k80: str) -> Machines:
-    """The worker pools of `trainingInput`. `k80`: the accelerator that replaces a K80."""
+    """Return the worker pools of `trainingInput`. `k80` is the accelerator that replaces a K80."""
     found = Machines()
     tier = _tier(given)
     if tier is None:
@@ -53,7 +55,7 @@ def machines(given: RequestFields, k80: str) -> Machines:
 
 
 def _tier(given: RequestFields) -> str | None:
-    """The scale tier; None where there is no telling the machines."""
+    """Return the scale tier, or None if the machines cannot be determined."""
     path = "trainingInput.scaleTier"
     tier = given.text(path)
     if tier is None:
@@ -99,7 +101,7 @@ def _role(given: RequestFields, role: str, tier: str, k80: str, found: Machines)
 
 
 def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machines) -> Json | None:
-    """The MachineSpec of a role; None where it is refused or to be decided."""
+    """Return the MachineSpec of a role, or None if it is refused or left for the user to decide."""
     base = f"trainingInput.{role}"
     name = given.name(f"{base}Type" if given.has(f"{base}Type") else "trainingInput.scaleTier")
     config = f"{base}Config.acceleratorConfig"
@@ -136,7 +138,7 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
 
 
 def _legacy(given: RequestFields, name: str, kind: str, k80: str, found: Machines) -> Json | None:
-    """The machine that replaces a legacy type."""
+    """Return the MachineSpec that replaces a legacy machine type, or None if there is none."""
     legacy = legacy_machines()[kind]
     if not legacy.base_vcpus:
         given.report.findings(name, ai_platform.accelerators(kind, "TPU", "type"))
@@ -196,14 +198,14 @@ _INPUT = "trainingInput"
 
 @dataclass
 class Program:
-    """The program of each role: containerSpec or pythonPackageSpec of its pool."""
+    """Program of each role: the containerSpec or pythonPackageSpec of its pool."""
 
     specs: dict[str, Json] = field(default_factory=dict[str, Json])
     container: bool = False
 
 
 def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: bool, today: date, args: str) -> Program:
-    """The program of each of the roles. `image`: the one that the user chose; `args`: the path of the arguments."""
+    """Return the program of each role. `image` is the user's choice; `args` is the path of the arguments."""
     report = given.report
     job_dir = given.text(f"{_INPUT}.jobDir")
     arguments = given.texts(args)
@@ -253,7 +255,7 @@ def program(given: RequestFields, roles: list[str], image: str | None, *, gpu: b
 
 
 def _executor(given: RequestFields, version: str | None, image: str | None, *, gpu: bool, today: date) -> str:
-    """The image that runs the packages."""
+    """Return the image that runs the packages, or an empty string if none is known."""
     at, python_at = f"{_INPUT}.runtimeVersion", f"{_INPUT}.pythonVersion"
     python = given.text(python_at)
     if image:
@@ -272,7 +274,7 @@ def _executor(given: RequestFields, version: str | None, image: str | None, *, g
 
 
 def _containers(given: RequestFields, roles: list[str], path: str, image: str | None, arguments: list[str]) -> Program:
-    """Each role's container: its own image, or the master's."""
+    """Return the container of each role, which has its own image or the master's."""
     master = given.text(path)
     if image:
         if master:

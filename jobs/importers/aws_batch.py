@@ -1,6 +1,6 @@
-"""What `aws batch submit-job` takes, or a job definition, as a job of ours.
+"""Translation of the input of `aws batch submit-job`, or of a job definition, into a job file.
 
-The opposite of backends/aws_batch/render.py.
+This is the inverse of backends/aws_batch/render.py.
 """
 
 import re
@@ -30,7 +30,7 @@ KNOWN = (
     *("onReason", "onExitCode", "action", "propagateTags", "timeout", "attemptDurationSeconds", "tags"),
     *("eksPropertiesOverride", "ecsPropertiesOverride", "consumableResourcePropertiesOverride"),
 )
-"""Source: botocore's model of SubmitJob."""
+"""Fields of a SubmitJob request. Source: botocore's model of SubmitJob."""
 
 REFUSED = {
     "nodeOverrides": "is for a definition of several nodes, which no target has; write `nodes`, `image` and `command` "
@@ -46,13 +46,13 @@ LEFT_OUT = re.compile(
     r"^(?:jobDefinitionArn$|eksProperties|ecsProperties)|\.(?:jobRoleArn|executionRoleArn|instanceType)$"
     r"|\.logConfiguration\."
 )
-"""Fields whose values are not in a job, so that a variable in one needs no value."""
+"""Fields whose values are not in a job, so that a variable in one of them needs no value."""
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """The job of a SubmitJob request (JSON, YAML, or a pasted `aws batch submit-job`) or of a job definition.
+    """Translate a SubmitJob request (JSON, YAML, or a pasted `aws batch submit-job`) or a job definition into a job.
 
-    Raises BadInput where it cannot be read, or is none.
+    Raise BadInput if the input cannot be read, or is neither.
     """
     text = data.decode("utf-8-sig", errors="replace")
     if is_command(script_text.readable(text), "aws"):
@@ -85,8 +85,10 @@ def _verb(text: str) -> str:
 
 
 def _ask(given: RequestFields, variables: Mapping[str, str], written: Sequence[str] = ()) -> list[str]:
-    """Asks for the variables of a template; returns their names. A program's own words may have variables, other than
-    those that a shell would have put into the text (`written`)."""
+    """Ask for the values of a template's variables, and return their names.
+
+    A program's own words may hold variables, except those that a shell would have replaced (`written`).
+    """
     lacking: list[str] = []
     for path, value in given.values.items():
         if LEFT_OUT.search(path):
@@ -137,7 +139,7 @@ def _request(given: RequestFields) -> ImportResult:
 
 
 def fit_targets(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> list[str]:
-    """The targets that have the queue; the first one's own name for the definition is put into the job."""
+    """Return the names of the targets that have the queue. Put the first one's name for the definition into the job."""
     names = [name for name, target in targets.items() if _same(found.queue, target.queue_arn)]
     if names:
         asked = _revision(found.definition)[0]
@@ -149,7 +151,7 @@ def fit_targets(found: ImportResult, targets: Mapping[str, AwsBatchTarget]) -> l
 
 
 def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[str]) -> None:
-    """What is said of a pasted command besides its request. `lacking`: variables that are asked for already."""
+    """Report the parts of a pasted command other than its request. `lacking` holds variables already asked for."""
     report, written = given.report, asked.written
     name = given.values.get("jobName")
     for variable, mark in written.unknown.items():
@@ -182,18 +184,18 @@ def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[st
 
 
 def _last(name: str) -> str:
-    """The name in a name or an ARN."""
+    """Return the resource name in a name or an ARN."""
     return name.rpartition("/")[2]
 
 
 def _revision(name: str) -> tuple[str, str]:
-    """A definition's name or ARN, and the revision."""
+    """Return a definition's name or ARN without its revision, and the revision, which is empty if absent."""
     found = re.fullmatch(r"(.*[^:]):(\d+)", name, re.DOTALL)
     return (found[1], found[2]) if found else (name, "")
 
 
 def _same(asked: str, arn: str) -> bool:
-    """Whether a name or an ARN means this resource; a name has no region and no account."""
+    """Return whether a name or an ARN denotes the resource `arn`. A name has no region and no account."""
     return asked == arn if asked.startswith("arn:") else bool(asked) and asked == _last(arn)
 
 

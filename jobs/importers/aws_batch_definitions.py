@@ -1,5 +1,7 @@
-"""A job definition of AWS Batch as a job of ours: what `aws batch register-job-definition` takes, or
-describe-job-definitions answers."""
+"""Translation of a job definition of AWS Batch into a job file.
+
+The definition is the input of `aws batch register-job-definition` or an answer of describe-job-definitions.
+"""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +30,7 @@ KNOWN = (
     *("operatingSystemFamily", "cpuArchitecture", "repositoryCredentials", "credentialsParameter", "numNodes"),
     *("mainNode", "nodeRangeProperties", "targetNodes", "container", "instanceTypes", "s3filesVolumeConfiguration"),
 )
-"""Source: botocore's model of RegisterJobDefinition."""
+"""Fields of a job definition. Source: botocore's model of RegisterJobDefinition."""
 BY_SERVICE = ("jobDefinitionArn", "revision", "status", "containerOrchestrationType")
 REFUSED = {
     "eksProperties": "is for a queue on EKS, and targets of kind aws-batch run containers on ECS; the kind gke runs "
@@ -60,13 +62,16 @@ ADOPT = "a definition that `stacks adopt` takes keeps it (docs/adopt.md): name i
 
 
 def is_definition(document: Json) -> bool:
-    """Whether a document is a job definition, or an answer that holds some."""
+    """Return whether a document is a job definition, or an answer that holds some."""
     body = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
     return bool(body & set(document)) and not {"jobQueue", "jobName"} & set(document)
 
 
 def one_of(name: str, document: Json) -> Json:
-    """The one definition of an answer; a definition itself. Raises BadInput for several."""
+    """Return the one definition of an answer, or the document itself if it is a definition.
+
+    Raise BadInput if the answer does not hold exactly one.
+    """
     found = document.get("jobDefinitions")
     if not isinstance(found, list):
         return document
@@ -77,7 +82,7 @@ def one_of(name: str, document: Json) -> Json:
 
 
 def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
-    """The job that a definition describes. `chosen`: values of its parameters."""
+    """Translate a definition into a job. `chosen` holds the values of its parameters."""
     report = given.report
     values: Json = {"name": job_name(given, "jobDefinitionName")}
     base = _container(given, values)
@@ -119,7 +124,7 @@ def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> Import
 
 
 def _container(given: RequestFields, values: Json) -> str:
-    """The path of the one container, with the number of nodes."""
+    """Return the path of the one container, or an empty string. Put the number of nodes into the job."""
     kind = given.text("type")
     if kind not in (None, "container", "multinode"):
         given.report.refuse(given.name("type"), "must be container or multinode")
@@ -165,7 +170,7 @@ def _image(given: RequestFields, base: str, values: Json) -> None:
 
 
 def _command(given: RequestFields, base: str, chosen: Mapping[str, str], values: Json) -> None:
-    """The command, with values for its `Ref::name`, which a job file does not have."""
+    """Translate the command, with values in place of its `Ref::name`, which a job file does not have."""
     path, report = f"{base}.command", given.report
     parameters = {**given.mapping("parameters"), **chosen}
     command = given.texts(path)

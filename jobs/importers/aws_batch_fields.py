@@ -1,4 +1,4 @@
-"""Parts that a SubmitJob request of AWS Batch and a job definition share."""
+"""Translation of the fields that a SubmitJob request of AWS Batch and a job definition share."""
 
 import re
 from typing import cast
@@ -13,12 +13,12 @@ from .reading import Json
 
 NEEDS = {"VCPU": "cpus", "MEMORY": "memory_mib", "GPU": "accelerator.count"}
 OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
-"""Of requests from before `resourceRequirements`."""
+"""Fields of requests from before `resourceRequirements`."""
 REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 def needs(given: RequestFields, base: str, values: Json) -> None:
-    """vCPUs, memory and GPUs below a path, each said once."""
+    """Translate the vCPUs, memory and GPUs below a path. Refuse any that is given twice."""
     asked: dict[str, str] = {}
     for path in given.items(f"{base}.resourceRequirements"):
         kind = given.text(f"{path}.type")
@@ -34,7 +34,7 @@ def needs(given: RequestFields, base: str, values: Json) -> None:
 
 
 def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json) -> None:
-    """A number of vCPUs, MiB or GPUs, of each one."""
+    """Translate an amount of vCPUs, MiB or GPUs. Refuse a second one of the same type."""
     name = given.name(path)
     number = given.whole(path, 0 if kind == "GPU" else 1)
     if kind in asked:
@@ -55,7 +55,7 @@ def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], val
 
 
 def environment(given: RequestFields, base: str, values: Json) -> None:
-    """`environment` below a path."""
+    """Translate `environment` below a path."""
     env: dict[str, str] = {}
     at: dict[str, str] = {}
     for path in given.items(f"{base}.environment"):
@@ -81,7 +81,7 @@ def environment(given: RequestFields, base: str, values: Json) -> None:
 
 
 def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[str]:
-    """The command with the values of `parameters` for the words `Ref::<name>`, which a job file does not have."""
+    """Return the command with the values of `parameters` in place of words `Ref::<name>`, which a job file lacks."""
     parameters = given.mapping("parameters")
     used: set[str] = set()
 
@@ -116,7 +116,7 @@ def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[s
 
 
 def attempts_of(given: RequestFields, values: Json) -> None:
-    """`retryStrategy` as retries or lost_retries."""
+    """Translate `retryStrategy` into retries or lost_retries."""
     base = "retryStrategy"
     attempts = given.whole(f"{base}.attempts", 1)
     given.keep_value(f"{base}.attempts", "retries")
@@ -155,7 +155,7 @@ def attempts_of(given: RequestFields, values: Json) -> None:
 
 
 def _alike(asked: Json, ours: Json | None) -> bool:
-    """Whether two strategies are the same; Batch does not tell RETRY from retry."""
+    """Return whether two strategies are the same. Batch does not distinguish RETRY from retry."""
 
     def plain(strategy: Json) -> Json:
         rules = cast("list[dict[str, str]]", strategy.get("evaluateOnExit", []))
@@ -165,7 +165,7 @@ def _alike(asked: Json, ours: Json | None) -> bool:
 
 
 def _only_lost(rules: list[dict[str, str]]) -> bool:
-    """Whether some of what the cloud takes away is tried again, and nothing else."""
+    """Return whether the rules retry some of what the cloud takes away, and nothing else."""
     ours = [retries.NOT_PULLED, *retries.infrastructure_only()["evaluateOnExit"]]
     known = [{**rule, "action": rule["action"].upper()} for rule in ours]
     asked = [{**rule, "action": rule.get("action", "").upper()} for rule in rules]
@@ -173,7 +173,7 @@ def _only_lost(rules: list[dict[str, str]]) -> bool:
 
 
 def labels(given: RequestFields, values: Json) -> None:
-    """`tags` as labels."""
+    """Translate `tags` into labels."""
     found: dict[str, str] = {}
     for name, text in given.mapping("tags").items():
         if name.lower().startswith(tags.RESERVED):

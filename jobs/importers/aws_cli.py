@@ -1,5 +1,6 @@
-"""A pasted `aws batch submit-job` or `register-job-definition` as its request: options, JSON, file:// and the CLI's
-shorthand.
+"""Reader of a pasted `aws batch submit-job` or `register-job-definition`.
+
+It handles options, JSON, file:// and the CLI's shorthand.
 
 Source: https://docs.aws.amazon.com/cli/latest/reference/batch/submit-job.html, .../register-job-definition.html and
 https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
@@ -42,7 +43,7 @@ OPTIONS: Mapping[str, tuple[str, Shape]] = {
     "--ecs-properties-override": ("ecsPropertiesOverride", "mapping"),
     "--consumable-resource-properties-override": ("consumableResourcePropertiesOverride", "mapping"),
 }
-"""Of a request, by option."""
+"""Field of a SubmitJob request, and its shape, by option."""
 OPTIONS_OF_DEFINITION: Mapping[str, tuple[str, Shape]] = {
     "--job-definition-name": ("jobDefinitionName", "text"),
     "--type": ("type", "text"),
@@ -67,29 +68,29 @@ GLOBAL = {
     **dict.fromkeys(("--debug", "--no-verify-ssl", "--no-paginate", "--no-sign-request", "--no-cli-pager"), False),
     **dict.fromkeys(("--cli-auto-prompt", "--no-cli-auto-prompt", "--generate-cli-skeleton"), False),
 }
-"""The CLI's own, and whether each takes a value."""
+"""Options of the CLI itself, and whether each takes a value."""
 LISTS = (
     *("command", "environment", "resourceRequirements", "evaluateOnExit", "nodePropertyOverrides", "instanceTypes"),
     *("consumableResourceList", "volumes", "mountPoints", "secrets", "ulimits", "nodeRangeProperties", "devices"),
 )
-"""Fields that are lists where the shorthand has one value."""
+"""Fields that are lists where the shorthand has a single value."""
 DEPTH_MAX = 12
 
 
 @dataclass
 class Request:
-    """What a command asks for. `beside`: what is no part of the request, by how it is written."""
+    """Request of a command. `beside` holds the parts that do not belong to the request, by how they are written."""
 
     document: Json = field(default_factory=dict[str, Any])
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
     unknown: dict[str, str] = field(default_factory=dict[str, str])
-    """Options that there are not, and what is wrong with each."""
+    """Options that do not exist or lack a value, and what is wrong with each."""
     written: PastedCommand = field(default_factory=PastedCommand)
     region: str = ""
 
 
 def request(name: str, text: str, variables: Mapping[str, str], verb: str = VERB) -> Request:
-    """The request of the one command in a text. Raises BadInput where it cannot be read."""
+    """Return the request of the one command in a text. Raise BadInput if it cannot be read."""
     options = OPTIONS if verb == VERB else OPTIONS_OF_DEFINITION
     text = script_text.readable(text)
     written = pasted_command(name, text, variables, verb, "aws")
@@ -137,7 +138,7 @@ def _word(found: Request, word: str) -> None:
 
 
 def _global(found: Request, words: list[str]) -> None:
-    """Takes an option of the CLI itself."""
+    """Consume an option of the CLI itself."""
     option, equals, value = words.pop(0).partition("=")
     if GLOBAL.get(option, True) and not equals and words:
         value = words.pop(0)
@@ -155,7 +156,11 @@ def _whole(name: str, option: str, values: list[str], written: PastedCommand) ->
 
 
 def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple[bytes, str]:
-    """What a file:// names: what a heredoc of the same text writes, or one that is there; and what it is called."""
+    """Return the content that a file:// address names, and its name for messages.
+
+    The content is what a heredoc of the same text writes, or that of an existing file.
+    Raise BadInput if it cannot be read.
+    """
     path = address.partition("://")[2]
     for file, text in written.files.items():
         if (path in ("/dev/stdin", "-") and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
@@ -217,7 +222,10 @@ def _json(name: str, option: str, text: str, written: PastedCommand) -> Any:
 
 
 def shorthand(text: str) -> Json:
-    """The CLI's shorthand: `size=10`, `command=a,b`, `environment=[{name=A,value=b}]`. Raises ValueError."""
+    """Parse the CLI's shorthand: `size=10`, `command=a,b`, `environment=[{name=A,value=b}]`.
+
+    Raise ValueError if the text is not valid.
+    """
     reader = _Shorthand(text)
     found = reader.pairs("")
     if reader.at < len(text):
@@ -230,7 +238,7 @@ class _Shorthand:
         self.text, self.at, self.depth = text, 0, 0
 
     def pairs(self, end: str) -> Json:
-        """Fields up to an end."""
+        """Read the fields that precede the sign `end`."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise ValueError("too many levels")
@@ -254,7 +262,7 @@ class _Shorthand:
         return found
 
     def _values(self, key: str, end: str) -> Any:
-        """A value, or several with commas between them."""
+        """Read a value, or a list of values with commas between them."""
         found: list[Any] = [self._one(end)]
         while self.text[self.at : self.at + 1] == "," and not re.compile(r",\s*[^\s=,\[\]{}\"']+=").match(
             self.text, self.at

@@ -1,4 +1,4 @@
-"""A task of dstack (https://dstack.ai/docs/reference/dstack.yml/task/) as a job of ours."""
+"""Translation of a dstack task (https://dstack.ai/docs/reference/dstack.yml/task/) into a job file."""
 
 import re
 import shlex
@@ -91,7 +91,7 @@ _LISTS = (f"{PREFIX}_NODES_IPS", f"{PREFIX}_MPI_HOSTFILE")
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """The job of a task. Raises BadInput where it cannot be read."""
+    """Translate a task into a job. Raise BadInput if the document cannot be read or is not a task."""
     document = read(name, data)
     kind = document.get("type")
     if kind != "task":
@@ -162,7 +162,7 @@ def _image(given: RequestFields, image: str | None, values: Json) -> None:
 
 
 def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], values: Json) -> list[str]:
-    """Puts the variables into the job; returns the values of secrets."""
+    """Put the environment variables into the job. Return the values of secrets."""
     found: list[tuple[str, str, Any]] = []
     env = document.get("env")
     if isinstance(env, list):
@@ -198,7 +198,7 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
 def _secret(
     given: RequestFields, path: str, name: str, secret: re.Match[str], chosen: dict[str, str], values: Json
 ) -> None:
-    """A variable that takes a secret of dstack's, which --var gives by either name."""
+    """Translate a variable that takes a dstack secret, whose value --var gives under either name."""
     if secret[1] in chosen:
         chosen.setdefault(name, chosen[secret[1]])
     if secret[0] != secret.string and name not in chosen:
@@ -208,7 +208,7 @@ def _secret(
 
 
 def _command(given: RequestFields, values: Json) -> None:
-    """What dstack runs: all commands as one line of a shell, or the entry point with them as its arguments."""
+    """Translate what dstack runs: all commands as one shell line, or the entry point with them as its arguments."""
     commands = _commands(given)
     entrypoint = given.text("entrypoint")
     shell = given.text("shell") or ("sh" if given.values.get("image") else "bash")
@@ -259,7 +259,7 @@ def _commands(given: RequestFields) -> list[str]:
 
 
 def _apart(command: str) -> str:
-    """A command that may stand before `&&`; one that runs in the background is grouped, as dstack does."""
+    """Return a command that can precede `&&`. Group one that runs in the background, as dstack does."""
     plain = command.strip()
     return f"{{ {plain} }}" if plain.endswith("&") else plain
 
@@ -324,7 +324,7 @@ def _mounts(given: RequestFields, document: Json, chosen: Mapping[str, str], val
 
 
 def _keep_path(given: RequestFields, path: str, at: str, seen: str) -> None:
-    """What became of where a volume is seen: it goes the way of its source."""
+    """Report the path of a volume according to how its source was reported."""
     if given.report.stopped_by(given.name(at)):
         given.leave_value(f"{path}.path", "goes with the volume")
     elif seen:
@@ -351,7 +351,7 @@ def _mount(given: RequestFields, path: str, source: str, seen: str, chosen: Mapp
 
 
 def _code(given: RequestFields) -> None:
-    """Files and repositories of this machine."""
+    """Leave out the files and repositories of the local machine."""
     why: Sequence[tuple[str, str]] = (
         ("files", "goes with the job where it lies in the folder of submit --code"),
         ("repos", "goes with the job: submit --code FOLDER; clone one that has an address here"),
@@ -364,7 +364,7 @@ _BACKENDS = {"aws": "aws", "gcp": "gcp", "kubernetes": "kubernetes"}
 
 
 def _profile(given: RequestFields, values: Json, place: Destination) -> None:
-    """Puts what the profile says into the job."""
+    """Put the settings of the profile into the job."""
     _place(given, place)
     policy = given.text("spot_policy")
     if policy not in (None, "spot", "on-demand", "auto"):

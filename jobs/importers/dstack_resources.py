@@ -1,4 +1,4 @@
-"""`resources` of a dstack configuration: numbers, sizes and their ranges, and the many forms of a GPU.
+"""Reader of `resources` in a dstack configuration: numbers, sizes and their ranges, and the many forms of a GPU.
 
 Source: https://dstack.ai/docs/reference/dstack.yml/task/ and dstack's own models.
 """
@@ -26,7 +26,7 @@ OF_LEAST = "is the least of a range; a job file has one number"
 
 
 def read(given: RequestFields, values: Json) -> None:
-    """Puts what `resources` asks for into the job."""
+    """Put the requested `resources` into the job."""
     _gpu(given, values)
     _cpu(given, values)
     for name, to in (("memory", "memory_mib"), ("shm_size", "shm_mib")):
@@ -36,7 +36,10 @@ def read(given: RequestFields, values: Json) -> None:
 
 
 def _low(given: RequestFields, path: str) -> tuple[str, list[str]]:
-    """The lower end of a number or a range at a path, and the paths that say it; empty where it has none."""
+    """Return the lower end of a number or a range at a path, and the paths that specify it.
+
+    The lower end is empty if the range has none.
+    """
     text = given.values.get(path)
     if isinstance(text, str):
         return least(text)[0], [path]
@@ -112,7 +115,7 @@ def _of_arch(arch: str) -> str:
 
 @dataclass
 class _Gpu:
-    """What is asked of a GPU, and where each of it is written."""
+    """Request for a GPU, and the path where each part of it is written."""
 
     vendor: str = ""
     names: list[str] = field(default_factory=list[str])
@@ -155,7 +158,7 @@ def _gpu(given: RequestFields, values: Json) -> None:
 
 
 def _parsed(text: str, found: _Gpu) -> str | None:
-    """Reads `nvidia:A100,H100:80GB:2..8`; what is wrong with it."""
+    """Parse a request such as `nvidia:A100,H100:80GB:2..8` into `found`. Return what is wrong with it, or None."""
     for token in text.replace(" ", "").split(":"):
         if not token:
             return "has an empty part between its colons"
@@ -209,7 +212,7 @@ def _of_mapping(given: RequestFields, path: str, found: _Gpu) -> None:
 
 
 def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json) -> None:
-    """The accelerator of the job. `count`: how many."""
+    """Put the accelerator into the job. `count` is the number of accelerators."""
     report = given.report
     fits = _fitting(found.memory) if found.memory else []
     name = found.names[0] if found.names else ""
@@ -249,13 +252,13 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
 
 
 def _type_is(given: RequestFields, at: str, values: Json) -> None:
-    """Says which type stands for a name, its vendor and its memory."""
+    """Report the accelerator type that stands for a name, its vendor and its memory."""
     if kind := values.get("accelerator", {}).get("type"):
         given.report.keep(given.name(at), f"accelerator.type: {kind}")
 
 
 def _fitting(memory: str) -> list[str]:
-    """The accelerators whose memory is in a range, the smallest first."""
+    """Return the NVIDIA accelerators whose memory is in a range, smallest first."""
     low, _, high = memory.partition("..")
     least_mib = mib(low) or 0
     most_mib = (mib(high) or 2**31) if ".." in memory else least_mib
@@ -268,7 +271,10 @@ def _fitting(memory: str) -> list[str]:
 
 
 def _with_memory(name: str, fits: list[str]) -> str | None:
-    """The accelerator of a name that has the memory: A100 with 80GB is another one than A100."""
+    """Return the accelerator of a name that has the memory, or None.
+
+    An A100 with 80GB is a different accelerator from A100.
+    """
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     for key in fits:
         parts = [part for part in key.split("-") if part not in ("nvidia", "tesla")]

@@ -1,4 +1,4 @@
-"""The fields of a document that is imported, read by type; what has the wrong one is refused in the report."""
+"""Typed access to the fields of an imported document. Values of the wrong type are refused in the report."""
 
 import re
 from bisect import bisect_left
@@ -11,7 +11,7 @@ from .report import Report, value_text
 
 
 class _Values(dict[str, Any]):
-    """Values by path, found by what their paths begin with: a document may have fifty thousand."""
+    """Values by path, indexed by the beginnings of their paths: a document may have fifty thousand of them."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -19,7 +19,7 @@ class _Values(dict[str, Any]):
         self._sorted: list[str] = []
 
     def below(self, path: str, signs: str) -> list[str]:
-        """In their order, the paths that begin with `path` and one of the signs."""
+        """Return the paths that begin with `path` and one of the signs, in document order."""
         if self._order is None:
             self._order = {each: number for number, each in enumerate(self)}
             self._sorted = sorted(self)
@@ -44,7 +44,7 @@ class _Values(dict[str, Any]):
 
 
 class RequestFields:
-    """Values by path (`trainingInput.masterType`), each under the name by which its author knows it."""
+    """Values by path (`trainingInput.masterType`), each with the name by which its author knows it."""
 
     def __init__(
         self,
@@ -54,8 +54,11 @@ class RequestFields:
         beside: Mapping[str, Any] | None = None,
         nulls: tuple[str, ...] = (),
     ) -> None:
-        """`under`: what the paths begin with that the document leaves out; `beside`: fields that are no part of it,
-        such as flags, for the report; `nulls`: what the paths begin with where nothing is a value."""
+        """Read the document into fields.
+
+        `under` is the beginning of the paths, which the document leaves out. `beside` holds fields outside the
+        document, such as flags, for the report. `nulls` holds the beginnings of paths where null is a value.
+        """
         found = dict(leaves(document)) if document else {}
         self.values: dict[str, Any] = _Values({f"{under}{name}": value for name, value in found.items()})
         self.names: dict[str, str] = {f"{under}{name}": name for name in found}
@@ -66,34 +69,34 @@ class RequestFields:
             del self.values[path]
 
     def name(self, path: str) -> str:
-        """What the author calls it; the path itself where it is not given."""
+        """Return the author's name for a path, or the path itself if it is not given."""
         return self.names.get(path, path)
 
     def put(self, path: str, name: str, value: Any) -> None:
-        """A value from elsewhere, such as a flag, in place of the document's."""
+        """Put a value from elsewhere, such as a flag, in place of the document's."""
         self.values[path] = value
         self.names[path] = name
 
     def has(self, path: str) -> bool:
-        """Whether there is anything at a path or below."""
+        """Return whether there is any value at a path or below it."""
         return bool(self.paths(path))
 
     def paths(self, path: str) -> list[str]:
-        """Those of the values at a path and below, in their order."""
+        """Return the paths of the values at a path and below it, in document order."""
         return [*([path] if path in self.values else []), *self._below(path, ".[")]
 
     def _below(self, path: str, signs: str) -> list[str]:
         return cast(_Values, self.values).below(path, signs)
 
     def text(self, path: str) -> str | None:
-        """Text, or a number as it is spelt."""
+        """Return the text at a path; a number is returned as it is written."""
         value = self._value(path)
         if value is None or isinstance(value, str):
             return value
         return self._wrong(path, "text")
 
     def whole(self, path: str, least: int = 0) -> int | None:
-        """An integer, written as a number or as text."""
+        """Return the integer at a path, written as a number or as text. Refuse one below `least`."""
         value = self._value(path)
         if value is None:
             return None
@@ -102,7 +105,7 @@ class RequestFields:
         return self._wrong(path, f"an integer from {least}")
 
     def number(self, path: str) -> float | None:
-        """A number."""
+        """Return the number at a path."""
         value = self._value(path)
         if value is None:
             return None
@@ -111,7 +114,7 @@ class RequestFields:
         return self._wrong(path, "a number")
 
     def flag(self, path: str) -> bool | None:
-        """True or false."""
+        """Return the boolean at a path, written as a boolean or as text."""
         value = self._value(path)
         if value is None or isinstance(value, bool):
             return value
@@ -120,7 +123,7 @@ class RequestFields:
         return self._wrong(path, "true or false")
 
     def texts(self, path: str) -> list[str]:
-        """A list of texts."""
+        """Return the list of texts at a path."""
         value = self.values.get(path)
         if value is None:
             return []
@@ -130,7 +133,7 @@ class RequestFields:
         return []
 
     def mapping(self, path: str) -> dict[str, str]:
-        """A mapping of texts."""
+        """Return the mapping of texts at a path."""
         found: dict[str, str] = {}
         for each in self._below(path, "."):
             value = self.values[each]
@@ -143,7 +146,7 @@ class RequestFields:
         return found
 
     def seconds(self, path: str) -> int | None:
-        """A duration of the API's (`7200s`), in whole seconds, rounded up."""
+        """Return the duration at a path (`7200s` in the API) in whole seconds, rounded up."""
         value = self._value(path)
         if value is None:
             return None
@@ -155,7 +158,7 @@ class RequestFields:
         return seconds
 
     def items(self, path: str) -> list[str]:
-        """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
+        """Return the paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
         found: dict[str, None] = {}
         for each in self._below(path, "["):
             if item := re.match(r"\[\d+\]", each[len(path) :]):
@@ -163,27 +166,30 @@ class RequestFields:
         return list(found)
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
-        """As Report.keep, for all that is at a path and below."""
+        """Call Report.keep for every value at a path and below it."""
         for each in self.paths(path):
             self.report.keep(self.name(each), to, why)
 
     def keep_value(self, path: str, to: str = "", why: str = "") -> None:
-        """As Report.keep, of the value at a path alone: what is below one that should be no object was not read."""
+        """Call Report.keep for the value at a path alone.
+
+        Values below it were not read if the field should not be an object.
+        """
         if path in self.values:
             self.report.keep(self.name(path), to, why)
 
     def leave_value(self, path: str, why: str) -> None:
-        """As Report.changed to nothing, of the value at a path alone."""
+        """Report the value at a path alone as left out (Report.changed to None)."""
         if path in self.values:
             self.report.changed(self.name(path), None, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
-        """As Report.changed to nothing, for all that is at a path and below."""
+        """Report every value at a path and below it as left out (Report.changed to None)."""
         for each in self.paths(path):
             self.report.changed(self.name(each), None, why, rule)
 
     def _value(self, path: str) -> Any:
-        """The value; an empty text is none."""
+        """Return the value at a path. Treat an empty text as no value."""
         value = self.values.get(path)
         if value == "":
             self.report.keep(self.name(path), why="is empty")
@@ -196,7 +202,7 @@ class RequestFields:
 
 
 def job_name(given: RequestFields, path: str) -> str:
-    """A name that a job file takes."""
+    """Return the name at a path as one that a job file accepts. Report a change of it."""
     name = given.text(path) or "imported"
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:NAME_MAX] or "imported"
     if path in given.names:

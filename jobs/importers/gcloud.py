@@ -1,5 +1,8 @@
-"""Flags of a gcloud command: which there are, and what was given. Source of the grammar: gcloud's own `topic escaping`
-and calliope's arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for another delimiter)."""
+"""Parser of the flags of a gcloud command.
+
+Source of the grammar: gcloud's own `topic escaping` and calliope's arg_parsers (--flag=value, --flag value, lists by
+commas, ^X^ for another delimiter).
+"""
 
 import json
 import re
@@ -23,26 +26,25 @@ GLOBAL = {
     **dict.fromkeys(("--impersonate-service-account", "--verbosity", "--trace-token", "--access-token-file"), True),
     **dict.fromkeys(("--quiet", "-q", "--log-http", "--user-output-enabled", "--no-user-output-enabled"), False),
 }
-"""gcloud's own, and whether each takes a value: https://cloud.google.com/sdk/gcloud/reference"""
+"""Flags of gcloud itself, and whether each takes a value. Source: https://cloud.google.com/sdk/gcloud/reference"""
 
 FLAGS_FILE = "holds flags that are not read here; write them into the command"
 
 
 @dataclass
 class CommandLine:
-    """What a command line gave: positional words, flags with their values in order, what follows `--`, and flags that
-    are not known."""
+    """Parts of a command line: positional words, flags with their values in order, words after `--`, unknown flags."""
 
     words: list[str] = field(default_factory=list[str])
     flags: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     rest: list[str] | None = None
     unknown: dict[str, str] = field(default_factory=dict[str, str])
-    """By name; what is wrong with each."""
+    """Unknown flags by name, and what is wrong with each."""
     unknown_values: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def parse_flags(argv: Sequence[str], known: Mapping[str, bool]) -> CommandLine:
-    """The flags of a command. `known`: whether each takes a value."""
+    """Parse the flags of a command. `known` says whether each flag takes a value."""
     given = CommandLine()
     takes = {**GLOBAL, **known}
     left = list(argv)
@@ -74,15 +76,15 @@ Lines = list[tuple[CommandLine, PastedCommand | None]]
 
 @dataclass(frozen=True)
 class Source:
-    """What was written: a document, or a command with the document of its --config, and flags given after it."""
+    """Input as written: a document, or a command with the document of its --config, and flags given after it."""
 
     document: Json
     lines: Lines
-    """The pasted command, and what was given after it, which wins."""
+    """Pasted command, and the flags given after it, which override it."""
     secrets: list[str]
     """Values that are known to be secrets."""
     moment: str = ""
-    """What made the job's name another one each time, such as `$(date)`, and is left out of it."""
+    """Part that made the job's name different each time, such as `$(date)`, and is left out of it."""
 
 
 def source(
@@ -96,10 +98,12 @@ def source(
     unneeded: Collection[str] = (),
     name_of: Callable[[CommandLine], list[str]] | None = None,
 ) -> Source:
-    """Read a document or a pasted command `verb`. `take_words` takes the command's own name off its words;
-    `unneeded`: flags whose values are left out; `name_of`: the list whose first is the job's name.
+    """Read a document or a pasted command `verb`.
 
-    Raises BadInput.
+    `take_words` takes the command's own name off its words. `unneeded` holds flags whose values are left out. `name_of`
+    returns the list whose last item is the job's name.
+
+    Raise BadInput if the input cannot be read.
     """
     text = data.decode("utf-8-sig", errors="replace")
     lines: Lines = []
@@ -126,7 +130,7 @@ def source(
 
 
 def _take_moment(names: list[str], written: PastedCommand) -> str:
-    """Takes what makes each name another out of the last of the names."""
+    """Remove the parts that make each name different from the last of the names. Return the first part."""
     found = [mark for mark in written.unknown.values() if names and mark in names[-1] and MOMENT.match(mark)]
     for mark in found:
         names[-1] = names[-1].replace(mark, "")
@@ -136,13 +140,13 @@ def _take_moment(names: list[str], written: PastedCommand) -> str:
 
 
 def tell_moment(report: Report, field: str, name: str, moment: str) -> None:
-    """Says what was taken out of a name."""
+    """Report the part that was taken out of a name."""
     if moment:
         report.changed(field, name, f"{moment[:60]} makes each name another, and a job's reference is one anyway")
 
 
 def _needed(text: str, command: CommandLine, written: PastedCommand, left_out: Collection[str]) -> dict[str, str]:
-    """The unknown variables in what is read, each by the name that --var takes where it has one."""
+    """Return the unknown variables in the values that are read, each by the name that --var takes if it has one."""
     texts = [*command.words, *(command.rest or ()), *command.unknown_values.values()]
     texts += [value for flag, values in command.flags.items() if flag not in left_out for value in values]
     needed = {name: mark for name, mark in written.unknown.items() if any(mark in each for each in texts)}
@@ -150,7 +154,7 @@ def _needed(text: str, command: CommandLine, written: PastedCommand, left_out: C
 
 
 def items(text: str) -> list[str]:
-    """A list flag's value."""
+    """Return the items of a list flag's value."""
     delimiter = re.match(r"^\^([^^]+)\^", text)
     if delimiter:
         return text[delimiter.end() :].split(delimiter[1])
@@ -158,8 +162,10 @@ def items(text: str) -> list[str]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """A dictionary flag's value: count=4,type=nvidia-tesla-t4. An item without `=` goes on with the one before, as a
-    value that has a comma does."""
+    """Return the pairs of a dictionary flag's value, such as count=4,type=nvidia-tesla-t4.
+
+    An item without `=` continues the one before it, since a value may hold a comma.
+    """
     found: dict[str, str] = {}
     last = ""
     for item in items(text):
@@ -175,15 +181,15 @@ def pairs(text: str) -> dict[str, str]:
 
 
 def twice(text: str) -> list[str]:
-    """The keys of a dictionary flag's value that are there more than once; gcloud refuses them."""
+    """Return the keys that occur more than once in a dictionary flag's value. gcloud refuses them."""
     keys = [item.partition("=")[0].strip() for item in items(text) if "=" in item]
     return [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
 
 
 def document(name: str, config: str, pasted: PastedCommand) -> Json:
-    """The file that --config of a pasted command names: what a heredoc of the same text writes, or one that is there.
+    """Read the file that --config of a pasted command names.
 
-    Raises BadInput.
+    The file is what a heredoc of the same text writes, or an existing one. Raise BadInput if it cannot be read.
     """
     stdin = config in ("-", "/dev/stdin")
     for file, text in pasted.files.items():
@@ -211,14 +217,14 @@ AGAIN = "is given after -- too, which wins over the command"
 
 
 def note_again(report: Report, lines: Sequence[CommandLine]) -> None:
-    """Says which flags of a pasted command are given after it too."""
+    """Report the flags of a pasted command that are given after it too, with another value."""
     for flag in lines[0].flags if len(lines) > 1 else ():
         if flag in lines[1].flags and flag in report.fields and lines[0].flags[flag] != lines[1].flags[flag]:
             report.note(flag, AGAIN)
 
 
 def is_json(text: str) -> bool:
-    """Whether a list flag's value is a list in JSON."""
+    """Return whether a list flag's value is a list in JSON."""
     try:
         return text.lstrip().startswith("[") and isinstance(json.loads(text), list)
     except (ValueError, RecursionError):
@@ -226,11 +232,11 @@ def is_json(text: str) -> bool:
 
 
 def enum(text: str) -> str:
-    """A choice as flags spell it (`nvidia-tesla-t4`, `standard-1`) in the API's spelling."""
+    """Convert a choice from the spelling of flags (`nvidia-tesla-t4`, `standard-1`) to that of the API."""
     return text.upper().replace("-", "_")
 
 
 def after(rest: Iterable[str], service: Iterable[str]) -> list[str]:
-    """The flags of the service among the words that follow `--`."""
+    """Return the flags of the service among the words that follow `--`."""
     names = set(service)
     return [word.partition("=")[0] for word in rest if word.partition("=")[0] in names]

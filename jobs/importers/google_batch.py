@@ -1,4 +1,7 @@
-"""A Job of Google Batch's API (JSON, or YAML) as a job of ours. The opposite of backends/google_batch/render.py."""
+"""Translation of a Job of Google Batch's API (JSON or YAML) into a job file.
+
+This is the inverse of backends/google_batch/render.py.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,13 +30,16 @@ NOT_READ = (
     *(*BY_SERVICE, *OF_TARGET, f"{ALLOCATION}.network.", f"{ALLOCATION}.serviceAccount.", f"{ALLOCATION}.tags"),
     f"{POLICY}.bootDisk.type",
 )
-"""What is left out, whatever it is."""
+"""Fields that are left out regardless of their values."""
 CODE_MAX = 59_999
-"""Of an exit code that a job file names (ExitCodes)."""
+"""Largest exit code that a job file names (ExitCodes)."""
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a document, or of a pasted `gcloud batch jobs submit`. Raises BadInput where it cannot be read."""
+    """Translate a document, or a pasted `gcloud batch jobs submit`, into a job.
+
+    Raise BadInput if the input cannot be read.
+    """
     if is_command(script_text.readable(data.decode("utf-8-sig", errors="replace"))):
         asked = google_batch_command.command(name, data, options.variables)
         given = BatchFields(name, asked.document, asked.beside)
@@ -90,13 +96,13 @@ def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResu
 
 
 def _region(name: str) -> str:
-    """That of a job's whole name."""
+    """Return the region in a job's full name, or an empty string if there is none."""
     found = re.fullmatch(r"projects/[^/]+/locations/([^/]+)/jobs/[^/]+", name)
     return found[1] if found else ""
 
 
 def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> None:
-    """How many tasks, and how they run. `several`: they are the nodes of one job."""
+    """Translate how many tasks there are and how they run. `several` means that they are the nodes of one job."""
     count, at_once = given.whole(f"{GROUP}.taskCount", 1) or 1, given.whole(f"{GROUP}.parallelism", 1)
     per_vm = given.whole(f"{GROUP}.taskCountPerNode", 1)
     for name in ("taskCount", "parallelism", "taskCountPerNode", "requireHostsFile", "permissiveSsh"):
@@ -219,7 +225,7 @@ def _retries(given: BatchFields, values: Json, block: Json) -> None:
 
 
 def _policy(given: BatchFields, path: str) -> tuple[str | None, list[int]]:
-    """What a lifecycle policy does, and with which exit codes; none of either where it is refused."""
+    """Return the action and the exit codes of a lifecycle policy, None and empty if they are refused."""
     at, name = f"{path}.actionCondition.exitCodes", f"{path}.action"
     action, texts = given.text(name), given.texts(at)
     if action not in ("RETRY_TASK", "FAIL_TASK"):
@@ -236,7 +242,7 @@ def _policy(given: BatchFields, path: str) -> tuple[str | None, list[int]]:
 
 
 def _compare(given: BatchFields, policies: list[tuple[str, str | None, list[int]]], values: Json, block: Json) -> None:
-    """Says where a job file retries other codes than the document."""
+    """Report where a job file retries other exit codes than the document."""
     fields = {name: values[name] for name in ("nodes", "retries", "lost_retries") if name in values}
     codes = [ExitCodes(**each) for each in block.get("exit_codes", [])]
     made = retries.of_job(Job(name="x", **fields), GoogleBatch(exit_codes=codes)).get("lifecyclePolicies")
@@ -266,7 +272,7 @@ def _candidates(count: int) -> Iterable[tuple[int | None, int | None]]:
 def _by_codes(
     given: BatchFields, count: int, policies: list[tuple[str | None, list[int]]], values: Json, block: Json
 ) -> bool:
-    """Retries that no two numbers say; whether they may stand."""
+    """Translate retries that the two counts alone cannot express. Return whether they are accepted."""
     retried = {code for action, codes in policies if action == "RETRY_TASK" for code in codes}
     failed = {code for action, codes in policies if action == "FAIL_TASK" for code in codes}
     name = given.name(f"{SPEC}.lifecyclePolicies[0].actionCondition.exitCodes")
@@ -306,7 +312,7 @@ def _job(given: BatchFields, values: Json, block: Json) -> None:
 
 
 def _labels(given: BatchFields, values: Json) -> None:
-    """A job file's labels are those of the job and of its VMs."""
+    """Translate the labels. A job file's labels apply to both the job and its VMs."""
     found: dict[str, str] = {}
     for base in ("labels", f"{ALLOCATION}.labels"):
         for name, text in given.mapping(base).items():

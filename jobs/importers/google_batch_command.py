@@ -1,4 +1,6 @@
-"""A pasted `gcloud batch jobs submit` as a Job of Google Batch: the file of --config, and flags that win over it.
+"""Reader of a pasted `gcloud batch jobs submit` as a Job of Google Batch.
+
+The Job is the file of --config, and flags override it.
 
 Source: https://cloud.google.com/sdk/gcloud/reference/batch/jobs/submit
 """
@@ -39,14 +41,14 @@ PLACES: Mapping[str, tuple[str | int, ...]] = {
     "--provisioning-model": (*_POLICY, "provisioningModel"),
     "--priority": ("priority",),
 }
-"""Where a Job has what a flag says."""
+"""Place in a Job of each flag's value."""
 OF_TARGET = ("--network", "--subnetwork", "--no-external-ip-address")
 WORDS, REST = "words of the command", "after the command"
 
 
 @dataclass
 class Command:
-    """What a command asks for: the Job, and what there is to say besides, which is no part of it."""
+    """Job that a command asks for, and the parts of the command to report that do not belong to the Job."""
 
     document: Json
     line: gcloud.CommandLine
@@ -54,16 +56,16 @@ class Command:
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
     secrets: list[str] = field(default_factory=list[str])
     named: str = ""
-    """The job's name as it is written."""
+    """Name of the job as it is written."""
 
     @property
     def region(self) -> str:
-        """The region that the command says."""
+        """Region that the command names."""
         return (self.line.flags.get("--location") or [""])[-1]
 
 
 def command(name: str, data: bytes, variables: Mapping[str, str]) -> Command:
-    """The command in a text, with the file that it names. Raises BadInput where it cannot be read."""
+    """Read the command in a text, and the file that it names. Raise BadInput if they cannot be read."""
     source = gcloud.source(name, data, (), variables, VERB, FLAGS, _take_words)
     line, written = source.lines[0]
     if written is None:
@@ -93,7 +95,7 @@ def _take_words(line: gcloud.CommandLine) -> None:
 
 
 def _name(found: Command) -> None:
-    """Puts the job's name into the document, without what makes it another each time."""
+    """Put the job's name into the document, without the parts that make it different each time."""
     words, prefix = found.line.words, (found.line.flags.get("--job-prefix") or [""])[-1]
     text = words[0] if words else prefix
     if not text:
@@ -108,7 +110,7 @@ def _name(found: Command) -> None:
 
 
 def _script(name: str, path: str, written: PastedCommand) -> str:
-    """The text of a script on this machine, or in the same text. Raises BadInput."""
+    """Return the text of a script, from a local file or from the same text. Raise BadInput if it cannot be read."""
     if path in written.files:
         return written.files[path]
     try:
@@ -119,7 +121,7 @@ def _script(name: str, path: str, written: PastedCommand) -> str:
 
 
 def _put(document: Json, place: tuple[str | int, ...], value: str) -> Any:
-    """Sets a value at a place, in the spelling that the document has; what was there before."""
+    """Set the value at a place, in the document's own spelling. Return the previous value."""
     inside: Any = document
     for part, following in pairwise(place):
         empty: Any = [] if isinstance(following, int) else {}
@@ -151,7 +153,7 @@ def _spelt(inside: Json, name: str) -> str:
 
 
 def tell(given: BatchFields, found: Command) -> None:
-    """Says what became of the command besides the Job."""
+    """Report the parts of the command other than the Job."""
     report, line, written = given.report, found.line, found.written
     for flag in line.flags:
         if flag == "--location":
@@ -189,7 +191,7 @@ def tell(given: BatchFields, found: Command) -> None:
 
 
 def _unknown(given: BatchFields, found: Command, report: Report) -> None:
-    """Variables that a shell would have put in."""
+    """Report variables that a shell would have replaced, and ask for their values."""
     marks = {mark: name if re.fullmatch(r"\w+", name) else "" for name, mark in found.written.unknown.items()}
     written = [name for name in found.written.written if not name.startswith("BATCH_")]
     marks |= {f"${name}": name for name in written} | {f"${{{name}}}": name for name in written}

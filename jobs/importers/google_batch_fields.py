@@ -1,7 +1,7 @@
-"""The fields of a Job of Google Batch by the API's own names and places, however a document spells them.
+"""Fields of a Job of Google Batch under the API's own names and places, however a document spells them.
 
-JSON of protocol buffers takes a field's lowerCamelCase name and its original one: taskGroups and task_groups. Source:
-https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1.
+The JSON form of protocol buffers accepts a field's lowerCamelCase name and its original one: taskGroups and
+task_groups. Source: https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1.
 """
 
 import re
@@ -98,11 +98,17 @@ JOB: dict[str, Schema] = {
 
 
 class BatchFields(RequestFields):
-    """Values by the API's path, each under the name by which its author wrote it. What the API does not have is
-    refused, and is no value here. `single`: the paths of lists that were written as their one item."""
+    """Values by the API's path, each with the name that its author wrote.
+
+    Fields that the API does not have are refused and are no values here. `single` holds the paths of lists that were
+    written as their one item.
+    """
 
     def __init__(self, file: str, document: Json, beside: Mapping[str, Any] | None = None) -> None:
-        """`beside`: what is no part of the document. Raises BadInput where two fields have one name."""
+        """Read the document into fields. `beside` holds values outside the document.
+
+        Raise BadInput if two fields have the same name.
+        """
         seen: set[str] = set()
         for name, _ in leaves(document) if document else ():
             if name in seen:
@@ -118,19 +124,19 @@ class BatchFields(RequestFields):
             self._walk(document, JOB, "", "", ())
 
     def has(self, path: str) -> bool:
-        """Whether there is anything at a path or below."""
+        """Return whether there is any value at a path or below it."""
         return path in self.values or path in self._leaves_below
 
     def is_written(self, path: str) -> bool:
-        """As has(), and where it is empty."""
+        """Return whether a path is given, even if it is empty."""
         return self.has(path) or path in self.names
 
     def items(self, path: str) -> list[str]:
-        """The paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
+        """Return the paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
         return [f"{path}[{index}]" for index in range(self._lengths.get(path, 0))]
 
     def mapping(self, path: str) -> dict[str, str]:
-        """A mapping of texts."""
+        """Return the mapping of texts at a path."""
         found: dict[str, str] = {}
         for each in self._leaves_below.get(path, ()):
             if each not in self.values:
@@ -144,38 +150,44 @@ class BatchFields(RequestFields):
         return found
 
     def below(self, path: str) -> list[str]:
-        """The paths of the values at a path and below."""
+        """Return the paths of the values at a path and below it."""
         return [each for each in (path, *self._leaves_below.get(path, ())) if each in self.values]
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
-        """As Report.keep, for the one value at a path: what is below another may be none that anything carries."""
+        """Call Report.keep for the one value at a path.
+
+        Values below it are not included, since a job file may carry none of them.
+        """
         if path in self.values:
             self.report.keep(self.name(path), to, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
-        """As Report.changed to nothing, for all that is at a path and below."""
+        """Report every value at a path and below it as left out (Report.changed to None)."""
         for each in self.below(path):
             self.report.changed(self.name(each), None, why, rule)
 
     def refuse(self, path: str, why: str, rule: str = "") -> None:
-        """As Report.refuse, for all that is at a path and below; for the path itself where there is nothing."""
+        """Call Report.refuse for every value at a path and below it, or for the path itself if there is none."""
         for each in self.below(path) or [path]:
             self.report.refuse(self.name(each), why, rule)
 
     def settle(self, path: str, why: str) -> None:
-        """Leaves out what is at a path and below; whether that will do is for the author to decide."""
+        """Leave out every value at a path and below it. The author decides whether that is acceptable."""
         for each in self.below(path):
             self.report.decide(self.name(each), why, is_open=False)
 
     def is_on(self, path: str) -> bool:
-        """A flag that nothing here has a place for: whether it is on; one that is off is as it is without it."""
+        """Return whether a flag that a job file has no place for is on.
+
+        Keep one that is off, since that is the same as leaving it out.
+        """
         on = bool(self.flag(path))
         if not on:
             self.keep(path, why="is so without it")
         return on
 
     def close(self) -> None:
-        """As Report.close; then what was to be said of fields whatever became of them."""
+        """Close the report, then add the notes on fields that apply whatever became of them."""
         self.report.close()
         for name, why in self._notes:
             self.report.note(name, why)
@@ -252,13 +264,13 @@ class BatchFields(RequestFields):
             self._leaves_below.setdefault(each, []).append(path)
 
     def _unknown(self, value: Any, name: str, why: str) -> None:
-        """Refuses each leaf; one that is empty too."""
+        """Refuse each leaf of a value, even an empty one."""
         for inner, _ in leaves(value):
             self.report.refuse(f"{name}{'.' if inner and not inner.startswith('[') else ''}{inner}", why)
 
 
 def _is_leaf(value: Any) -> bool:
-    """Whether reading.leaves has it as one."""
+    """Return whether reading.leaves treats a value as a leaf."""
     if isinstance(value, list):
         return not any(isinstance(each, dict | list) for each in cast(list[Any], value))
     return not (isinstance(value, dict) and value)
@@ -295,13 +307,13 @@ for _key, _of in _parents(JOB):
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}|\{\{.*?\}\}")
 _WHOLE = re.compile(r"\$\{?((?!BATCH_)[A-Za-z_]\w*)\}?")
-"""A variable's value that is another's, which nothing puts in: a template that is to be filled in."""
+"""Value of a variable that is another variable, which nothing replaces: a template to be filled in."""
 _BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
 _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
 
 
 def placeholder_findings(path: str, text: str) -> list[Finding]:
-    """What a value says that somebody was to write another for: MY_PROJECT, $PROJECT, [PROJECT]."""
+    """Return findings for a value that somebody was to replace: MY_PROJECT, $PROJECT, [PROJECT]."""
     if found := _VARIABLE.search(text):
         return imports.variable(found[0], found[1] or found[2] or "", path)
     if found := _BRACKETS.search(text):
@@ -311,13 +323,15 @@ def placeholder_findings(path: str, text: str) -> list[Finding]:
 
 
 def variable_names(text: str) -> list[str]:
-    """The variables in a text that --var gives."""
+    """Return the variables in a text that --var gives."""
     return [found[1] or found[2] for found in _VARIABLE.finditer(text) if found[1] or found[2]]
 
 
 def placeholders_of(path: str, text: str) -> list[Finding]:
-    """As unfilled(), for a field by its path. Of what a program is given, only names of things in a cloud are looked
-    at, without the variables that a shell puts into them."""
+    """Return the result of placeholder_findings() for a field, depending on its path.
+
+    For text that a program is given, check only names of cloud resources, without the variables that a shell replaces.
+    """
     is_variable = ".variables." in path or ".environments." in path
     if is_variable and (found := _WHOLE.fullmatch(text)):
         return imports.variable(text, found[1], path)
@@ -335,12 +349,12 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
 _PROGRAM = (".text", ".commands", ".entrypoint", ".displayName")
 _SECRET = (".password", ".cipherText")
 _OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
-"""Of a folder or disk of the VM, which may well be called my-bucket."""
+"""Fields that name a folder or disk of the VM, which may well be called my-bucket."""
 
 
 @dataclass
 class Step:
-    """A runnable. `kind`: container, script or barrier."""
+    """Runnable of the kind container, script or barrier."""
 
     path: str
     kind: str
@@ -355,5 +369,5 @@ class Step:
 
     @property
     def words(self) -> list[str]:
-        """The whole argv, where it is known."""
+        """Complete argv, or an empty list if it is not known."""
         return [self.entrypoint, *self.command] if self.entrypoint else []

@@ -1,6 +1,6 @@
-"""Where the steps of a Google Batch task see its volumes, as mounts and disks of a job file.
+"""Translation of the volumes that the steps of a Google Batch task see into mounts and disks of a job file.
 
-A job file has a mount at one path for all steps; a script sees the VM itself, so that a mount is there at its own path.
+A job file has a mount at one path for all steps. A script sees the VM itself, so a mount is there at its own path.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .google_batch_fields import GROUP, SPEC, BatchFields, Step
 from .reading import Json
 
 _OURS = ("rw", "async", "defaults", "implicit-dirs", "implicit_dirs")
-"""What a mount of a job file has by itself."""
+"""Options that a mount of a job file has by itself."""
 _SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108 - names of a document
 _DRIVER = ("/var/lib/nvidia", "/usr/local/nvidia", "/dev/nvidia")
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A volume of the task at `host` on the VM; `device` is a disk's name."""
+    """Volume of the task at `host` on the VM. `device` is a disk's name."""
 
     path: str
     host: str
@@ -34,8 +34,11 @@ class Volume:
 
 @dataclass(frozen=True)
 class Storage:
-    """What became of the volumes. `devices`: the path of each disk by its name; `replaced`: disks in whose place
-    something was chosen; `places`: each folder of the VM, and where a job sees it."""
+    """Outcome of the volumes.
+
+    `devices` maps each disk's name to its path. `replaced` holds disks in whose place another source was chosen.
+    `places` lists each folder of the VM, and where a job sees it.
+    """
 
     devices: dict[str, str] = field(default_factory=dict[str, str])
     replaced: set[str] = field(default_factory=set[str])
@@ -44,7 +47,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class _Bind:
-    """`/host:/inside:ro`, as docker run takes it."""
+    """Bind mount `/host:/inside:ro`, as docker run takes it."""
 
     text: str
     host: str
@@ -62,11 +65,11 @@ class _Bind:
 
 
 _Uses = dict[tuple[str, str], bool]
-"""Of a volume: the folder below it and the path where it is seen, and whether it is read-only there."""
+"""Uses of a volume: the folder below it and the path where it is seen, and whether it is read-only there."""
 
 
 def mounts_of(given: BatchFields, found: Sequence[Step], chosen: Mapping[str, str], values: Json) -> Storage:
-    """Puts the mounts into the job."""
+    """Put the mounts into the job. Return what became of the volumes."""
     storage = Storage()
     plain = {host.rstrip("/") or "/": source for host, source in chosen.items()}
     volumes = [_volume(given, path, plain, storage) for path in given.items(f"{SPEC}.volumes")]
@@ -95,7 +98,7 @@ def mounts_of(given: BatchFields, found: Sequence[Step], chosen: Mapping[str, st
 
 
 def _at(host: str, by_host: Mapping[str, Volume]) -> Volume | None:
-    """The volume that a folder of the VM is in."""
+    """Return the volume that contains a folder of the VM, or None."""
     while host not in by_host and host != "/":
         host = host.rpartition("/")[0] or "/"
         if not host.startswith("/"):
@@ -145,7 +148,7 @@ def _mount(given: BatchFields, volume: Volume, of: _Uses, values: Json, storage:
 
 
 def _host_bind(given: BatchFields, at: str, bind: _Bind, step: Step, mounted: Sequence[str], *, alone: bool) -> None:
-    """A folder of the VM that no volume fills."""
+    """Translate a bind of a VM's folder that no volume fills."""
     same = bind.inside.rstrip("/") == bind.host
     if bind.host == nodes.HOSTS_FILE and not given.flag(f"{GROUP}.requireHostsFile"):
         given.report.changed(at, None, f"{bind.text}: Batch writes that file with requireHostsFile alone")
@@ -211,7 +214,7 @@ def _volume(given: BatchFields, path: str, chosen: Mapping[str, str], storage: S
 
 
 def _options(given: BatchFields, path: str, *, disk: bool) -> tuple[bool, str]:
-    """Whether a volume is read-only, and the folder of its bucket that is mounted alone."""
+    """Return whether a volume is read-only, and the folder of its bucket if that alone is mounted."""
     read_only, folder = False, ""
     others: list[str] = []
     words = iter([word for text in given.texts(path) for word in text.split()])

@@ -1,4 +1,4 @@
-"""What the tasks of a Google Batch job run, in the terms of a job file."""
+"""Translation of the programs that the tasks of a Google Batch job run into a job file."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ _IMAGE = re.compile(
     rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?"
     r"(?:@(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?"
 )
-"""Source: https://github.com/distribution/reference/blob/main/reference.go"""
+"""Pattern of an image's name. Source: https://github.com/distribution/reference/blob/main/reference.go"""
 ENCRYPTED = "is encrypted by a key of KMS; a job file has secrets of Secret Manager alone (secretVariables)"
 PRIVATE = (
     "is for a private registry, which a job file does not log in to; copy the image to Artifact Registry, which lets "
@@ -33,8 +33,10 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Tasks:
-    """What is to be known of the tasks elsewhere. `several`: they are nodes that work together; `secrets`: of single
-    steps, by their path."""
+    """Facts about the tasks that other parts need.
+
+    `several` means that the tasks are nodes that work together. `secrets` holds the secrets of single steps by path.
+    """
 
     several: bool = False
     storage: Storage = field(default_factory=Storage)
@@ -42,7 +44,7 @@ class Tasks:
 
 
 def steps(given: BatchFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> Tasks:
-    """Puts what is run and mounted into the job."""
+    """Put the steps and the mounts into the job. Return what other parts need to know of the tasks."""
     found = [_step(given, path, image) for path in given.items(f"{SPEC}.runnables")]
     kinds = [each.kind for each in found]
     behind = [bool(each.more.get("background")) for each in found]
@@ -66,7 +68,7 @@ def steps(given: BatchFields, values: Json, block: Json, image: str | None, moun
 
 
 def variables(given: BatchFields, base: str, ours: Mapping[str, str] = {}) -> dict[str, str]:
-    """Variables for a job file, without those that the platform sets."""
+    """Return the variables for a job file, without those that the platform sets."""
     found: dict[str, str] = {}
     for name, text in given.mapping(base).items():
         path = f"{base}.{name}"
@@ -83,12 +85,12 @@ def variables(given: BatchFields, base: str, ours: Mapping[str, str] = {}) -> di
 
 
 def _between(found: Sequence[Step]) -> bool:
-    """Whether the steps are between the barriers that backends/google_batch writes for a job of several nodes."""
+    """Return whether the steps are between the barriers that backends/google_batch writes for a multi-node job."""
     return len(found) > 2 and found[0].text == runnables.READY and found[-1].text == runnables.DONE
 
 
 def _unwrapped(step: Step) -> Step:
-    """Without what a node is told first."""
+    """Return the step without the preparation that a node runs first."""
     wrapper = nodes.command([])
     if step.words[: len(wrapper)] == wrapper and len(step.words) > len(wrapper):
         step.entrypoint, *step.command = step.words[len(wrapper) :]
@@ -119,7 +121,7 @@ def _step(given: BatchFields, path: str, image: str | None) -> Step:
 
 
 def _more(given: BatchFields, path: str, step: Step) -> None:
-    """What a runnable has beside what it runs."""
+    """Translate the settings of a runnable other than its program."""
     if given.has(encrypted := f"{path}.environment.encryptedVariables"):
         given.refuse(encrypted, ENCRYPTED)
     if step.kind == "barrier":
@@ -188,7 +190,7 @@ def _container(given: BatchFields, path: str, step: Step, image: str | None) -> 
 
 
 def _one_text(given: BatchFields, commands: str, step: Step) -> None:
-    """Words of a command that is one text where the API has a list."""
+    """Split the command into words if it is one text where the API has a list."""
     try:
         words = shlex.split(step.command[0]) if "\n" not in step.command[0].strip() else []
     except ValueError:
@@ -222,7 +224,7 @@ def _image(given: BatchFields, path: str, step: Step, image: str | None) -> None
 
 
 def _options(given: BatchFields, path: str, options: str, step: Step) -> None:
-    """Docker's options; shared memory has a field of its own."""
+    """Translate Docker's options. Shared memory has a field of its own."""
     name = given.name(path)
     step.options = options
     try:
@@ -245,7 +247,7 @@ def _options(given: BatchFields, path: str, options: str, step: Step) -> None:
 
 
 def _without_size(words: Sequence[str]) -> tuple[list[str], int | None]:
-    """Options without --shm-size, and its MiB; the last one counts, as for docker run."""
+    """Return the options without --shm-size, and its MiB. The last one counts, as for docker run."""
     rest: list[str] = []
     size: int | None = None
     left = iter(words)
@@ -260,7 +262,7 @@ def _without_size(words: Sequence[str]) -> tuple[list[str], int | None]:
 
 
 def _shared_memory(given: BatchFields, found: Sequence[Step], values: Json) -> None:
-    """A job file has one size, for all containers: the largest."""
+    """Set the size of shared memory. A job file has one size for all containers: the largest."""
     most = max((each.shm_mib or 0 for each in found), default=0)
     if not most:
         return
@@ -272,7 +274,7 @@ def _shared_memory(given: BatchFields, found: Sequence[Step], values: Json) -> N
 
 
 def _plain_script(step: Step) -> bool:
-    """Whether a script is one command, as backends/google_batch writes it for a job without an image."""
+    """Return whether a script is one command, as backends/google_batch writes it for a job without an image."""
     words = re.fullmatch(r"exec (.+)\n", step.text)
     if step.kind != "script" or not words:
         return False
@@ -283,7 +285,7 @@ def _plain_script(step: Step) -> bool:
 
 
 def _alone(step: Step, values: Json, block: Json) -> None:
-    """A job of one step."""
+    """Translate a job that has a single step."""
     if step.kind == "script":
         values["command"] = shlex.split(step.text)[1:]
         return
@@ -298,7 +300,7 @@ def _alone(step: Step, values: Json, block: Json) -> None:
 
 
 def _of_list(step: Step) -> Json:
-    """A Runnable of a job file."""
+    """Return the step as a runnable of a job file."""
     made: Json = dict(step.more)
     if step.kind == "container":
         asked = {"image": step.image, "entrypoint": step.entrypoint, "command": step.command}

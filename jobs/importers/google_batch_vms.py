@@ -1,4 +1,4 @@
-"""The VMs of a Google Batch job in the terms of a job file: machine, GPUs, drivers, disks, zones."""
+"""Translation of the VMs of a Google Batch job into a job file: machine, GPUs, drivers, disks, zones."""
 
 import re
 
@@ -21,11 +21,12 @@ _SHARED_CORE = re.compile(r"(?:e2-(?:custom-)?(?:micro|small|medium)(?:-\d+)?|f1
 _BATCH_IMAGE = re.compile(r"batch-\w")
 _LEAST_MIB = 4
 _DEFAULT_MILLI, _DEFAULT_MIB = 2000, 2000
-"""Of a task that does not say. Source: the discovery document of batch.v1 (ComputeResource)."""
+"""Milli-vCPUs and MiB of a task that does not specify them.
+Source: the discovery document of batch.v1 (ComputeResource)."""
 
 
 def resources(given: BatchFields, values: Json) -> None:
-    """Puts what a task needs into the job; what a document does not say is what Batch takes then."""
+    """Put the resources of a task into the job. Resources that the document omits are Batch's defaults."""
     base = f"{SPEC}.computeResource"
     cpu, memory = given.whole(f"{base}.cpuMilli", 1), given.whole(f"{base}.memoryMib", 1)
     disk = given.whole(f"{base}.bootDiskMib", 1)
@@ -56,7 +57,7 @@ def resources(given: BatchFields, values: Json) -> None:
 
 
 def _whole_cores(machine: str) -> str:
-    """The smallest kin of a machine that shares a core with others; any other as it is."""
+    """Return the smallest whole-core relative of a shared-core machine type, and any other type as it is."""
     if not _SHARED_CORE.fullmatch(machine):
         return machine
     return "e2-standard-2" if machine.startswith("e2-") else "n1-standard-1"
@@ -70,7 +71,7 @@ def _size(machine: str) -> Offer | None:
 
 
 def _offer(machine: str) -> Offer | None:
-    """Return a machine that the rules take without GPUs beside it."""
+    """Return the offer of a machine type, or None if the rules reject it without attached GPUs."""
     faults = batch_machines.check_machine(machine, None, 0, 1)
     return None if _rejected(faults) else batch_machines.offer_by_name(machine, None, 0, 1)
 
@@ -80,7 +81,7 @@ def _rejected(findings: list[Finding]) -> list[Finding]:
 
 
 def vms(given: BatchFields, values: Json, block: Json, storage: Storage) -> str:
-    """Puts what the VMs shall be into the job; the region, if the document tells it."""
+    """Put the settings of the VMs into the job. Return the region, or an empty string if the document names none."""
     region = _places(given, block)
     _template(given)
     machine = given.text(f"{POLICY}.machineType")
@@ -142,7 +143,7 @@ def _reservation(given: BatchFields, model: str, block: Json) -> None:
 
 
 def _without_place(given: BatchFields) -> None:
-    """What a job file says nothing of."""
+    """Report the settings that a job file has no place for."""
     given.left_out(f"{INSTANCE}.blockProjectSshKeys", "is always so here")
     for path in ("network", "serviceAccount", "tags"):
         given.left_out(f"{ALLOCATION}.{path}", "is the target's")
@@ -160,7 +161,7 @@ def _without_place(given: BatchFields) -> None:
 
 
 def _places(given: BatchFields, block: Json) -> str:
-    """The zones that exist, of those that are allowed."""
+    """Put those of the allowed zones that exist into the job. Return the region."""
     path = f"{ALLOCATION}.location.allowedLocations"
     names = given.texts(path)
     given.keep(
@@ -190,7 +191,7 @@ def _places(given: BatchFields, block: Json) -> str:
 
 
 def _accelerator(given: BatchFields, values: Json, block: Json) -> int:
-    """The GPUs of a task; how many a VM has."""
+    """Put the GPUs of a task into the job. Return the number of GPUs of a VM."""
     base = f"{POLICY}.accelerators[0]"
     if len(given.items(f"{POLICY}.accelerators")) > 1:
         given.report.refuse(f"{POLICY}.accelerators", "has several entries, and a machine has GPUs of one kind")
@@ -241,7 +242,10 @@ def _model(given: BatchFields, values: Json, block: Json) -> str:
 
 
 def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str | None:
-    """The machine type; another where the GPUs or the tasks do not fit it; None where it is to be chosen from them."""
+    """Return a machine type that fits the GPUs and the tasks: the given one, or another.
+
+    Return None if the GPUs determine the machine.
+    """
     path = given.name(f"{POLICY}.machineType")
     gpu = values.get("accelerator")
     asked, machine = machine, _whole_cores(machine)
@@ -292,7 +296,7 @@ def _larger(given: BatchFields, path: str, finding: Finding, machine: str, other
 
 
 def _shared(given: BatchFields, machine: str | None, values: Json, gpus: int) -> None:
-    """Says where Batch would let tasks share a VM with GPUs, of which a job file gives each its own."""
+    """Report where Batch would let tasks share a VM and its GPUs, of which a job file gives each task its own."""
     path = f"{GROUP}.taskCountPerNode"
     size = _size(machine or "")
     if not gpus or size is None or given.is_written(path) or values.get("tasks", 1) == 1:
@@ -358,7 +362,7 @@ def _disks(given: BatchFields, values: Json, block: Json, machine: str | None, s
 
 
 def _disk(given: BatchFields, path: str, devices: dict[str, str], storage: Storage) -> Json | None:
-    """A disk of a job file; takes its path out of `devices`."""
+    """Return a disk of a job file, or None if it is refused. Remove its path from `devices`."""
     name = given.text(f"{path}.deviceName")
     if name in storage.replaced:
         given.left_out(path, "something else was chosen with --mount for its volume")
@@ -420,7 +424,7 @@ def _logs(given: BatchFields, values: Json, block: Json, storage: Storage) -> No
 
 
 def _seen(path: str, storage: Storage) -> str:
-    """Where a job sees a folder of the VM."""
+    """Return the path at which a job sees a folder of the VM."""
     plain = path.rstrip("/") or "/"
     inside = [(host, to) for host, to in storage.places if plain == host or plain.startswith(host.rstrip("/") + "/")]
     if not inside:

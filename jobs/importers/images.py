@@ -1,4 +1,4 @@
-"""An image that a document names, for the report: what is outdated in it is corrected."""
+"""Images that a document names. Outdated names are corrected, and the report says so."""
 
 import re
 from datetime import date
@@ -11,7 +11,10 @@ from .fields import RequestFields
 
 
 def image_of(given: RequestFields, path: str, image: str, *, today: date | None = None, to: str = "") -> str:
-    """The image to use. `path`: the field that names it; `today`: of Vertex AI's jobs, whose prebuilt images end."""
+    """Return the image to use, and report the changes.
+
+    `path` is the field that names the image. `today` is given for jobs of Vertex AI, whose prebuilt images end.
+    """
     name = given.name(path)
     if path in given.values:
         given.keep(path, to)
@@ -37,11 +40,14 @@ _REFERENCE = re.compile(
     r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
     re.ASCII,
 )
-"""Source: https://github.com/distribution/reference; a project of a domain has a colon (example.com:project)."""
+"""Pattern of an image's name. Source: https://github.com/distribution/reference
+
+A project of a domain has a colon (example.com:project).
+"""
 
 
 def _malformed(image: str) -> Finding | None:
-    """What is said of a name that no registry takes, so that nothing is made of it."""
+    """Return a finding for a name that no registry accepts, which is then not translated."""
     if image.startswith(containers.LOCAL) or _REFERENCE.fullmatch(image):
         return None
     fix = "write registry/repository:tag, the repository in small letters, and all 64 digits of a digest"
@@ -50,8 +56,10 @@ def _malformed(image: str) -> Finding | None:
 
 
 def _of_domain(image: str) -> str:
-    """Artifact Registry has the project example.com:project as a path.
-    Source: https://docs.cloud.google.com/artifact-registry/docs/docker/names"""
+    """Convert a project example.com:project to the path that Artifact Registry has for it.
+
+    Source: https://docs.cloud.google.com/artifact-registry/docs/docker/names
+    """
     host, _, path = image.partition("/")
     project, slash, rest = path.partition("/")
     return f"{host}/{project.replace(':', '/')}{slash}{rest}"

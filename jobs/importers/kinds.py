@@ -1,4 +1,4 @@
-"""The kinds of documents that are imported: what each is, and which options of the command are for it."""
+"""Kinds of documents that can be imported: a description of each, and the options of the command that apply to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from .outcome import ImportResult
 
 @dataclass(frozen=True)
 class DocumentKind:
-    """A kind. `options`: those of the command that are for it; `targets`: kinds of targets that its jobs are for, none
-    for any."""
+    """Kind of document. `options`: options of the command that apply to it; `targets`: kinds of targets that its jobs
+    are for, empty for any."""
 
     text: str
     options: frozenset[str] = frozenset()
@@ -44,11 +44,12 @@ KINDS: Mapping[str, DocumentKind] = {
 
 
 class Importer(Protocol):
-    """How the job of a document of a kind is read; `name` is the file's. Raises BadInput where it cannot be read."""
+    """Function that reads the job of a document of a kind; `name` is the file's. It raises BadInput if the document
+    cannot be read."""
 
     def __call__(self, name: str, data: bytes, options: ImportOptions) -> ImportResult: ...
 
 
 def importer_of(kind: str) -> Importer:
-    """Return the importer of a kind; it is loaded here, since each has rules and libraries of its own."""
+    """Return the importer of a kind. It is loaded here, since each importer has rules and libraries of its own."""
     return import_module(f".{kind.replace('-', '_')}", __package__).import_job

@@ -1,6 +1,6 @@
-"""A Kubernetes manifest as a job of ours: a Job, CronJob, Pod, JobSet, and the jobs of kubeflow.org.
+"""Translation of a Kubernetes manifest into a job file: a Job, CronJob, Pod, JobSet, or one of kubeflow.org's jobs.
 
-A file may hold other objects beside the job, such as ConfigMaps and claims; each of their fields is in the report too.
+A file may hold other objects beside the job, such as ConfigMaps and claims. The report covers each of their fields too.
 """
 
 import re
@@ -40,7 +40,7 @@ _OF_MPI = ("slotsPerWorker", "sshAuthMountPath", "launcherCreationPolicy", "mpiI
 
 
 def replicas(work: Work) -> None:
-    """A job of kubeflow.org: nodes of several names, which have to be alike."""
+    """Translate a job of kubeflow.org. Its nodes have several names, and must be alike."""
     given, document, _, _, values = work
     kind = str(document.get("kind"))
     key, names = REPLICAS[kind]
@@ -127,7 +127,7 @@ def _of_kind(work: Work, kind: str, base: str, found: PodJob, nodes: int) -> Non
 
 
 def _launcher(work: Work, base: str, found: PodJob, nodes: int) -> None:
-    """The Launcher of an MPIJob, whose command calls mpirun over the workers."""
+    """Translate the Launcher of an MPIJob, whose command calls mpirun over the workers."""
     given, launcher = work[0], f"{base}.Launcher"
     launcher = f"{base}.Launcher"
     for each in (
@@ -180,7 +180,7 @@ REFUSED: Mapping[str, str] = {
     "Workload": "is Kueue's own record of a job: import the job",
     "PodGroup": "schedules pods together: import their job",
 }  # fmt: skip
-"""Kinds that are no job of ours."""
+"""Kinds that cannot become a job, and why."""
 _TARGETS = "is the target's, which a stack makes (docs/gke.md)"
 BESIDE: Mapping[str, tuple[str, str]] = {
     "Service": ("changed", "nodes of a job find each other by themselves (docs/nodes.md)"),
@@ -193,7 +193,7 @@ BESIDE: Mapping[str, tuple[str, str]] = {
     "ConfigMap": ("decision", "has to be in the target's namespace, or in the image"),
     "Secret": ("decision", "has to be in the target's namespace: `kubectl apply` it there"),
 }  # fmt: skip
-"""Kinds that stand beside a job."""
+"""Kinds that may stand beside a job, and what becomes of each."""
 KNOWN = (
     *("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace", "labels"),
     *("annotations", "template", "parallelism", "completions", "completionMode", "backoffLimit", "suspend"),
@@ -211,7 +211,7 @@ KNOWN = (
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a manifest. Raises BadInput where it cannot be read, or holds none."""
+    """Translate a manifest into a job. Raise BadInput if it cannot be read, or does not hold exactly one job."""
     documents = _documents(name, data, options.variables)
     jobs = [each for each in documents if _kind(each) in JOBS and _refusal(each) is None]
     if len(jobs) != 1:
@@ -247,7 +247,10 @@ _OF_SHELLS = (
 
 
 def _say_missing(given: ManifestFields, values: Json) -> None:
-    """Says which variables a template's command reads that nothing sets: what fills the template may fill them too."""
+    """Report the variables that a template's command reads and nothing sets.
+
+    The tool that fills the template may fill them too.
+    """
     words = [str(word) for word in values.get("command", [])]
     known = {*values.get("env", {}), *values.get("secrets", {}), *_OF_SHELLS}
     known |= {first or second for word in words for first, second in _SET.findall(word)}
@@ -265,7 +268,10 @@ def _say_missing(given: ManifestFields, values: Json) -> None:
 
 
 def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Json]:
-    """The objects of a file; those of a List are its items."""
+    """Return the objects of a file, with the items of a List in its place.
+
+    Raise BadInput if an object cannot be read, or there are more than DOCUMENTS_MAX.
+    """
     text = data.decode("utf-8-sig", errors="replace").lstrip()
     parts = [(0, data)] if text.startswith(("{", "[")) else yaml_positions.documents(data)
     found: list[Json] = []
@@ -297,7 +303,7 @@ def _kind(document: Json) -> str:
 
 
 def _refusal(document: Json) -> str | None:
-    """Why an object that may be a job is none."""
+    """Return the reason why an object that may be a job is none, or None if there is no reason."""
     version = str(document.get("apiVersion"))
     if _kind(document) == "Job" and not version.startswith("batch/"):
         of = messages.printable_name(version)
@@ -322,7 +328,7 @@ def _several(jobs: list[Json]) -> str:
 
 
 def _others(documents: list[Json]) -> tuple[dict[str, Any], list[tuple[str, str]], ConfigMaps]:
-    """The leaves of the objects beside the job, what each begins with and its kind, and the ConfigMaps."""
+    """Return the leaves of the objects beside the job, each object's prefix and kind, and the ConfigMaps."""
     beside: dict[str, Any] = {}
     said: list[tuple[str, str]] = []
     maps = ConfigMaps()
@@ -345,7 +351,7 @@ def _others(documents: list[Json]) -> tuple[dict[str, Any], list[tuple[str, str]
 
 
 def _say(given: ManifestFields, beside: Mapping[str, Any], prefix: str, kind: str) -> None:
-    """What becomes of an object beside the job."""
+    """Report what becomes of an object beside the job."""
     how, why = BESIDE.get(kind, ("refused", f"is of a {kind or 'thing without a kind'}, and no part of a job"))
     if kind in REFUSED and kind not in BESIDE:
         why = f"is of a {kind}, which {REFUSED[kind]}"

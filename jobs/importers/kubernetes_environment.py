@@ -1,4 +1,4 @@
-"""The variables of a pod's container: values, references to secrets, and what a pod is told of itself."""
+"""Environment variables of a pod's container: values, references to secrets, and facts that a pod gets about itself."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from .kubernetes_values import ManifestFields, at, expansion, list_of, object_of
 
 @dataclass
 class ConfigMaps:
-    """ConfigMaps that stand in the same file: data by name, and the leaves of the report that they are."""
+    """ConfigMaps in the same file: their data by name, and the report's leaf for each name and key."""
 
     data: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     leaves: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -22,8 +22,10 @@ class ConfigMaps:
 
 @dataclass
 class Environment:
-    """Variables that are known, references to secrets, and lines of a shell that set what only a container knows.
-    `chosen`: values that the user gave."""
+    """Variables that are known, references to secrets, and shell lines that set what only a container knows.
+
+    `chosen` holds the values that the user gave.
+    """
 
     chosen: Mapping[str, str]
     env: dict[str, str] = field(default_factory=dict[str, str])
@@ -34,7 +36,7 @@ class Environment:
 def environment(
     given: ManifestFields, document: Any, base: str, maps: ConfigMaps, chosen: Mapping[str, str]
 ) -> Environment:
-    """The variables of a container at the path `base`."""
+    """Return the variables of the container at the path `base`."""
     found = Environment(chosen)
     report, env, secrets = given.report, found.env, found.secrets
     for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
@@ -88,7 +90,7 @@ def environment(
 
 
 def _named(document: Any, base: str, index: int) -> set[str]:
-    """Names of variables that are set after one."""
+    """Return the names of the variables that are set after the one at `index`."""
     rest = list_of(at(document, f"{base}.env"))[index + 1 :]
     return {str(object_of(each).get("name")) for each in rest}
 
@@ -102,19 +104,23 @@ _FIRST: Mapping[str, str] = {
     **dict.fromkeys(("PyTorchJob", "XGBoostJob", "PaddleJob"), r"-master-0(?:\.[a-z0-9.-]+)?"),
     "JAXJob": r"-worker-0(?:\.[a-z0-9.-]+)?",
 }
-"""What follows the job's name in that of its first pod, by kind. Sources:
-https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode, https://jobset.sigs.k8s.io/docs/concepts/"""
+"""Pattern of what follows the job's name in the name of its first pod, by kind. Sources:
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode,
+https://jobset.sigs.k8s.io/docs/concepts/"""
 
 
 def _first_pod(given: ManifestFields, value: str) -> str:
-    """The address of a job's first pod, where that is what a value says, for a shell; empty else."""
+    """Return the address of the job's first pod as a shell expression, if that is what a value holds.
+
+    Return an empty string otherwise.
+    """
     name, rest = str(given.values.get("metadata.name", "")), _FIRST.get(str(given.values.get("kind")))
     found = re.fullmatch(rf"{re.escape(name)}{rest}(:\d{{1,5}})?", value) if name and rest else None
     return f"{_MAIN}{found[1] or ''}" if found else ""
 
 
 def pods_of(given: ManifestFields) -> str:
-    """What the names of a job's pods begin with, as a pattern."""
+    """Return a pattern for the beginning of the names of a job's pods."""
     return rf"{re.escape(str(given.values.get('metadata.name', 'imported')))}(?:-[a-z0-9-]+)?"
 
 
@@ -134,11 +140,11 @@ _FIELDS = {
     "metadata.annotations['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
     "metadata.labels['jobset.sigs.k8s.io/jobset-name']": '"$ACCEL_JOB_NAME"',
 }
-"""What pods are told of themselves, by what a container has."""
+"""Fields that tell pods about themselves, and the shell expressions that give them in a container."""
 
 
 def _from(given: ManifestFields, path: str, name: str, found: Environment, maps: ConfigMaps) -> None:
-    """A variable whose value is elsewhere."""
+    """Translate a variable whose value is elsewhere."""
     report, source, env, secrets = given.report, f"{path}.valueFrom", found.env, found.secrets
     if given.has(f"{source}.secretKeyRef"):
         of, key = given.text(f"{source}.secretKeyRef.name"), given.text(f"{source}.secretKeyRef.key")
@@ -174,7 +180,7 @@ def _from(given: ManifestFields, path: str, name: str, found: Environment, maps:
 
 
 def _take_chosen(given: ManifestFields, source: str, name: str, found: Environment, why: str) -> None:
-    """A variable whose value the user gives, or is asked for."""
+    """Set a variable to the value that the user gave, or ask for one."""
     if name not in found.chosen:
         given.ask(source, f"{why}, or give it with --var {name}=<value>")
         return

@@ -1,7 +1,7 @@
-"""The nodes that a pod wants, by labels: accelerators, Spot, topologies, machine types.
+"""Nodes that a pod selects by labels: accelerators, Spot, topologies, machine types.
 
-Sources: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus, .../tpus, https://karpenter.sh/docs/concepts/
-scheduling/ and the labels of NVIDIA's GPU feature discovery.
+Sources: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus, .../tpus,
+https://karpenter.sh/docs/concepts/scheduling/ and the labels of NVIDIA's GPU feature discovery.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from .slurm_resources import catalogue_gpu
 
 GKE = "cloud.google.com/gke-"
 SLICE = f"{GKE}tpu-slice-topology"
-"""Of a slice that is made of others: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing"""
+"""Annotation of a slice that is made of others. Source:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing"""
 _ACCELERATOR = (
     f"{GKE}accelerator",
     "nvidia.com/gpu.product",
@@ -46,7 +47,7 @@ _PLAIN = (
 
 @dataclass
 class Machines:
-    """What is known of the machines: `kind` is an accelerator by any of its names."""
+    """Facts known about the machines. `kind` is an accelerator by any of its names."""
 
     count: int = 0
     count_at: str = ""
@@ -61,7 +62,7 @@ class Machines:
     spot: bool | None = None
 
     def put(self, given: ManifestFields, values: Json) -> None:
-        """Into a job file's values."""
+        """Put the machines into the values of a job file."""
         if self.spot is not None:
             values["spot"] = self.spot
         if self.partition:
@@ -77,7 +78,7 @@ class Machines:
             given.report.decide(given.name(self.kind_at), why, is_open=False)
 
     def hosts(self) -> int:
-        """Of the slice, 1 where it is not known."""
+        """Return the number of hosts of the slice, or 1 if it is not known."""
         generation = _generation(self.tpu_label)
         try:
             found = tpu(generation.prefix, self.topology) if generation and self.topology else None
@@ -110,7 +111,7 @@ class Machines:
 
 
 def _generation(label: str) -> Generation | None:
-    """The TPUs that a label of GKE means; a generation before GKE's has none."""
+    """Return the TPU generation of a GKE label, or None. A generation older than GKE's has no label."""
     if not label:
         return None
     return next((each for each in GENERATIONS if any(host.gke_label == label for host in _hosts(each))), None)
@@ -128,7 +129,7 @@ def _default(name: str) -> str:
 
 
 def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -> None:
-    """Reads nodeSelector and the affinity of a pod, and the annotation of a slice that GKE makes of several."""
+    """Read the nodeSelector and the affinity of a pod, and the annotation of a slice that GKE makes of several."""
     for key, value in object_of(at(document, f"{spec}.nodeSelector")).items():
         path = f"{spec}.nodeSelector.{key}"
         if path in given.values:
@@ -177,7 +178,7 @@ def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -
 
 
 def _as(given: ManifestFields, path: str, other: str) -> None:
-    """Says of a part of a condition what was said of its value."""
+    """Report a part of a condition in the same way as its value."""
     report = given.report
     if report.stopped_by(given.name(other)):
         report.refuse(given.name(path), "is of a label whose value cannot be had")

@@ -1,4 +1,4 @@
-"""A pod's template as a job file's: its one container, what it asks for, and the nodes that it wants.
+"""Translation of a pod's template into a job file: its one container, its requests, and the nodes that it selects.
 
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
@@ -72,7 +72,7 @@ _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|horov
 
 @dataclass
 class PodJob:
-    """What a pod's template becomes: values of a job file, and lines of a shell before its command."""
+    """Translation of a pod's template: values of a job file, and shell lines that run before its command."""
 
     values: Json = field(default_factory=dict[str, Any])
     before: list[str] = field(default_factory=list[str])
@@ -83,7 +83,7 @@ class PodJob:
 
 
 def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: ConfigMaps) -> PodJob:
-    """The job of a pod's spec at a path. `maps`: the ConfigMaps beside it."""
+    """Translate the pod's spec at a path. `maps` holds the ConfigMaps beside it."""
     found = PodJob()
     report = given.report
     containers = list_of(at(document, f"{spec}.containers"))
@@ -131,14 +131,14 @@ def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOpti
 
 
 def _defaults(given: ManifestFields, base: str, names: tuple[str, ...]) -> None:
-    """Keeps switches that are off, as they are in a job."""
+    """Keep switches that are off, as they are in a job."""
     for name in names:
         if given.values.get(f"{base}.{name}") is False:
             given.keep(f"{base}.{name}", why="is so in a job")
 
 
 def close_pod(given: ManifestFields, spec: str) -> None:
-    """Says of the fields of a pod's spec that have no place of their own in a job file what is to be said."""
+    """Report the fields of a pod's spec that have no place of their own in a job file."""
     _defaults(
         given, spec, ("hostNetwork", "hostIPC", "hostPID", "shareProcessNamespace", "automountServiceAccountToken")
     )
@@ -150,7 +150,7 @@ def _quoted(text: str) -> str:
 
 
 def _main(containers: list[Any]) -> int:
-    """The container that a job is of: the first that asks for GPUs or TPUs, or the first."""
+    """Return the index of the job's container: the first that requests GPUs or TPUs, or else the first."""
     for index, each in enumerate(containers):
         resources = object_of(object_of(each).get("resources"))
         asked = {**object_of(resources.get("requests")), **object_of(resources.get("limits"))}
@@ -212,7 +212,7 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
 
 
 def _known(word: str, env: Mapping[str, str]) -> str:
-    """The word with the values that are known, where $$ stays."""
+    """Return the word with the known values filled in. `$$` stays."""
     for name in dict.fromkeys(references(word)):
         if name in env:
             word = word.replace(f"$({name})", env[name])
@@ -220,7 +220,7 @@ def _known(word: str, env: Mapping[str, str]) -> str:
 
 
 def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -> None:
-    """CPUs, memory, disk and GPUs."""
+    """Translate CPUs, memory, disk and GPUs."""
     values, report = found.values, given.report
     asked: dict[str, dict[str, tuple[str, Any]]] = {}
     for part in ("limits", "requests"):
@@ -285,7 +285,7 @@ def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -
 def _amount(
     given: ManifestFields, each: Mapping[str, tuple[str, Any]], values: Json, to: str, unit: int, first: str
 ) -> None:
-    """One of CPUs, memory, disk. `first`: which of requests and limits counts."""
+    """Translate an amount of CPUs, memory or disk. `first` says which of requests and limits counts."""
     second = "limits" if first == "requests" else "requests"
     path, number = each.get(first) or each[second]
     report = given.report
@@ -318,7 +318,7 @@ def _grace(given: ManifestFields, spec: str, values: Json) -> None:
 
 
 def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Json) -> None:
-    """The number of the user: the container's, or the pod's."""
+    """Translate the user's number, which is the container's or else the pod's."""
     for path in (f"{base}.securityContext", f"{spec}.securityContext"):
         user = given.whole(f"{path}.runAsUser")
         if user is None:
@@ -337,8 +337,10 @@ def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Js
 
 
 def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
-    """Sets variables that a program reads which no launcher starts, or that the launcher's own options name; whether
-    it was needed."""
+    """Set the variables of a program that no launcher starts, or that the launcher's own options name.
+
+    Return whether that was needed.
+    """
     text = " ".join(found.command)
     named = re.findall(r"\$[({]?([A-Z_]+)", text)
     if not found.command or (_LAUNCHERS.search(text) and not names.keys() & {*named}):
@@ -350,7 +352,7 @@ def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
 
 
 def put_command(found: PodJob) -> bool:
-    """The command with the lines before it; False where there is none to put them before."""
+    """Put the command and the lines before it into the job. Return False if there is no command to put them before."""
     if not found.before:
         if found.command:
             found.values["command"] = found.command

@@ -1,5 +1,4 @@
-"""Kinds of jobs in Kubernetes: where each has its pods' template, how many pods it starts, and what it does with those
-that fail.
+"""Kinds of jobs in Kubernetes: where each has its pod template, how many pods it starts, and how it treats failed ones.
 
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/,
 https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/
@@ -20,7 +19,7 @@ from .options import ImportOptions
 from .reading import Json
 
 BACKOFF_LIMIT = 6
-"""Of a Job that does not say."""
+"""Retries of a Job that does not set `backoffLimit`."""
 _SERVER = ("metadata.uid", "metadata.creationTimestamp", "metadata.resourceVersion", "metadata.generation", "status",
            "metadata.managedFields", "metadata.selfLink", "metadata.ownerReferences",
            "metadata.finalizers")  # fmt: skip
@@ -61,7 +60,7 @@ def job_of(
     values: Json,
     jobs: Mapping[str, Callable[[Work], None]],
 ) -> None:
-    """Puts a manifest's job into a job file's values. `jobs`: what reads each kind."""
+    """Put a manifest's job into a job file's values. `jobs`: the function that reads each kind."""
     path = (
         "metadata.name"
         if given.has("metadata.name") or not given.has("metadata.generateName")
@@ -82,7 +81,8 @@ def job_of(
 
 
 def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> None:
-    """Labels of the job and of its pods are those of a job file; annotations are Kubernetes' own."""
+    """Carry labels of the job or its pods over to the job file, and leave out annotations, which are Kubernetes'
+    own."""
     report = given.report
     for key in object_of(at(document, f"{base}.labels")):
         path = f"{base}.labels.{key}"
@@ -112,7 +112,7 @@ def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> No
 
 
 def template_job(work: Work, template: str) -> PodJob:
-    """The job of a template at a path, whose metadata are read too."""
+    """Return the job of the pod template at a path, empty for a Pod. Read the template's metadata too."""
     given, document, options, maps, values = work
     if template:
         _labels(given, document, f"{template}.metadata", values)
@@ -135,7 +135,7 @@ def template_job(work: Work, template: str) -> PodJob:
 
 
 def finish(work: Work, found: PodJob, template: str) -> None:
-    """Machines, the command with what stands before it, and the rest of the pod's fields."""
+    """Set the machines and the command with the lines that precede it, and settle the remaining fields of the pod."""
     given, *_, values = work
     found.machines.put(given, values)
     if "accelerator" not in values and not {"cpus", "memory_mib"} <= set(values):
@@ -163,7 +163,7 @@ def _pod(work: Work) -> None:
 
 
 def deadline(given: ManifestFields, job: str, spec: str, values: Json, key: str = "activeDeadlineSeconds") -> None:
-    """timeout_s, of the pod's deadline or the job's."""
+    """Set `timeout_s` from the pod's deadline at `spec`, or else from the job's at `job`."""
     own = given.whole(f"{spec}.activeDeadlineSeconds", 1)
     if own and own < 2**31:
         values["timeout_s"] = own
@@ -186,7 +186,7 @@ def deadline(given: ManifestFields, job: str, spec: str, values: Json, key: str 
 
 
 def keep_s(given: ManifestFields, path: str, values: Json) -> None:
-    """How long an ended job stays in the cluster."""
+    """Set `gke.keep_s`, the seconds for which an ended job stays in the cluster."""
     seconds = given.whole(path)
     if seconds is None:
         return
@@ -212,7 +212,7 @@ def _batch_job(work: Work, base: str = "spec") -> None:
 
 
 def _counts(given: ManifestFields, document: Any, base: str, spec: str, found: PodJob, values: Json) -> None:
-    """Tasks or nodes."""
+    """Set `tasks` or `nodes`."""
     report = given.report
     completions, parallelism = given.whole(f"{base}.completions", 1), given.whole(f"{base}.parallelism")
     mode = given.text(f"{base}.completionMode")
@@ -259,7 +259,7 @@ def _counts(given: ManifestFields, document: Any, base: str, spec: str, found: P
 
 
 def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> None:
-    """retries and lost_retries."""
+    """Set `retries` and `lost_retries`."""
     report, spec = given.report, f"{base}.template.spec"
     each, whole = given.whole(f"{base}.backoffLimitPerIndex"), given.whole(f"{base}.backoffLimit")
     policy = given.text(f"{spec}.restartPolicy")
@@ -288,7 +288,7 @@ def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> 
 
 
 def _hosts(given: ManifestFields, found: PodJob, counts: Mapping[str, int | None]) -> None:
-    """Numbers of pods that a slice has hosts for."""
+    """Settle pod counts, by path, for a TPU slice: it has as many nodes as it has hosts."""
     hosts = found.machines.hosts()
     for path, count in counts.items():
         if count == hosts:
@@ -303,7 +303,7 @@ _RULE = re.compile(
 
 
 def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> None:
-    """Rules that two numbers say."""
+    """Translate a pod failure policy that `retries` and `lost_retries` can express."""
     rules = copy.deepcopy(list_of(at(document, f"{path}.rules")))
     if not rules:
         return
@@ -330,7 +330,7 @@ def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> No
 
 
 def _spelt(rules: list[Json]) -> list[Json]:
-    """Rules with numbers as a document has them, which are text here."""
+    """Return rules with numbers as text, as a document has them."""
     made = copy.deepcopy(rules)
     for rule in made:
         codes = rule.get("onExitCodes", {})
@@ -346,7 +346,8 @@ def _cron_job(work: Work) -> None:
 
 
 def same_pods(given: ManifestFields, document: Any, first: str, second: str, of: str) -> None:
-    """A second template of pods, which has to be as the first."""
+    """Refuse every difference between a second pod template and the first, since a job's nodes are alike. `of`: the
+    name of the first in messages."""
     mine = dict(_plain(given, first))
     for path in given.paths(second):
         own = path[len(second) :]

@@ -23,7 +23,7 @@ _QUANTITY = re.compile(r"([+-]?(?:\d{1,18}\.?\d{0,9}|\.\d{1,9}))(?:([eE][+-]?\d{
 
 
 def quantity(value: Any) -> Decimal | None:
-    """Of `500m`, `16Gi`, `2`, `1e3`; None where it is none."""
+    """Return the number that a quantity such as `500m`, `16Gi`, `2` or `1e3` denotes, or None if it is none."""
     found = _QUANTITY.fullmatch(str(value).strip()) if isinstance(value, str | int) else None
     if not found or isinstance(value, bool):
         return None
@@ -38,13 +38,13 @@ def quantity(value: Any) -> Decimal | None:
 
 
 def ceiling(number: Decimal) -> int:
-    """The least whole number that is not below."""
+    """Return the smallest integer that is not less than the number."""
     return int(number.to_integral_value(rounding="ROUND_CEILING"))
 
 
 def gpus_of_machine(name: str) -> tuple[str, int] | None:
-    """The accelerator of a machine type of AWS or Google Cloud, and how many it has; the name is empty where it has
-    none; None where the type is not known."""
+    """Return the accelerator of a machine type of AWS or Google Cloud, and its count, or None if the type is unknown.
+    The name is empty if the machine has no accelerator."""
     for cloud in ("aws", "gcp"):
         try:
             found = machine(cloud, name)
@@ -55,17 +55,17 @@ def gpus_of_machine(name: str) -> tuple[str, int] | None:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The value, where it is a mapping; an empty one else."""
+    """Return the value if it is a mapping, otherwise an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Any]:
-    """The value, where it is a list; an empty one else."""
+    """Return the value if it is a list, otherwise an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def at(document: Any, path: str) -> Any:
-    """What is at a path such as `spec.containers[0]`, of names without dots."""
+    """Return the value at a path such as `spec.containers[0]`, or None. Names in the path have no dots."""
     value = document
     for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if part.startswith("["):
@@ -80,17 +80,17 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 
 
 def expansion(text: str, env: Mapping[str, str]) -> str:
-    """The text with the variables that are known put in for $(NAME), as Kubernetes does; others stay."""
+    """Return the text with $(NAME) replaced for the variables in `env`, as Kubernetes does; other references stay."""
     return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else env.get(found[1], found[0]), text)
 
 
 def references(text: str) -> list[str]:
-    """The names in $(NAME)."""
+    """Return the names of the variables that a text refers to as $(NAME)."""
     return [name for name in _REFERENCE.findall(text) if name]
 
 
 def as_shell(words: Sequence[str], names: Sequence[str]) -> str:
-    """A shell's line for words, in which it puts the variables `names` in for $(NAME)."""
+    """Return a shell command line for words, in which the shell expands $(NAME) for the variables in `names`."""
     out: list[str] = []
     for word in words:
         at_, parts = 0, list[str]()
@@ -105,29 +105,30 @@ def as_shell(words: Sequence[str], names: Sequence[str]) -> str:
 
 
 class ManifestFields(RequestFields):
-    """The fields of a manifest; keep() is of the one value at a path, as what is below was not read with it."""
+    """Fields of a manifest. keep() settles only the value at the path itself, since the values below it were not read
+    with it."""
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
         self.keep_value(path, to, why)
 
     def settle(self, path: str, why: str, new: str | None = None) -> None:
-        """Leaves out what is at a path and below; whether that will do is for the author to decide."""
+        """Leave out the values at a path and below, and let the author decide whether that will do."""
         for each in self.paths(path):
             self.report.decide(self.name(each), why, new=new, is_open=False)
 
     def refuse(self, path: str, why: str) -> None:
-        """As Report.refuse, for all that is at a path and below; for the path itself where there is nothing."""
+        """Refuse all values at a path and below, or the path itself if there are none, as Report.refuse does."""
         for each in self.paths(path) or [path]:
             self.report.refuse(self.name(each), why)
 
     def ask(self, path: str, why: str) -> None:
-        """As Report.decide, for all that is at a path and below."""
+        """Report an open decision on all values at a path and below, or on the path itself if there are none."""
         for each in self.paths(path) or [path]:
             self.report.decide(self.name(each), why)
 
     def say(self, base: str, table: Mapping[str, tuple[str, str]]) -> None:
-        """Says of each value below a path that nothing was said of what the table has for it: `changed`, `decision`
-        or `refused`, and why, by the beginning of its own path."""
+        """Report each value below a path that nothing was reported about yet, as `table` says for the beginning of its
+        path: `changed`, `decision`, `open` (a decision that is open) or `refused`, and why."""
         for path in self.paths(base):
             name = self.name(path)
             if self.report.is_settled(name):

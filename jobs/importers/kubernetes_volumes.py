@@ -1,4 +1,4 @@
-"""Volumes of a pod, and where its container sees them, as mounts of a job file."""
+"""Translation of a pod's volumes, as its container mounts them, into mounts of a job file."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _FILES = {
 
 @dataclass
 class Volumes:
-    """What volumes become. `folders`: those that the command makes; `gib`: of disk that they ask for."""
+    """Result of the translation. `folders`: those that the command creates; `gib`: disk size that volumes ask for."""
 
     mounts: list[Json] = field(default_factory=list[Json])
     folders: list[str] = field(default_factory=list[str])
@@ -31,8 +31,8 @@ class Volumes:
 
 
 def volumes(given: ManifestFields, document: Any, spec: str, container: str, chosen: Mapping[str, str]) -> Volumes:
-    """The volumes of a pod at the path `spec`, as the container at `container` mounts them. `chosen`: the source of a
-    mount by its path, which the user says."""
+    """Translate the volumes of the pod at the path `spec`, as the container at the path `container` mounts them.
+    `chosen`: the user's sources of mounts, by path."""
     found = Volumes()
     by_name: dict[str, str] = {}
     for index, each in enumerate(list_of(at(document, f"{spec}.volumes"))):
@@ -71,7 +71,7 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
 
 
 def _claims(document: Any) -> set[str]:
-    """Names of the claims that a JobSet makes for its pods:
+    """Return the names of the claims that a JobSet makes for its pods:
     https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
     policies = list_of(at(document, "spec.volumeClaimPolicies"))
     templates = [each for policy in policies for each in list_of(object_of(policy).get("templates"))]
@@ -79,7 +79,7 @@ def _claims(document: Any) -> set[str]:
 
 
 def _claim(given: ManifestFields, mount: str, path: Any, chosen: Mapping[str, str], found: Volumes) -> None:
-    """The place of a claim that a JobSet makes, which a job has none of."""
+    """Translate the mount of a claim that a JobSet makes, which a job does not have: --mount says what is there."""
     source = chosen.get(path if isinstance(path, str) else "")
     if not source:
         given.ask(mount, f"is of a claim that JobSet makes: --mount {path}=<source> says what is there")
@@ -155,7 +155,7 @@ def _placed(given: ManifestFields, mount: str, path: str, source: str, read_only
 
 
 def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Volumes) -> None:
-    """A folder that lives as long as the pod."""
+    """Translate an emptyDir, a folder that lives as long as the pod."""
     report, base = given.report, f"{volume}.emptyDir"
     medium, limit = given.text(f"{base}.medium"), given.values.get(f"{base}.sizeLimit")
     size = quantity(limit) if limit is not None else None

@@ -1,4 +1,4 @@
-"""Names that were probably meant."""
+"""Suggestions of the names that were probably meant."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -6,11 +6,11 @@ from functools import lru_cache
 from accel.diagnostics import messages
 
 KNOWN_MAX = 10
-"""Names that a message lists."""
+"""Maximum number of names that a message lists."""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`; did you mean a or b?`; where none is near, what is known, if it is little."""
+    """Return `; did you mean a or b?`, or the known names if none is near and they are few."""
     return _suggestion(name[: messages.SHOWN_MAX], tuple(known))
 
 

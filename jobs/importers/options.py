@@ -1,4 +1,4 @@
-"""What the user chose for an import."""
+"""Choices of the user for an import."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,24 +16,25 @@ Capacity = Literal["spot", "flex-start"]
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Each kind of document uses those that are for it: kinds.KINDS."""
+    """Options of an import. Each kind of document uses those that kinds.KINDS lists for it."""
 
     image: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     mounts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Source by path."""
+    """Sources of mounts, by path."""
     flags: Sequence[str] = ()
-    """Of gcloud; they win over the file's."""
+    """Flags of gcloud, which override those of the file."""
     form: Form = "job"
     k80: str = REPLACEMENTS[0]
-    """What replaces a K80."""
+    """Accelerator that replaces a K80."""
     capacity: Capacity | None = None
-    """How to have machines that cannot be had on demand."""
+    """Provisioning of machines that are not available on demand."""
     today: date = field(default_factory=date.today)
 
 
 def k80_replacement(name: str | None) -> str:
-    """The accelerator by the catalogue's name. Raises BadInput."""
+    """Return the catalogue's name of the accelerator that replaces a K80. Raise BadInput if it is not in
+    REPLACEMENTS."""
     if name is None:
         return REPLACEMENTS[0]
     found = find_accelerator(name)

@@ -1,4 +1,4 @@
-"""YAML or JSON that was written for another tool, with each number as it was spelt; what is wrong has its line."""
+"""Reader of YAML or JSON that was written for another tool. Numbers stay as spelt, and errors name their line."""
 
 import json
 import re
@@ -19,23 +19,23 @@ Json = dict[str, Any]
 
 
 class _Everything(frozenset[str]):
-    """Numbers below any key stay text: `2.10` is a version, and `1e3` an argument."""
+    """Set that contains every key, so that all numbers stay text: `2.10` is a version, and `1e3` an argument."""
 
     def __contains__(self, key: object) -> bool:
         return True
 
 
 class ReadDocument(dict[str, Any]):
-    """The mapping of a document, with where each field of it is written."""
+    """Mapping of a document that records where each of its fields is written."""
 
     def __init__(self, values: Json, places: dict[str, str]) -> None:
-        """`places`: file and line of each path."""
+        """Take the values of a document. `places`: file and line of each path."""
         super().__init__(values)
         self.places = places
 
 
 def read(name: str, data: bytes) -> Json:
-    """The document as plain values. Raises BadInput with file and line."""
+    """Return the document as plain values. Raise BadInput with file and line if it cannot be read."""
     text = data.decode("utf-8-sig", errors="replace").lstrip()
     if text.startswith(("{", "[")):
         return _json(name, data)
@@ -52,20 +52,21 @@ def read(name: str, data: bytes) -> Json:
 
 
 def file_bytes(path: Path) -> bytes:
-    """What a file holds, of which no more is read than a document may have. Raises OSError or BadInput."""
+    """Return the contents of a file, reading no more than a document may have. Raise OSError if the file cannot be
+    read, and BadInput if it is larger."""
     with path.open("rb") as opened:
         return check_size(str(path), opened.read(yaml_positions.BYTES_MAX + 1))
 
 
 def check_size(name: str, data: bytes) -> bytes:
-    """The data itself. Raises BadInput where it is more than a document may have."""
+    """Return the data unchanged. Raise BadInput if it is larger than a document may be."""
     if len(data) > yaml_positions.BYTES_MAX:
         raise BadInput(f"{messages.printable_name(name)}: is larger than {yaml_positions.BYTES_MAX // 2**20} MiB")
     return data
 
 
 def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
-    """A file in any of the forms that are imported, with spaces for no-break spaces, which is said."""
+    """Return a file in any importable form with spaces in place of no-break spaces, and report these with `say`."""
     text = data.decode("utf-8-sig", errors="ignore")
     if text.lstrip().startswith(("{", "[")):
         plain, lines = no_break_spaces.in_text(text, "json")
@@ -80,7 +81,7 @@ def read_as_spaces(name: str, data: bytes, say: Callable[[str], None]) -> bytes:
 
 
 def _dotted(path: yaml_positions.Path) -> str:
-    """A path as leaves() spells it."""
+    """Return a path as leaves() spells it."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -122,21 +123,21 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|[^\s{}\[\],:"]+')
 
 @dataclass
 class _Open:
-    """A mapping or a list of JSON text that has not ended."""
+    """Mapping or list in JSON text that has not ended yet."""
 
     path: str
     items: int | None
-    """Of a list; None: a mapping."""
+    """Index of a list's next item; None for a mapping."""
     keys: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def at(self) -> str:
-        """The path of a list's next item."""
+        """Path of a list's next item."""
         return f"{self.path}[{self.items}]"
 
 
 def _json_lines(text: str) -> dict[str, int]:
-    """The line of each path of JSON text. Raises Fault where a key is set twice, or a limit of documents is passed."""
+    """Return the line of each path of JSON text. Raise Fault if a key is set twice or a document exceeds a limit."""
     lines: dict[str, int] = {}
     within: list[_Open] = []
     at, before, line, values = "", 0, 1, 0
@@ -179,7 +180,7 @@ def _json_lines(text: str) -> dict[str, int]:
 
 
 def _text(word: str, line: int) -> str:
-    """What a word of JSON says. Raises Fault where no file could hold it."""
+    """Return the text that a word of JSON stands for. Raise Fault if no file could hold it."""
     if "\\u" not in word:
         return word[1:-1] if "\\" not in word else str(json.loads(word))
     text = str(json.loads(word))
@@ -189,8 +190,8 @@ def _text(word: str, line: int) -> str:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every field below a value: its path (`a.b[0].c`) and what it holds. A list of scalars is one field; so is an
-    empty mapping."""
+    """Yield every field below a value: its path (`a.b[0].c`) and its value. A list of scalars is one field, and so is
+    an empty mapping."""
     if isinstance(value, dict) and value:
         for key, inner in cast(Json, value).items():
             yield from leaves(inner, f"{path}.{key}" if path else key)
@@ -209,7 +210,7 @@ _KEY = re.compile(r"^(\s*)(?:- )?([A-Za-z_][\w-]*)\s*:\s*(.*)$")
 
 
 def _diagnosis(data: bytes, fault: yaml_positions.Fault) -> tuple[int, str]:
-    """The line of a fault, and what is probably missing there."""
+    """Return the line of a fault, and a message about what is probably missing there."""
     lines = data.decode("utf-8-sig", errors="replace").splitlines()
     tab = next((number for number, line in enumerate(lines, 1) if re.match(r" *\t", line) and line.strip()), None)
     if tab and tab <= fault.line:
@@ -222,7 +223,7 @@ def _diagnosis(data: bytes, fault: yaml_positions.Fault) -> tuple[int, str]:
 
 
 def _opened(data: bytes) -> int | None:
-    """The line of the quote that is not closed."""
+    """Return the line of the quote that is not closed."""
     try:
         for _ in cast(Any, yaml).parse(data, Loader=yaml.CSafeLoader):
             pass
@@ -232,7 +233,7 @@ def _opened(data: bytes) -> int | None:
 
 
 def _lost(lines: list[str], line: int) -> str | None:
-    """What a line that is indented below a finished value was probably under."""
+    """Return a message about the key that is probably missing above a line that is indented below a finished value."""
     at = _KEY.match(lines[line - 1]) if line <= len(lines) else None
     above = next((found for text in reversed(lines[: line - 1]) if text.strip() and (found := _KEY.match(text))), None)
     if not at or not above or len(at[1]) <= len(above[1]):

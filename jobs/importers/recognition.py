@@ -1,4 +1,4 @@
-"""Which tool's document a file is, by its keys or by the command in it."""
+"""Recognition of the tool that a document is written for, by its keys or by the command in it."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .names import KNOWN_MAX
 from .reading import Json, read
 
 _SHARED = ("args", "enableWebAccess", "encryptionConfig", "network", "region", "scheduling", "serviceAccount")
-"""Fields of AI Platform Training that others have as well."""
+"""Fields of AI Platform Training that other tools have as well."""
 _KEYS: Mapping[str, frozenset[str]] = {
     "aws-batch": frozenset({"jobQueue", "jobDefinition", "containerOverrides", "arrayProperties"}),
     "google-batch": frozenset({"taskGroups", "allocationPolicy"}),
@@ -29,7 +29,7 @@ _COMMANDS = {
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
 _BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*|(?:[A-Z_]+=[\w./:-]*\s+)+)?")
-"""What may stand before a command: a prompt, a variable that takes its output."""
+"""Text that may precede a command: a prompt, a variable that takes its output."""
 _UNREAD_COMMANDS = {
     r"gcloud\s": "a command of gcloud that submits no job",
     r"aws\s": "a command of aws that submits no job",
@@ -56,24 +56,25 @@ _SKYPILOT = (
     *("accelerators", "cloud", "infra", "any_of", "ordered", "use_spot", "instance_type", "image_id", "cpus"),
     *("job_recovery", "disk_size"),
 )
-"""Of `resources` of a task of SkyPilot."""
+"""Fields of `resources` of a SkyPilot task."""
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """A kind, and what it was known by."""
+    """Kind of a document, and what identified it."""
 
     kind: str
     by: str
 
     @property
     def text(self) -> str:
-        """For the user, without the file's name."""
+        """Message for the user, without the file's name."""
         return f"is read as {self.kind}: {KINDS[self.kind].text}, by {self.by}"
 
 
 def recognize(name: str, data: bytes) -> Recognition:
-    """The kind of a document. Raises BadInput where it is none, may be several, or is known and not read yet."""
+    """Return the kind of a document. Raise BadInput if it has none, may have several, or has one that is not read
+    yet."""
     text = data.decode("utf-8-sig", errors="replace")
     if re.search(r"^#SBATCH\s", text, re.MULTILINE):
         return Recognition("slurm", "its lines #SBATCH")
@@ -103,7 +104,7 @@ def recognize(name: str, data: bytes) -> Recognition:
 
 
 def _task(name: str, data: bytes) -> bytes:
-    """The document; of a file with several, which may be a pipeline of SkyPilot's tasks, the first task."""
+    """Return the document, or the first task of a file with several, which may be a pipeline of SkyPilot's tasks."""
     parts = yaml_positions.documents(data)
     if len(parts) < 2 or data.lstrip().startswith((b"{", b"[")):
         return data
@@ -114,7 +115,7 @@ def _task(name: str, data: bytes) -> bytes:
 
 
 def _skypilot(document: Json) -> list[str]:
-    """The keys by which a document is a task of SkyPilot; other tools have `run`, `setup` and `resources` as well."""
+    """Return the keys that identify a SkyPilot task. Other tools have `run`, `setup` and `resources` as well."""
     found = [key for key in ("run", "setup") if isinstance(document.get(key), str)]
     found += [key for key in ("num_nodes", "file_mounts") if key in document]
     resources = document.get("resources")
@@ -124,7 +125,7 @@ def _skypilot(document: Json) -> list[str]:
 
 
 def resource_text(document: Json) -> str:
-    """What is said of a job definition and other resources of AWS Batch; nothing of other documents."""
+    """Return the message about a job definition or another resource of AWS Batch; empty for other documents."""
     for key in document:
         if key in (*_DEFINITION, *_RESOURCES):
             what = "a job definition" if key in _DEFINITION else "a resource"
@@ -133,7 +134,7 @@ def resource_text(document: Json) -> str:
 
 
 def _of_command(name: str, text: str) -> Recognition | None:
-    """What a pasted command or a script is. Raises BadInput where none of it is read."""
+    """Return the kind of a pasted command or a script, or None for a document. Raise BadInput if none of it is read."""
     text = script_text.readable(text)
     lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
@@ -164,7 +165,7 @@ def _of_command(name: str, text: str) -> Recognition | None:
 
 
 def _none(name: str, document: Json) -> BadInput:
-    """What there is to say of a document that is none of the kinds."""
+    """Return the error for a document that has none of the kinds."""
     for key in document:
         if key in _UNREAD:
             return _unread(name, _UNREAD[key])
@@ -188,5 +189,5 @@ def _camel(key: str) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """Names of keys, a few of them."""
+    """Return the first few names of keys, as text."""
     return ", ".join(messages.printable_name(each) for each in names[:3])

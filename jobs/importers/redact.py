@@ -1,4 +1,4 @@
-"""A report without what nobody else may read: passwords, tokens, and what was put in for a variable named so."""
+"""Removal of secrets from a report: passwords, tokens, and values of variables with such names."""
 
 import re
 from collections.abc import Iterable
@@ -9,11 +9,11 @@ from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hide_secrets
 from .report import Report
 
 _LEAST = 4
-"""Shorter values are parts of too many words."""
+"""Length of the shortest value that is hidden; shorter ones are parts of too many words."""
 
 
 def hide(report: Report, secrets: Iterable[str] = ()) -> None:
-    """Takes secrets out of values and messages. `secrets`: values that are known to be some."""
+    """Remove secrets from the report's values and messages. `secrets`: values that are known to be secret."""
     found = {text for text in secrets if len(text) >= _LEAST}
     found |= {text for name, text in report.fields.items() if _is_secret(name) and _long(text)}
     values = sorted(found, key=len, reverse=True)

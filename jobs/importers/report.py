@@ -1,4 +1,4 @@
-"""What became of each field of a document that is imported: every one of them is in exactly one class."""
+"""Report on the fields of an imported document: what became of each. Every field is in exactly one class."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,35 +14,35 @@ from .names import suggestion
 
 Kind = Literal["kept", "changed", "decision", "refused"]
 KINDS: tuple[Kind, ...] = ("kept", "changed", "decision", "refused")
-"""From the lightest to the gravest: a field of which several things are said is in the gravest class."""
+"""Classes from the lightest to the gravest. A field with several remarks is in the gravest of their classes."""
 
 DECISIONS = (
     *("gcp.legacy.decision", "ai-platform.tier.size", "ai-platform.k80.none", "ai-platform.runtime.ended"),
     *("ai-platform.runtime.unknown", "ai-platform.runtime.python", "ai-platform.program.local-package"),
     *("ai-platform.tuning", "ai-platform.tuning.resume", "import.variable", "gcp.gpu.small-a3"),
 )
-"""Rules whose findings are for the author to settle."""
+"""Rules whose findings the author has to settle."""
 
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
     *("environment", "environments", "parameters", "after the command", "password"),
     *("envs", "secrets", "setup", "run", "registry_auth"),
 )
-"""Parts of names whose values are not shown: people put secrets there."""
+"""Parts of names whose values are not shown, because people put secrets there."""
 
 _SECRET = re.compile(r"(?:^|[a-z_-])(?:Key|KEY|Pwd|PWD|PASS)$|(?:^|[_-])(?:key|pwd|pass)$")
-"""Ends of names of secrets, beside those that any command hides."""
+"""Endings of names of secrets, in addition to those that every command hides."""
 _OPTION = re.compile(r"(?:^|\s)--(?:export|env|container-env|wrap)\b")
-"""Options of Slurm and of containers that set variables, or hold a script."""
+"""Options of Slurm and of containers that set variables or hold a script."""
 _PUBLIC = re.compile(r"kmsKey|--kms-key|\breservationAffinity\b|secretVariables|secretManager")
-"""Names of things in a cloud, which are no secrets themselves."""
+"""Names of things in a cloud, which are not secret themselves."""
 NAME_MAX = 200
 
 
 @dataclass
 class Entry:
-    """A field and its class. `new` is what stands in its place, None for nothing; `open`: of a decision, whether the
-    output lacks what has to be decided."""
+    """Field and its class. `new`: the value in its place, None for nothing; `open`: whether the output lacks the value
+    that a decision has to settle."""
 
     field: str
     kind: Kind = "kept"
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """One line without the class."""
+        """Line for the user, without the class."""
         old = value_text(self.field, self.old) if self.given else "(not given)"
         name = name_text(self.field)
         arrow = ""
@@ -69,64 +69,64 @@ class Entry:
 
 
 class Report:
-    """Entries by field, in the order of the document. A field that nobody spoke of is refused by close()."""
+    """Entries by field, in the order of the document. close() refuses each field that nothing was reported about."""
 
     def __init__(self, fields: Mapping[str, Any], places: Mapping[str, str] | None = None) -> None:
-        """`fields`: the names of the leaves of the document, as its author wrote them, and their values; `places`:
-        file and line of those that have one."""
+        """Take the leaves of a document. `fields`: their values, by the names that the author wrote; `places`: file and
+        line of those that have one."""
         self.fields = dict(fields)
         self.places = dict(places or {})
         self._entries: dict[str, Entry] = {}
 
     @property
     def entries(self) -> list[Entry]:
-        """Those of the document in its order, then what it did not give."""
+        """Entries of the document's fields in its order, then those of fields that it does not give."""
         given = [self._entries[name] for name in self.fields if name in self._entries]
         return [*given, *(entry for name, entry in self._entries.items() if name not in self.fields)]
 
     def of(self, *kinds: Kind) -> list[Entry]:
-        """The entries of these classes."""
+        """Return the entries of these classes."""
         return [entry for entry in self.entries if entry.kind in kinds]
 
     @property
     def stops(self) -> list[Entry]:
-        """What there is no output with: refusals, and decisions that are open."""
+        """Entries that prevent any output: refusals and open decisions."""
         return [entry for entry in self.entries if entry.kind == "refused" or entry.open]
 
     def stopped_by(self, name: str) -> bool:
-        """Whether there is no output with the field, by what was said of it so far."""
+        """Return whether the reports on a field so far prevent any output."""
         entry = self._entries.get(name)
         return entry is not None and (entry.kind == "refused" or entry.open)
 
     def is_settled(self, name: str) -> bool:
-        """Whether anything was said of the field so far."""
+        """Return whether anything was reported about the field so far."""
         return name in self._entries
 
     def keep(self, name: str, to: str = "", why: str = "") -> None:
-        """The value is in the output as it is; `to`: where, if it has another name there."""
+        """Report that the output has the value unchanged. `to`: its name there, if it is another."""
         self._say(name, "kept", to, why, "")
 
     def changed(self, name: str, new: Any, why: str, rule: str = "") -> None:
-        """Another value is in the output; None: none."""
+        """Report that the output has another value; None if it has no value."""
         self._say(name, "changed", new, why, rule)
 
     def decide(self, name: str, why: str, rule: str = "", *, new: Any = None, is_open: bool = True) -> None:
-        """Its author has to choose; where it is not open, the output has `new` until then."""
+        """Report that the author has to choose. Unless the decision is open, the output has `new` until then."""
         self._say(name, "decision", new, why, rule)
         self._entries[name].open |= is_open
 
     def refuse(self, name: str, why: str, rule: str = "") -> None:
-        """There is no output with this value."""
+        """Report that there is no output with this value."""
         self._say(name, "refused", None, why, rule)
 
     def note(self, name: str, why: str, rule: str = "") -> None:
-        """Says something of a field without changing its class."""
+        """Add a remark on a field without changing its class."""
         entry = self._entry(name)
         entry.why += [why] if why not in entry.why else []
         entry.rules += [rule] if rule and rule not in entry.rules else []
 
     def findings(self, name: str, found: Iterable[Finding]) -> bool:
-        """What rules say of a value that is kept otherwise; whether it may stand."""
+        """Report the findings of rules on a value that is otherwise kept. Return whether the value may stand."""
         stands = True
         for finding in found:
             if finding.rule in DECISIONS:
@@ -143,14 +143,15 @@ class Report:
         return stands
 
     def close(self, known: Iterable[str] = ()) -> None:
-        """Refuses each field that was not spoken of. `known`: names of fields, to find the one that was meant."""
+        """Refuse each field that nothing was reported about. `known`: names of fields, among which to find the one that
+        was meant."""
         known = tuple(known)
         for name in self.fields:
             if name not in self._entries:
                 self.refuse(name, _unknown(name, known))
 
     def as_json(self) -> dict[str, Any]:
-        """For machines: a list a class; values that may be secrets are left out."""
+        """Return the report for machines: a list of entries for each class, without values that may be secrets."""
         found: dict[str, Any] = {kind: [] for kind in KINDS}
         for entry in self.entries:
             line: dict[str, Any] = {"field": entry.field}
@@ -204,11 +205,11 @@ _PARENTS: tuple[Mapping[str, str], ...] = (
         **dict.fromkeys(("attempts", "evaluateOnExit"), "retryStrategy"),
     },
 )
-"""The field below which one stands, by service; `|`: or below another."""
+"""Field below which each field belongs, for each service; `|` separates alternatives."""
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
-    """What is wrong with a field that nobody read: its outermost part that is not known, or that stands elsewhere."""
+    """Return what is wrong with a field that nothing read: its outermost part that is unknown or belongs elsewhere."""
     parts = [part.partition("[")[0] for part in name.split(".")]
     parents = _parents(known)
     above = ""
@@ -224,23 +225,23 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 
 @cache
 def _parents(known: tuple[str, ...]) -> Mapping[str, str]:
-    """Those of the service that has these names."""
+    """Return the entry of _PARENTS for the service that has these names."""
     return max(_PARENTS, key=lambda each: len(each.keys() & {*known}))
 
 
 def _part(part: str, name: str) -> str:
-    """A part of a name, unless it is all of it."""
+    """Return a part of a name, or an empty text if it is the whole name."""
     return "" if part == name else f"{name_text(part)} "
 
 
 def name_text(name: str) -> str:
-    """A field's name as the report shows it: on one line, and never empty."""
+    """Return a field's name as the report shows it: redacted, on one line, and never empty."""
     shown = redaction.redact(name if name and name.isprintable() else repr(name))
     return shown if len(shown) <= NAME_MAX else f"{shown[: NAME_MAX - 3]}..."
 
 
 def value_text(name: str, value: Any) -> str:
-    """A value as the report shows it."""
+    """Return a value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
         items = cast(list[Any], redaction.hide_secrets(value))
         return "[" + ", ".join(messages.display(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"
@@ -251,7 +252,7 @@ def value_text(name: str, value: Any) -> str:
 
 
 _PLACE = re.compile(r"(gs|nfs)://|projects/|[\w.-]+\.(pkg\.dev|io)/")
-"""Names of things in a cloud, which are long and no secret."""
+"""Names of things in a cloud, which are long and not secret."""
 _PLACE_MAX = 160
 
 

@@ -1,22 +1,22 @@
-"""The text of a script as it is pasted, before its one command is read: forms that other shells and notebooks have."""
+"""Text of a pasted script, before its one command is read: forms that other shells and notebooks have."""
 
 import re
 from collections.abc import Mapping
 
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
-"""`${NAME?}` and `${NAME:?message}`: NAME, or the end of the script."""
+"""`${NAME?}` and `${NAME:?message}`, which stand for NAME or end the script."""
 _PREFIX = re.compile(r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+)(?=(?:gcloud|aws|xpk)\s)", re.MULTILINE)
-"""What a script may have before a command, and what does not change it."""
+"""Words that a script may have before a command and that do not change it."""
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
-"""What a notebook puts in for a variable of Python's:
+"""Reference that a notebook replaces with a variable of Python:
 https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
 HELD_MAX = 200
-"""Of what is unknown in a command, for how much a variable that holds it is looked for."""
+"""Maximum number of unknown parts of a command for which a variable that holds them is searched for."""
 _XPK = re.compile(
     r"^(\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*)(?:python3?\s+)?(?:[\w.~/${}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
 )
-"""xpk, or its script: `python3 xpk.py`."""
+"""Call of xpk, or of its script: `python3 xpk.py`."""
 _CREATE = re.compile(
     r"^\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)"
 )
@@ -29,7 +29,8 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 
 
 def readable(text: str) -> str:
-    """The text with plain variables for those that must be set, and for those of a notebook's `! command`."""
+    """Return the text with plain variables in place of those that must be set and those of a notebook's `! command`.
+    Remove words that do not change a command, such as `exec`."""
     lines: list[str] = []
     goes_on = False
     for line in _PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", text)).split("\n"):
@@ -41,15 +42,15 @@ def readable(text: str) -> str:
 
 
 def with_quotes(text: str) -> str:
-    """JSON with quotes around variables that stand for numbers: `"count": ${COUNT}`."""
+    """Return JSON with quotes around variables that stand for numbers: `"count": ${COUNT}`."""
     if "$" not in text and "{{" not in text:
         return text
     return _UNQUOTED.sub(lambda found: found[1] or f'"{found[2]}"', text)
 
 
 def with_quoted_values(text: str) -> str:
-    """YAML with quotes around values that begin with a template's `{{ NAME }}`, which YAML takes for a mapping. What is
-    in a block of text stays as it is."""
+    """Return YAML with quotes around values that begin with a template's `{{ NAME }}`, which YAML takes for a mapping.
+    Blocks of text stay unchanged."""
     if "{{" not in text:
         return text
     lines: list[str] = []
@@ -65,8 +66,8 @@ def with_quoted_values(text: str) -> str:
 
 
 def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
-    """What is unknown in a command, each by the name that --var takes where it has one: that of a variable, or of the
-    one that the script gives what it computes, such as `$(date)`."""
+    """Return the unknown parts of a command by the names that --var takes. A computed part such as `$(date)` has the
+    name of the one variable that the script assigns it to, or else its own text."""
     assigned = [(found[1], found[2]) for found in _ASSIGNMENT.finditer(text)]
     found: dict[str, str] = {}
     for number, (name, written) in enumerate(unknown.items()):
@@ -79,11 +80,11 @@ def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_xpk(text: str) -> str:
-    """The text with `xpk` for each way to call it."""
+    """Return the text with each way to call xpk written as `xpk`."""
     return _XPK.sub(r"\1xpk", text)
 
 
 def xpk_command(line: str) -> str:
-    """`xpk workload create` where a line is that, or the one for Pathways; else empty."""
+    """Return `xpk workload create`, or the same for Pathways, if a line is that command; otherwise an empty text."""
     found = _CREATE.match(with_xpk(line))
     return f"xpk workload {found[1]}" if found else ""

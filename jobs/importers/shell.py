@@ -1,7 +1,7 @@
-"""A command as it is pasted from a page or a script: comments, line continuations, quotes over several lines,
-assignments, $VARIABLES, and files that a heredoc writes.
+"""Reader of a command that is pasted from a page or a script, with comments, line continuations, quotes over several
+lines, assignments, $VARIABLES, and files that a heredoc writes.
 
-Nothing is run: `$(date)` and a variable that nobody sets stay as they are written, and are told.
+Nothing is run: `$(date)` and variables that nothing sets stay as written, and are reported.
 """
 
 import re
@@ -18,49 +18,48 @@ _ASSIGNMENT = re.compile(
 _CAPTURED = re.compile(
     r"\s*(?:(?:export|local)\s+)?[A-Za-z_]\w*=[\"']?(?:\$\(\s*(.*)\)|`\s*([^`]*)`)[\"']?\s*$", re.DOTALL
 )
-"""A command whose output a variable takes."""
+"""Command whose output a variable takes."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile("\ue000(\\d+)\ue001")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?[-=]([^${}`'\"\\]*)\}")
 _SPECIAL = re.compile(r"\$(?:[0-9@*#?!]|'(?:\\.|[^'\\])*')")
-"""What a script was called with, and a quote that only some shells know."""
+"""Arguments of the script and other special parameters, and a quote that only some shells know."""
 _HEREDOC = re.compile(r"(?<!<)<<(-?)\s*(?:'([A-Za-z_]\w*)'|\"([A-Za-z_]\w*)\"|\\?([A-Za-z_]\w*))")
 _STREAMS = re.compile(r"[0-9]>&[0-9](?=[\s;|&)]|$)")
 _TARGET = re.compile(r"(?:>\s*|\btee\s+(?:-a\s+)?)([^\s|&;<>]+)")
 _YAML = re.compile(r"""^["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
 MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
-"""What makes a name of each submission another."""
+"""Parts of a name that differ in each submission."""
 INSERTED_MAX = 2**17
-"""Characters that the variables of a text may become: those that hold others twice double each time. What a system
-takes for one argument is as long (MAX_ARG_STRLEN)."""
+"""Maximum number of characters that the variables of a text may become, since variables that hold others twice double
+each time. A system's limit for one argument is the same (MAX_ARG_STRLEN)."""
 
 
 @dataclass
 class PastedCommand:
-    """The words of the command, the variables in them that are not known, and what was wrong with the text, each with
-    its line."""
+    """Words of the command, its unknown variables, and the faults of the text, each with its line."""
 
     argv: list[str] = field(default_factory=list[str])
     unknown: dict[str, str] = field(default_factory=dict[str, str])
-    """By name (`JOB_NAME`, `$(date)`); the value is how it is written."""
+    """Unknown variables by name (`JOB_NAME`, `$(date)`), as they are written."""
     notes: list[str] = field(default_factory=list[str])
     lost: list[str] = field(default_factory=list[str])
-    """Lines of flags that a backslash is missing before, so that they are no part of the command."""
+    """Lines of flags that lack a backslash before them and so are not part of the command."""
     rest: list[str] = field(default_factory=list[str])
-    """What follows the command in its line: a pipe, a second command."""
+    """Words that follow the command in its line: a pipe, a second command."""
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """What heredocs write, by the name of the file; `-` is what the command reads."""
+    """Text that heredocs write, by file name; `-` is the command's own input."""
     written: list[str] = field(default_factory=list[str])
-    """Variables in what heredocs write that a shell would have put in."""
+    """Variables in heredocs that a shell would have replaced."""
     secrets: list[str] = field(default_factory=list[str])
     """Values of variables with the name of a secret, which no message may show."""
     inserted: int = 0
 
 
 def is_command(text: str, program: str = "gcloud") -> bool:
-    """Whether a text is a pasted command rather than a document."""
+    """Return whether a text is a pasted command rather than a document."""
     lines = text.splitlines()
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
     if _YAML.match(first) or first.lstrip().startswith("{"):
@@ -74,15 +73,15 @@ def _is_call(line: str, program: str) -> bool:
 
 
 def roles(text: str) -> list[str]:
-    """The roles of AI Platform that commands of a text grant."""
+    """Return the roles of AI Platform that commands of a text grant."""
     return list(dict.fromkeys(re.findall(r"roles/ml\.[A-Za-z]+", text))) if is_command(text) else []
 
 
 def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, program: str = "gcloud") -> PastedCommand:
-    """The one command of a program in a text. `verb`: words of it, such as `jobs submit training`; `given`: values of
-    variables, which win over the text's own.
+    """Return the one command of a program in a text. `verb`: words of it, such as `jobs submit training`; `given`:
+    values of variables, which override the text's own.
 
-    Raises BadInput where there is none, or several, or a quote is not closed.
+    Raise BadInput if there is no command or several, if a quote is not closed, or if variables exceed INSERTED_MAX.
     """
     found = PastedCommand()
     variables: dict[str, str] = {}
@@ -131,7 +130,7 @@ def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, pr
 
 @dataclass
 class _Heredoc:
-    """What follows `<<END`, up to the line END. `file`: what it is written to, as the line spells it."""
+    """Lines after `<<END`, up to the line END. `file`: the file that they are written to, as the line spells it."""
 
     end: str
     file: str
@@ -141,7 +140,7 @@ class _Heredoc:
 
 
 def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, str, list[_Heredoc]]]:
-    """Lines with their continuations and open quotes, each with the number of its first and the heredocs it opens."""
+    """Return lines joined over continuations and open quotes, each with its first line's number and its heredocs."""
     joined: list[tuple[int, str, list[_Heredoc]]] = []
     parts: list[str] = []
     first, opened = 0, ""
@@ -188,12 +187,12 @@ def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, st
 
 
 def _reads(line: str, program: str) -> bool:
-    """Whether a line begins what is read: a call of the program, or an assignment."""
+    """Return whether a line begins something that is read: a call of the program, or an assignment."""
     return _is_call(line, program) or _ASSIGNMENT.match(line) is not None
 
 
 def _open_quote(line: str, opened: str) -> str:
-    """The quote that is open after a line, where `opened` was before it."""
+    """Return the quote that is open after a line, given the one that was `opened` before it."""
     index = 0
     while index < len(line):
         letter = line[index]
@@ -210,8 +209,8 @@ def _open_quote(line: str, opened: str) -> str:
 
 
 def _heredocs(line: str, ends: Collection[str]) -> tuple[str, list[_Heredoc]]:
-    """The line without its heredocs' operators, and the heredocs. What is in quotes is none, nor what no line ends
-    (`ends`: all lines)."""
+    """Return the line without its heredocs' operators, and the heredocs. Operators in quotes do not count, nor do those
+    whose end word no line has (`ends`: all lines)."""
     found: list[_Heredoc] = []
     if "<<" not in line or line.lstrip().startswith("#"):
         return line, found
@@ -235,7 +234,7 @@ def _heredocs(line: str, ends: Collection[str]) -> tuple[str, list[_Heredoc]]:
 
 
 def _body(name: str, number: int, heredoc: _Heredoc, variables: Mapping[str, str], found: PastedCommand) -> str:
-    """What a heredoc holds, with the variables that are known; others stay for the reader of the document."""
+    """Return the text of a heredoc with the known variables replaced. Others stay for the reader of the document."""
     text = "".join(f"{line}\n" for line in heredoc.lines)
     if heredoc.quoted:
         return text
@@ -264,7 +263,8 @@ def _count(name: str, number: int, value: str, found: PastedCommand) -> None:
 def _expanded(
     name: str, number: int, line: str, variables: Mapping[str, str], marks: list[str], found: PastedCommand
 ) -> str:
-    """The line with the variables that are known; those that are not are marks. Single quotes hide them."""
+    """Return the line with the known variables replaced by their values and the unknown ones by marks. Variables in
+    single quotes stay."""
     out: list[str] = []
     index, quoted = 0, False
     double = False
@@ -295,7 +295,8 @@ def _expanded(
 def _value(
     line: str, at: int, last: Mapping[str, int], variables: Mapping[str, str], marks: list[str], found: PastedCommand
 ) -> tuple[str, int]:
-    """What stands for the `$...` at a place of a line, and how long it is there. `last`: where brackets close last."""
+    """Return the replacement of the `$...` at a position of a line, and its length there. `last`: the last position of
+    each closing bracket."""
     if variable := _VARIABLE.match(line, at):
         name = variable[1] or variable[2]
         if name in variables:
@@ -340,7 +341,7 @@ def _split(name: str, number: int, line: str) -> list[str]:
 
 
 def _uncommented(line: str) -> str:
-    """The line without its comments, each of which begins a word outside of quotes, and without `2>&1`."""
+    """Return the line without comments, each of which begins a word outside of quotes, and without `2>&1`."""
     if "#" not in line and ">&" not in line:
         return line
     out: list[str] = []

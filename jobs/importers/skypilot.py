@@ -1,4 +1,4 @@
-"""A task of SkyPilot (https://docs.skypilot.co/en/latest/reference/yaml-spec.html) as a job of ours."""
+"""Importer of a SkyPilot task (https://docs.skypilot.co/en/latest/reference/yaml-spec.html)."""
 
 import re
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ _OTHER_STORE = re.compile(r"(az|r2|cos|oci|nebius|hf|cw|https?|git|vastdata|tigr
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """The job of a task. Raises BadInput where it cannot be read, or holds several."""
+    """Return the job of a task. Raise BadInput if it cannot be read or holds several."""
     document = read(name, only_task(name, data))
     envs = {key: value for key, value in _table(document, "envs").items() if isinstance(value, str)}
     known = {**envs, **chosen.variables}
@@ -119,7 +119,8 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
 
 
 def only_task(name: str, data: bytes) -> bytes:
-    """The one task of a file; a first document with the name of a pipeline is none. Raises BadInput for several."""
+    """Return the one task of a file; a first document with the name of a pipeline does not count. Raise BadInput if the
+    file has several tasks."""
     text = data.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith(("{", "[")):
         return data
@@ -193,7 +194,8 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
 
 
 def _command(given: RequestFields, values: Json) -> None:
-    """setup, which is a program of its own there, and run; before them what they take for SkyPilot's variables."""
+    """Set the command: `setup`, which is a program of its own in SkyPilot, then `run`, after lines that set the
+    variables of SkyPilot that they use."""
     setup, run = given.text("setup"), given.text("run")
     for path in ("setup", "run"):
         given.keep_value(path, "command")
@@ -260,7 +262,7 @@ def _exports(given: RequestFields, text: str, values: Json) -> list[str]:
 
 
 def _addresses(given: RequestFields, text: str, name: str, nodes: int, line: str) -> list[str]:
-    """The list of addresses, of which accel gives that of the main node alone."""
+    """Return the lines that set the list of addresses, of which accel provides only the main node's."""
     at = "run" if name in str(given.values.get("run")) else "setup"
     if nodes == 1:
         return [line]
@@ -296,7 +298,7 @@ def _mounts(
 
 
 def _file_mount(given: RequestFields, path: str, source: str, at: str, values: Json, *, copied: bool = True) -> bool:
-    """A source as it is written; whether it is mounted."""
+    """Translate a source as it is written. Return whether it is mounted."""
     name, report = given.name(path), given.report
     if not is_filled(given, path, source) or not is_filled(given, path, at):
         return False

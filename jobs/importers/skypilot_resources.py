@@ -1,4 +1,4 @@
-"""`resources` of a SkyPilot task: machines, disks, and where they are.
+"""Translation of a SkyPilot task's `resources`: machines, disks, and their location.
 
 Source: https://docs.skypilot.co/en/latest/reference/yaml-spec.html and SkyPilot's own schema.
 """
@@ -45,7 +45,7 @@ LISTS = ("any_of", "ordered")
 
 
 class Resources:
-    """Fields of `resources`, or of the first of its alternatives, which has those of `resources` besides."""
+    """Fields of `resources`, or of the first of its alternatives, which also has those of `resources`."""
 
     def __init__(self, given: RequestFields) -> None:
         self.given = given
@@ -59,7 +59,7 @@ class Resources:
                 given.report.decide(given.name(path), why, is_open=False)
 
     def at(self, name: str) -> str:
-        """The path of a field."""
+        """Return the path of a field, in the alternative if it has the field."""
         base, choice = f"{BASE}.{name}", f"{self.choice}.{name}"
         if not self.choice or not self.given.has(choice):
             return base
@@ -68,7 +68,7 @@ class Resources:
 
 
 def read(given: RequestFields, image: str | None, values: Json, block: Json, place: Destination) -> None:
-    """Puts what `resources` asks for into the job. `block`: of TPU VMs."""
+    """Put what `resources` asks for into the job. `block`: the values of `tpu_vm`."""
     of = Resources(given)
     _accelerators(of, values)
     _size(of, "memory", "memory_mib", values)
@@ -138,14 +138,14 @@ def _name_and_count(text: str) -> tuple[str, str]:
 
 
 def _is_known(text: str) -> bool:
-    """Whether targets may have an accelerator: SkyPilot's clouds have others too, such as A10 and L40."""
+    """Return whether targets may have an accelerator. SkyPilot's clouds have others too, such as A10 and L40."""
     name = _name_and_count(text)[0]
     found = gpus.accelerator_name(name, "accelerator", cloud="aws")
     return is_slice(name) or not any(finding.severity == "reject" for finding in found)
 
 
 def _size(of: Resources, name: str, to: str, values: Json) -> None:
-    """A size of memory, of which SkyPilot's GB have 2^30 bytes."""
+    """Set a size of memory. A GB of SkyPilot has 2^30 bytes."""
     given, path = of.given, of.at(name)
     text = given.text(path)
     if text is None:

@@ -1,7 +1,7 @@
-"""A Slurm batch script as a job of ours: its `#SBATCH` options, its steps, and its body, which becomes the command.
+"""Importer of a Slurm batch script: its `#SBATCH` options, its steps, and its body, which becomes the command.
 
-A script runs on the first node, and srun starts programs on all of them; a job file's command runs on each node. So the
-steps' srun is taken away, and the whole script runs everywhere.
+A script runs on the first node, and srun starts programs on all nodes; a job file's command runs on each node.
+Therefore srun is removed from the steps, and the whole script runs on every node.
 """
 
 import re
@@ -88,13 +88,13 @@ REFUSED: Mapping[str, str] = {
 }  # fmt: skip
 OPTIONS_MAX = 2000
 READ = ("image", "container-image", "container-mounts", "job-name", "partition", "export", "requeue", "no-requeue")
-"""Options that are read beside resources."""
+"""Options that are read in addition to resources."""
 STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
-"""Options of srun that say nothing of a job."""
+"""Options of srun that do not concern the job."""
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a batch script. Raises BadInput where it is none."""
+    """Return the job of a batch script. Raise BadInput if it is none."""
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
     found = list(directives(text))
     if len(found) > OPTIONS_MAX:
@@ -122,13 +122,13 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 
 
 class _Fields:
-    """The leaves of a script: an entry for each option, and for each thing in its body that is more than its text."""
+    """Leaves of a script: an entry for each option, and for each part of its body that is more than its text."""
 
     def __init__(self, name: str, found: list[SlurmOption], script: Script) -> None:
         leaves: dict[str, Any] = {}
         places: dict[str, str] = {}
         self.options: dict[str, tuple[str, SlurmOption]] = {}
-        """By long name, the one that counts: its leaf and itself."""
+        """Option that counts for each long name: its leaf and the option itself."""
         self.secrets: list[str] = []
         said: list[tuple[str, str, str]] = []
         for each in found:
@@ -159,13 +159,13 @@ class _Fields:
                 report.note(leaf, why)
 
     def value(self, name: str) -> tuple[str, str]:
-        """An option's leaf and value; empty where it is not given."""
+        """Return an option's leaf and value, both empty if it is not given."""
         leaf, option = self.options.get(name, ("", None))
         return (leaf, option.value) if option else ("", "")
 
 
 def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
-    """A name for the leaf of an option that no other has."""
+    """Return a name for an option's leaf that no other leaf has."""
     written = option.written if option.written.isprintable() and option.written else repr(option.written)
     leaf = written if written not in leaves else f"{written} (line {option.line})"
     number = 2
@@ -175,7 +175,8 @@ def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
 
 
 def _parts(name: str, text: str, found: list[SlurmOption]) -> tuple[list[SlurmOption], Script]:
-    """The options and the body. A text without directives is a command `srun ...` or `sbatch --wrap ...`."""
+    """Return the options and the body. Text without directives has to be a command `srun ...` or `sbatch --wrap ...`.
+    Raise BadInput if it is neither."""
     body = body_of(text)
     known = assignments(body)
     if found or "#SBATCH" in text:
@@ -206,7 +207,7 @@ def _name(fields: _Fields, file: str, values: Json) -> None:
 
 
 def _gpus_of_steps(fields: _Fields, script: Script) -> None:
-    """Takes the GPUs of a step for the job's, where the job has whole nodes and names none."""
+    """Take the GPUs of a step for the job's, if the job has whole nodes and names none."""
     if any(name in fields.options for name in GPU_OPTIONS):
         return
     found = [
@@ -226,7 +227,7 @@ def _gpus_of_steps(fields: _Fields, script: Script) -> None:
 
 
 def _others(fields: _Fields, values: Json) -> None:
-    """Options of which one thing is said, whatever their value."""
+    """Report the options whose treatment does not depend on their value."""
     report = fields.given.report
     for name, (leaf, _) in fields.options.items():
         if name in LEFT_OUT:

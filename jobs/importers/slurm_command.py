@@ -1,4 +1,4 @@
-"""The command, the image and the mounts that a batch script becomes."""
+"""Translation of a batch script into the command, the image and the mounts of a job."""
 
 import re
 import shlex
@@ -54,7 +54,7 @@ _REDIRECTION = re.compile(r"[\d&]*[<>]")
 
 @dataclass
 class _Made:
-    """What steps leave behind: edits of the script, images and mounts with their leaves."""
+    """Results of reading the steps: edits of the script, and images and mounts with their leaves."""
 
     edits: list[Edit] = field(default_factory=list[Edit])
     images: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -66,8 +66,8 @@ class _Made:
 def settle(
     script: Script, given: RequestFields, options: ImportOptions, values: Json, shape: Shape, own: Options
 ) -> None:
-    """Puts image, mounts and command into a job file's values, and says of each leaf what became of it. `own`: the
-    job's options."""
+    """Put image, mounts and command into a job file's values, and report each leaf's outcome. `own`: the job's
+    options."""
     report, made = given.report, _Made(names_nodes=script.names_nodes)
     for leaf, statement, why in script.gone:
         report.decide(leaf, why, is_open=False)
@@ -95,7 +95,7 @@ def settle(
 
 
 def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made) -> None:
-    """Takes away what starts a step's program."""
+    """Remove the words that start a step's program, such as srun."""
     words = step.statement.words
     texts = [script.known.value(word.text) for word in words]
     numbers, folder = _step_options(step, report, made)
@@ -124,12 +124,12 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
 
 
 _ALONE = ("exec", "nohup", "command")
-"""Words that start a program, and no function of the shell."""
+"""Words that start a program, but no function of the shell."""
 
 
 def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Edit]:
-    """The edits that start a step's program as often as srun would. `folder`: where it begins; `before`: words before
-    it."""
+    """Return the edits that start a step's program as often as srun would. `folder`: the folder in which it begins;
+    `before`: words before it."""
     statement, words = step.statement, step.statement.words
     lead = [f"run_tasks {per_node}"] if per_node > 1 else []
     is_called = any(word.text in (*_ALONE, "time", "!") or "=" in word.text for word in statement.before)
@@ -153,7 +153,8 @@ def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Ed
 
 
 def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str]:
-    """The numbers that a step asks for, None for one that a variable has; and the folder in which it begins."""
+    """Return the numbers that a step asks for, None for a number that a variable holds, and the folder in which it
+    begins."""
     numbers: dict[str, int | None] = {}
     folder = ""
     for leaf, option in step.options:
@@ -185,12 +186,12 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
 
 
 def _quote(value: str) -> str:
-    """A value for a shell, which puts the variables in that it has."""
+    """Return a value quoted for a shell, which still expands the variables in it."""
     return '"' + re.sub(r'(["\\`])', r"\\\1", value) + '"' if "$" in value else shlex.quote(value)
 
 
 def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]:
-    """What stands before the program of a container, and the folder in which it begins."""
+    """Return the words before the program of a container, and the folder in which it begins."""
     before: list[str] = []
     folder = ""
     for leaf, name, value in step.contained:
@@ -212,7 +213,7 @@ def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]
 
 
 def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, report: Report) -> int:
-    """The processes that a step has on each node."""
+    """Return the number of processes that a step has on each node, and report the numbers that it asks for."""
     per_node = shape.tasks
     if not step.is_step:
         return 1
@@ -243,7 +244,7 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
 
 
 def _gpus_of_step(leaf: str, option: SlurmOption, report: Report, shape: Shape, per_node: int) -> None:
-    """Says of the GPUs that a step asks for what it has of its node's."""
+    """Report which of its node's GPUs a step sees, compared with those that it asks for."""
     if own := _own_gpus(option, shape, per_node):
         why = f"the step sees all {shape.gpus} GPUs of its node, and in Slurm {own}: set CUDA_VISIBLE_DEVICES"
         report.decide(leaf, why, is_open=False)
@@ -254,7 +255,7 @@ def _gpus_of_step(leaf: str, option: SlurmOption, report: Report, shape: Shape, 
 
 
 def _own_gpus(option: SlurmOption, shape: Shape, per_node: int) -> str:
-    """The GPUs that a step sees in Slurm, where it has less than its node's."""
+    """Return the GPUs that a step sees in Slurm if they are fewer than its node's, otherwise an empty text."""
     asked = gpus_of(option)
     count = asked.count if asked else 0
     if option.name == "gpus-per-task" and per_node > 1 and count and not shape.bind_gpus:
@@ -265,7 +266,7 @@ def _own_gpus(option: SlurmOption, shape: Shape, per_node: int) -> str:
 
 
 def _is_of_one(step: Step, numbers: Mapping[str, int | None]) -> bool:
-    """Whether a step runs on one node of several."""
+    """Return whether a step runs on only one of several nodes."""
     names = {option.name for _, option in step.options}
     return "nodelist" in names or numbers.get("nodes") == 1 or numbers.get("ntasks") == 1
 
@@ -334,13 +335,13 @@ def _command(
 
 
 _TOLD = {"SLURM_JOB_PARTITION": "partition", "SLURM_JOB_ACCOUNT": "account", "SLURM_JOB_QOS": "qos"}
-"""Variables that hold what an option says."""
+"""Variables that hold the value of an option."""
 
 
 def _before(
     script: Script, report: Report, options: ImportOptions, shape: Shape, own: Options, made: _Made
 ) -> list[str]:
-    """Lines that set Slurm's variables."""
+    """Return the lines before the script, which set Slurm's variables."""
     known = variables.table(shape)
     for name, option in _TOLD.items():
         if option in own:
@@ -377,7 +378,7 @@ def _before(
 
 
 def _arguments(script: Script, report: Report, options: ImportOptions, body: str) -> list[str]:
-    """What the script is given, from --var 1=..."""
+    """Return the arguments of the script, which --var 1=... gives."""
     numbered = {int(name): value for name, value in options.variables.items() if re.fullmatch(r"[1-9]", name)}
     plain = outside_quotes(body) if script.is_shell else ""
     used = {int(number) for number in re.findall(r"\$\{?([1-9])\b", plain)}
@@ -409,7 +410,7 @@ def _argv(script: Script, report: Report, before: list[str], body: str, argument
 
 
 def _docker(written: str) -> str | None:
-    """An image of a registry; None for a file, a folder or a variable."""
+    """Return the name of an image in a registry, or None for a file, a folder or a variable."""
     image = re.sub(r"^(docker|oras|library|shub)://", "", written)
     if written.startswith(("library://", "shub://", "oras://")) or "$" in image:
         return None
@@ -421,7 +422,7 @@ def _docker(written: str) -> str | None:
 
 
 def _mounts(report: Report, options: ImportOptions, values: Json, mounts: list[tuple[str, str]]) -> None:
-    """The user's own mounts, and what the script mounts without them."""
+    """Set the mounts that the user chose, and report those that only the script has."""
     made = [{"source": source, "path": path} for path, source in options.mounts.items()]
     for leaf, text in mounts:
         missing: list[str] = []
@@ -448,13 +449,13 @@ _FOLDER = re.compile(
 
 
 def _folders(text: str) -> list[str]:
-    """A few of the cluster's folders that a script names."""
+    """Return a few of the cluster's folders that a script names."""
     found = dict.fromkeys("/".join(each.split("/")[:4]) for each in _FOLDER.findall(text))
     return list(found)[:3]
 
 
 def _program(body: str) -> list[str] | None:
-    """The words of a body that is one program without anything that a shell would do."""
+    """Return the words of a body that is one program and needs nothing that a shell does, otherwise None."""
     plain = re.sub(r"\\\n", " ", outside_comments(body)).strip()
     if "\n" in plain or re.search(r"[$`&|;<>()*?\[\]{}~!#]", plain) or re.match(r"\w+=", plain):
         return None

@@ -1,6 +1,6 @@
 """Options of `sbatch` and `srun`, in `#SBATCH` lines and before a step's program, by their long names.
 
-Source: https://slurm.schedmd.com/sbatch.html and srun.html; the container's are of https://github.com/NVIDIA/pyxis.
+Sources: https://slurm.schedmd.com/sbatch.html and srun.html; for container options, https://github.com/NVIDIA/pyxis.
 """
 
 import re
@@ -15,15 +15,15 @@ Takes = Literal["value", "none", "optional"]
 
 @dataclass(frozen=True)
 class SlurmOption:
-    """An option as a line has it. `written` is how; `value` is empty where it has none; `fault`: what is wrong with
-    it; `note`: what Slurm would have read instead."""
+    """Option as a line has it. `written`: its spelling; `value`: empty if it has none; `fault`: what is wrong with it;
+    `note`: a remark, such as how Slurm would have read it."""
 
     name: str
     written: str
     value: str = ""
     line: int = 0
     ignored: bool = False
-    """Whether a command stands above it, so that Slurm does not read it."""
+    """True if a command stands above the option, so that Slurm does not read it."""
     fault: str = ""
     note: str = ""
 
@@ -80,7 +80,7 @@ _DASHES = "‐‑‒–—―−"
 
 
 def directives(text: str) -> Iterator[SlurmOption]:
-    """The options of a script's `#SBATCH` lines, those below its first command too."""
+    """Yield the options of a script's `#SBATCH` lines, including those below its first command."""
     is_read = True
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#SBATCH"):
@@ -94,12 +94,12 @@ def directives(text: str) -> Iterator[SlurmOption]:
 
 
 def body_of(text: str) -> str:
-    """The script without its `#SBATCH` lines; as many lines as before."""
+    """Return the script with its `#SBATCH` lines emptied, so that the number of lines stays the same."""
     return "\n".join("" if line.startswith("#SBATCH") else line for line in text.split("\n"))
 
 
 def options_of(words: Sequence[str], line: int, *, srun: bool = False) -> tuple[list[SlurmOption], int]:
-    """The options that words begin with (of a step) or are (of a directive), and how many words these are."""
+    """Return the options at the beginning of a step's words, or all of a directive's, and how many words they take."""
     found: list[SlurmOption] = []
     index = 0
     while index < len(words):
@@ -182,7 +182,7 @@ def _short(word: str, following: str | None, line: int, srun: bool) -> tuple[lis
 
 
 def _whole(given: str, srun: bool) -> tuple[str, str]:
-    """The long name that a word means, which may be its beginning."""
+    """Return the long name that a word means, which may be abbreviated, and what is wrong with it."""
     if given in KNOWN:
         return given, ""
     longer = [name for name in KNOWN if given and name.startswith(given) and (srun or name not in _OF_SRUN_ALONE)]
@@ -198,7 +198,7 @@ _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"?|'[^']*'?|[^\s\\"'#])+|\\|#.*"""
 
 
 def _words(line: str) -> list[str]:
-    """The words of a directive, which a # ends."""
+    """Return the words of a directive, which ends at a #."""
     words: list[str] = []
     for found in _WORD.finditer(line):
         if found[0].startswith("#"):
@@ -208,7 +208,7 @@ def _words(line: str) -> list[str]:
 
 
 def plain_word(word: str) -> str:
-    """A word without the quotes and backslashes that a shell takes away."""
+    """Return a word without the quotes and backslashes that a shell removes."""
     out: list[str] = []
     opened, index = "", 0
     while index < len(word):

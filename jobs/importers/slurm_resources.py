@@ -1,4 +1,4 @@
-"""What a Slurm job asks for: nodes, processes, GPUs, CPUs, memory, time, and the tasks of an array."""
+"""Resources that a Slurm job asks for: nodes, processes, GPUs, CPUs, memory, time, and the tasks of an array."""
 
 import re
 from collections.abc import Mapping
@@ -14,16 +14,17 @@ from .slurm_options import SlurmOption
 from .slurm_variables import Shape
 
 Options = Mapping[str, tuple[str, SlurmOption]]
-"""By long name: the leaf in the report, and the option."""
+"""Options by long name: the leaf in the report, and the option."""
 HANDLED = ("nodes", "ntasks", "ntasks-per-node", "gpus", "gpus-per-node", "gres", "gpus-per-task", "cpus-per-task",
            "cpus-per-gpu", "mincpus", "mem", "mem-per-cpu", "mem-per-gpu", "tmp", "time", "array")  # fmt: skip
 GPU_OPTIONS = ("gpus-per-node", "gres", "gpus", "gpus-per-task")
 GPUS_MAX = 16
-"""Of one machine: https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, and Google's a2-megagpu-16g."""
+"""Maximum number of GPUs in one machine: https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html, and Google's
+a2-megagpu-16g."""
 
 
 def resources(options: Options, report: Report, values: Json) -> Shape:
-    """Puts what is asked for into a job file's values."""
+    """Put the requested resources into a job file's values, and return the shape of the job."""
     nodes, tasks = _processes(options, report, values)
     gpus, bound = _gpus(options, report, values, nodes, tasks)
     cpus, cpus_per_task = _cpus(options, report, values, tasks, gpus)
@@ -51,7 +52,7 @@ def _value(options: Options, name: str) -> tuple[str, str] | None:
 
 
 def _whole(options: Options, report: Report, name: str) -> int | None:
-    """A number from 1; what is none is refused."""
+    """Return an option's number, from 1, or None if it is not given. Refuse any other value."""
     found = _value(options, name)
     if found is None:
         return None
@@ -63,7 +64,7 @@ def _whole(options: Options, report: Report, name: str) -> int | None:
 
 
 def _processes(options: Options, report: Report, values: Json) -> tuple[int, int]:
-    """The nodes, and the processes of each."""
+    """Return the number of nodes, and the number of processes on each."""
     nodes: int | None = None
     if found := _value(options, "nodes"):
         leaf, text = found
@@ -103,12 +104,12 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
 
 
 def gpus_of(option: SlurmOption) -> read.Gpus | None:
-    """What an option of GPUs asks for; None where it is none."""
+    """Return the GPUs that an option asks for, or None if its value is not a request for one kind of GPU."""
     return read.gres(option.value) if option.name == "gres" else read.gpus(option.value)
 
 
 def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int) -> tuple[int, int]:
-    """The GPUs of each node, and of each process where it sees its own alone."""
+    """Return the number of GPUs of each node, and that of each process if it sees only its own, otherwise 0."""
     counts: dict[str, int] = {}
     kind, kind_leaf, bound = "", "", 0
     for name in GPU_OPTIONS:
@@ -166,11 +167,11 @@ def _gpus(options: Options, report: Report, values: Json, nodes: int, tasks: int
 
 _NICKNAMES = {"tesla": "", "volta": "v100", "ampere": "a100", "hopper": "h100", "turing": "", "pascal": "p100",
               "v100l": "v100-32gb", "any": "", "gpu": "", "nvidia": ""}  # fmt: skip
-"""Of clusters: v100l is of https://docs.alliancecan.ca/wiki/Using_GPUs_with_Slurm."""
+"""Clusters' own names of GPUs; v100l is from https://docs.alliancecan.ca/wiki/Using_GPUs_with_Slurm."""
 
 
 def catalogue_gpu(written: str) -> str:
-    """The name by which the catalogue has a cluster's own name for a GPU; empty where there is none."""
+    """Return the catalogue's name for a GPU that a cluster may call otherwise; empty if there is none."""
     plain = re.sub(r"[\s_.]+", "-", written.lower())
     tries = [plain, re.sub(r"-(sxm\d?|pcie|nvlink|hbm\d\w?|nvl)(?=-|$)", "", plain)]
     tries += [each.removeprefix("nvidia-").removeprefix("tesla-") for each in list(tries)]
@@ -180,7 +181,7 @@ def catalogue_gpu(written: str) -> str:
 
 
 def gpu_type(written: str, leaf: str, report: Report) -> str:
-    """The catalogue's name, and what the report says of it."""
+    """Return the catalogue's name for a GPU, and report how it relates to the written one; empty if there is none."""
     found = catalogue_gpu(written)
     if found:
         if found != written:
@@ -203,7 +204,8 @@ def _constraint(found: tuple[str, str], report: Report, accelerator: Json) -> No
 
 
 def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int) -> tuple[int | None, int | None]:
-    """The CPUs of a node, and those of each process as Slurm tells them."""
+    """Return the CPUs of a node, and those of each process as Slurm's variables give them. None stands for a number
+    that the script does not give."""
     each, per_gpu = _whole(options, report, "cpus-per-task"), _whole(options, report, "cpus-per-gpu")
     least = _whole(options, report, "mincpus")
     cpus: int | None = None
@@ -234,7 +236,7 @@ def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int)
 
 
 def _memory(options: Options, report: Report, values: Json, cpus: int, gpus: int) -> tuple[int | None, int | None]:
-    """MiB of a node, and of each CPU, where it is said so."""
+    """Return the memory of a node and of each CPU in MiB, None for one that the script does not give."""
     sizes: dict[str, int] = {}
     per_cpu: int | None = None
     for name, times, what in (("mem", 1, ""), ("mem-per-cpu", cpus, "CPUs"), ("mem-per-gpu", gpus, "GPUs")):

@@ -1,7 +1,7 @@
-"""The commands in a script's body, each with its place, so that some of them can be written otherwise.
+"""Commands in a script's body, each with its position, so that some of them can be rewritten.
 
-It is a reader of shells' grammar as far as finding simple commands needs it: quotes, comments, here-documents, and
-commands inside of `$(...)`. What it does not know it takes for a command of no interest.
+The reader knows the grammar of shells as far as finding simple commands requires: quotes, comments, here-documents, and
+commands inside of `$(...)`. It takes anything that it does not know for a command of no interest.
 """
 
 import re
@@ -17,7 +17,7 @@ _HEREDOC = re.compile(r"<<(-?)\s*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_][\w.
 
 @dataclass(frozen=True)
 class Word:
-    """As it is written, quotes and all."""
+    """Word as it is written, including quotes."""
 
     text: str
     start: int
@@ -26,7 +26,7 @@ class Word:
 
 @dataclass
 class Statement:
-    """A simple command: its words, without keywords and assignments before its program."""
+    """Simple command: its words, without keywords and assignments before its program."""
 
     words: list[Word]
     line: int
@@ -48,7 +48,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Edit:
-    """What stands in the place of a part of the text."""
+    """Replacement for a part of the text."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class Edit:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with the edits; of two that overlap the first one in the text counts."""
+    """Return the text with the edits applied. If two overlap, the first one in the text counts."""
     out: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda each: (each.start, -each.end)):
@@ -68,14 +68,14 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def statements(text: str) -> list[Statement]:
-    """The simple commands of a script, in the order of their ends."""
+    """Return the simple commands of a script, in the order of their ends."""
     reader = _Reader(text)
     reader.read(0, "", 0)
     return reader.found
 
 
 def outside_quotes(text: str) -> str:
-    """The text with blanks for what single quotes and comments hold, which a shell leaves alone."""
+    """Return the text with blanks in place of single-quoted text and comments, which a shell does not expand."""
     reader = _Reader(text)
     reader.read(0, "", 0)
     out = list(text)
@@ -93,7 +93,7 @@ class _Reader:
         self._breaks = [found.start() for found in re.finditer("\n", text)]
 
     def read(self, at: int, end: str, depth: int) -> int:
-        """Reads commands up to `end`, a bracket or a backtick; where it stands, or the text's end."""
+        """Read commands up to `end`, a bracket or a backtick. Return its position, or the text's end."""
         text, outer = self.text, self._words
         self._words = []
         waiting: list[tuple[str, bool]] = []
@@ -155,7 +155,7 @@ class _Reader:
         return at
 
     def _word(self, at: int, end: str, depth: int) -> int:
-        """Where the word that begins here ends."""
+        """Return the position at which the word that begins at `at` ends."""
         text = self.text
         while at < len(text):
             letter = text[at]
@@ -190,7 +190,7 @@ class _Reader:
         return min(at, len(text))
 
     def _double(self, at: int, depth: int) -> int:
-        """Where a text in double quotes ends."""
+        """Return the position at which a text in double quotes ends."""
         text = self.text
         while at < len(text):
             letter = text[at]
@@ -205,7 +205,7 @@ class _Reader:
         return min(at, len(text))
 
     def _dollar(self, at: int, depth: int) -> int:
-        """Where what begins with a dollar or a backtick ends."""
+        """Return the position at which an expansion that begins with a dollar or a backtick ends."""
         text = self.text
         if depth >= DEPTH_MAX:
             return at + 1
@@ -223,5 +223,5 @@ class _Reader:
 
 
 def name_of(words: Sequence[str]) -> str:
-    """The program that words call, without its folder."""
+    """Return the name of the program that words call, without its folder."""
     return words[0].rpartition("/")[2].strip("\"'") if words else ""

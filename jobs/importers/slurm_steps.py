@@ -1,4 +1,4 @@
-"""The body of a batch script: what of it is no part of a job, and the steps that srun and singularity start."""
+"""Body of a batch script: the parts that do not belong in a job, and the steps that srun and singularity start."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from .slurm_options import SlurmOption, options_of, plain_word
 from .slurm_script import Statement, Word, name_of, statements
 
 COMMANDS = "commands"
-"""The leaf that is the body."""
+"""Name of the leaf that holds the body."""
 IMAGE_HAS = "the image has to have what it brings, and a job has no modules or environments of a cluster"
 OF_IMAGES = "makes or asks for an image of the cluster: see --image"
 _MODULES = ("module", "ml", "spack", "easybuild")
@@ -33,12 +33,12 @@ _SINGULARITY_VALUES = (
 
 @dataclass(frozen=True)
 class Assignments:
-    """A script's own `NAME=value` lines, for the few places where a value has to be known."""
+    """Lines `NAME=value` of a script, for the few places that need the value of a variable."""
 
     values: Mapping[str, str]
 
     def value(self, word: str) -> str:
-        """A word of a script, with the variables that the script sets."""
+        """Return a word of a script, unquoted, with the variables that the script sets replaced."""
         text = plain_word(word)
         for _ in range(4):
             before = text
@@ -49,7 +49,7 @@ class Assignments:
 
 
 def assignments(text: str) -> Assignments:
-    """The assignments at the beginnings of a script's lines; one that is set twice is not known."""
+    """Return the assignments at the beginnings of a script's lines, without names that are set to different values."""
     found: dict[str, str] = {}
     again: set[str] = set()
     for name, value in re.findall(
@@ -64,29 +64,29 @@ def assignments(text: str) -> Assignments:
 
 @dataclass
 class Step:
-    """A program that srun or singularity starts, or both: the part of its statement that goes."""
+    """Program that srun, singularity or both start: the part of its statement that is removed."""
 
     statement: Statement
     options: list[tuple[str, SlurmOption]] = field(default_factory=list[tuple[str, SlurmOption]])
-    """Those of srun, each with its leaf."""
+    """Options of srun, each with its leaf."""
     contained: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     """Options of singularity: leaf, option, value."""
     image: tuple[str, str] | None = None
-    """Of singularity: leaf and name."""
+    """Image of singularity: leaf and name."""
     program: int = 0
-    """The word with which the program itself begins."""
+    """Index of the word with which the program itself begins."""
     is_step: bool = False
     start: int = 0
-    """Where the whole command begins, with what it is called through, such as timeout."""
+    """Position at which the whole command begins, including a program that starts it, such as timeout."""
     written: int = 0
-    """How many of the words a variable holds, with which the statement begins."""
+    """Number of words at the beginning of the statement that a variable holds."""
     variables: list[str] = field(default_factory=list[str])
     """Leaves of variables that hold options of srun."""
 
 
 _STARTERS = ("srun", "shifter", *_CONTAINERS)
 _THROUGH = ("timeout", "stdbuf", "time", "nice", "ionice", "env", "numactl", "taskset", "unbuffer", "strace")
-"""Programs that start the one that their words name."""
+"""Programs that start the program that their arguments name."""
 _TELL = (
     "echo",
     "printf",
@@ -114,7 +114,7 @@ _ASSIGNED = re.compile(
 
 
 def _starters(body: str) -> dict[str, list[str]]:
-    """The words of variables that the script sets once, to a command which starts with srun or a container."""
+    """Return the words of each variable that is set once, to a command that starts with srun or a container."""
     found: dict[str, list[str]] = {}
     often = Counter(re.findall(r"\b(\w+)\+?=", body))
     for name, _, value in re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)=([\"'])([^\"'\n]*)\2", body, re.MULTILINE):
@@ -125,10 +125,10 @@ def _starters(body: str) -> dict[str, list[str]]:
 
 
 class Script:
-    """A body, and what there is in it beside programs that run anywhere."""
+    """Body of a script, and its parts other than programs that run anywhere."""
 
     def __init__(self, body: str, known: Assignments, *, own_options: bool = False) -> None:
-        """`own_options`: of the first srun, which are the job's as there are no others."""
+        """Read a body. `own_options`: whether the options of the first srun are the job's, as there are no others."""
         self.body, self.known = body, known
         self.gone: list[tuple[str, Statement, str]] = []
         """Statements that are left out: leaf, place, reason."""
@@ -137,7 +137,7 @@ class Script:
         self.open: list[tuple[str, str]] = []
         self.names_nodes = False
         self.hidden: list[tuple[str, str]] = []
-        """Statements whose text calls what no image has: leaf, reason."""
+        """Statements whose text calls a program that no image has: leaf, reason."""
         self._leaves: dict[str, tuple[str, int]] = {}
         self._starters = _starters(body)
         self._written = Counter[str]()
@@ -161,12 +161,12 @@ class Script:
                 self._leaves[f"${name}"] = (f"line {line}", line)
 
     def leaves(self) -> Iterator[tuple[str, str, int]]:
-        """Of the report: name, value, line."""
+        """Yield the leaves for the report: name, value, line."""
         for leaf, (value, line) in self._leaves.items():
             yield leaf, value, line
 
     def shell(self) -> str | None:
-        """The shell that the script is written for; None for another interpreter."""
+        """Return the shell that the script's first line names, or None if it names another interpreter or none."""
         words = [word for word in self.interpreter if not re.match(r"-S$", word)]
         program = words[0].rpartition("/")[2] if words else ""
         if program == "env":
@@ -215,8 +215,8 @@ class Script:
             self._read_through(statement, texts, own_options)
 
     def _expand(self, statement: Statement) -> tuple[Statement, int]:
-        """A statement that begins with a variable which holds srun or a container, with the words of its value, as a
-        shell takes them; and how many these are."""
+        """Replace a variable that begins a statement and holds srun or a container with the words of its value, as a
+        shell does. Return the statement, and the number of these words."""
         first = statement.words[0]
         found = re.fullmatch(r"\$(?:\{(\w+)\}|(\w+))", first.text)
         name = (found[1] or found[2]) if found else ""
@@ -226,14 +226,14 @@ class Script:
         return Statement([*(made or [first]), *statement.words[1:]], statement.line, statement.before), len(made)
 
     def _read_through(self, statement: Statement, texts: list[str], own_options: bool) -> None:
-        """A step that another program starts, such as `timeout 1h srun ...`."""
+        """Read a step that another program starts, such as `timeout 1h srun ...`."""
         at = next((index for index, text in enumerate(texts) if index and name_of([text]) in _STARTERS), 0)
         if at and not re.search(r"[\s$]", statement.words[at].text) and at + 1 < len(texts):
             inner = Statement(statement.words[at:], statement.line, statement.before)
             self._step(inner, texts[at:], own_options, statement.start, 0)
 
     def _read_assignments(self, body: str) -> None:
-        """Says which variables hold srun or a container, and are used in other ways than those that are read."""
+        """Report the variables that hold srun or a container and are used in ways that are not read."""
         often = Counter(re.findall(r"\$\{?(\w+)", body))
         for found in _ASSIGNED.finditer(body):
             name, called = found["name"], found["called"]
@@ -243,7 +243,8 @@ class Script:
                 self.hidden.append((self._leaf("", line, found[0].strip()), why))
 
     def _fault_of(self, program: str, statement: Statement) -> str:
-        """Why a statement that is read no further may fail in a job: text in it calls what no image has."""
+        """Return why a statement that is not read further may fail in a job: text in it calls a program that no image
+        has. Return an empty text if there is no reason."""
         if program in _TELL:
             return ""
         for word in statement.words[1:]:
@@ -252,7 +253,7 @@ class Script:
         return ""
 
     def _other_container(self, statement: Statement, program: str, verb: str) -> None:
-        """Says of docker and the like that a job has none of them."""
+        """Report that a job has no docker or similar program."""
         leaf = self._leaf("", statement.line, " ".join(map(self.known.value, statement.texts))[:200])
         if verb in ("run", "exec", "start") or program == "ch-run":
             why = "starts a container inside of the job's own: write its image with --image, and its program alone"
@@ -263,7 +264,7 @@ class Script:
             self.hidden.append((leaf, f"calls {program}, which a job has none of: take it out"))
 
     def _gone(self, program: str, texts: list[str]) -> str:
-        """Why a statement has no part in a job; empty where it has one."""
+        """Return why a statement does not belong in a job, or an empty text if it does."""
         if program in _MODULES and (program != "spack" or texts[1:2] in (["load"], ["env"], ["unload"])):
             return IMAGE_HAS
         if program in _CONDA and texts[1:2] and texts[1] in ("activate", "deactivate", "init", "shell"):
@@ -279,8 +280,8 @@ class Script:
         return ""
 
     def _srun(self, step: Step, texts: list[str], own: bool) -> int:
-        """Reads srun's options, those in variables too; where what it starts begins. `own`: whether they are the
-        job's."""
+        """Read srun's options, including those in variables. Return the index of the word at which the started program
+        begins. `own`: whether the options are the job's."""
         at, line = 1, step.statement.line
         while True:
             options, count = options_of(texts[at:], line, srun=True)
@@ -294,7 +295,7 @@ class Script:
             at += 1
 
     def _holds_options(self, word: str) -> bool:
-        """Whether a word is a variable that the script gives options, as `SRUN_ARGS=" --label "` does."""
+        """Return whether a word is a variable to which the script assigns options, as `SRUN_ARGS=" --label "` does."""
         found = re.fullmatch(r"\$\{?(\w+)(?:\[[@*]\])?\}?", word)
         return bool(found and found[1] in self._of_options)
 
@@ -327,12 +328,13 @@ class Script:
             self._other_container(statement, inner, texts[at + 1])
 
     def _is_option(self, word: str, verb: str, following: list[str]) -> bool:
-        """Whether a variable stands where options of a container are: what `exec` runs begins with no dash."""
+        """Return whether a variable stands for a container's options: a program that `exec` runs has no leading
+        dash."""
         is_before_one = verb == "exec" and word.startswith("$") and following and following[0].startswith("-")
         return bool(is_before_one or self._holds_options(word))
 
     def _container(self, step: Step, texts: list[str], at: int) -> int:
-        """Reads `singularity [options] exec [options] IMAGE`; where the program begins."""
+        """Read `singularity [options] exec [options] IMAGE`. Return the index of the program's first word."""
         called, begun, verb = name_of(texts[at:]), at, ""
         given: list[tuple[str, str]] = []
         line = step.statement.line
@@ -366,5 +368,5 @@ class Script:
 
 
 def outside_comments(body: str) -> str:
-    """The script without lines that are comments."""
+    """Return the script with its comment lines emptied."""
     return "\n".join("" if line.lstrip().startswith("#") else line for line in body.split("\n"))

@@ -9,8 +9,8 @@ TASKS_MAX = 100_000
 
 
 def seconds(text: str) -> int | None:
-    """Of `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; 0: without end;
-    None where it is none."""
+    """Return the seconds of a time, which is `minutes`, `minutes:seconds`, `hours:minutes:seconds` or
+    `days-hours[:minutes[:seconds]]`. Return 0 if it has no end, and None if the text is not a time."""
     if text.lower() in ENDLESS:
         return 0
     found = re.fullmatch(r"(?:(\d{1,5})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", text)
@@ -28,7 +28,7 @@ _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 
 
 def mib(text: str) -> int | None:
-    """Of `16G`, `16GB`, `16000`, which are MiB; None where it is none."""
+    """Return the MiB of a size such as `16G`, `16GB` or `16000` (in MiB), rounded up, or None if it is not a size."""
     found = re.fullmatch(r"(\d{1,12})(?:\.(\d{1,6}))?\s*([KMGT])?(?:i?B)?", text, re.IGNORECASE)
     if not found:
         return None
@@ -37,7 +37,7 @@ def mib(text: str) -> int | None:
 
 
 def nodes(text: str) -> tuple[int, int] | None:
-    """The least and the most of `4`, `2-8`, `2k`."""
+    """Return the minimum and the maximum of a number of nodes such as `4`, `2-8` or `2k`, or None if it is not one."""
     found = re.fullmatch(r"(\d{1,6})([km])?(?:-(\d{1,6})([km])?)?", text, re.IGNORECASE)
     if not found:
         return None
@@ -49,20 +49,20 @@ def nodes(text: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Indices:
-    """Of an array: the indices in their order, and how many run at once."""
+    """Indices of an array in their order, and how many run at once."""
 
     values: tuple[int, ...]
     at_once: int | None
 
     @property
     def step(self) -> int | None:
-        """Between any two that follow each other; None where it differs."""
+        """Difference between successive indices; None if it varies."""
         steps = {second - first for first, second in zip(self.values, self.values[1:], strict=False)} or {1}
         return steps.pop() if len(steps) == 1 else None
 
 
 def indices(text: str) -> Indices | None:
-    """Of `0-9`, `1-20:5%2`, `1,3,7`; None where it is none."""
+    """Return the indices of `0-9`, `1-20:5%2` or `1,3,7`, or None if the text is not valid."""
     found = re.fullmatch(r"([\d,:-]+)(?:%(\d{1,6}))?", re.sub(r"[\[\] ]", "", text))
     if not found:
         return None
@@ -81,7 +81,7 @@ def indices(text: str) -> Indices | None:
 
 @dataclass(frozen=True)
 class Gpus:
-    """How many, and of which kind, where it is said. `rest`: what else was asked for."""
+    """Number of GPUs, and their kind if given. `rest`: other resources that were asked for."""
 
     count: int
     kind: str = ""
@@ -89,7 +89,7 @@ class Gpus:
 
 
 def gpus(text: str) -> Gpus | None:
-    """Of `4`, `a100:4` or `gpu:a100:4`; None where two kinds are asked for, or it is none."""
+    """Return the GPUs of `4`, `a100:4` or `gpu:a100:4`, or None if the text names two kinds or is not valid."""
     found = [_gpus(part) for part in re.sub(r"\(.*?\)", "", text).split(",") if part.strip()]
     return found[0] if len(found) == 1 else None
 
@@ -107,7 +107,7 @@ def _gpus(part: str) -> Gpus | None:
 
 
 def gres(text: str) -> Gpus | None:
-    """As gpus(), of --gres, where what is no GPU is another resource."""
+    """Return the GPUs of a --gres value as gpus() does, with everything that is not a GPU as another resource."""
     parts = [part.strip() for part in re.sub(r"\(.*?\)", "", text).split(",") if part.strip()]
     ours = [part for part in parts if re.match(r"(?i)(gres[:/])?gpus?\b", part)]
     rest = tuple(part for part in parts if part not in ours and part.lower() != "none")

@@ -1,4 +1,4 @@
-"""What Slurm sets in a job's environment, made of what accel gives a job: lines of a shell before the script.
+"""Variables that Slurm sets in a job's environment, as shell lines before the script that derive them from accel's own.
 
 Sources: the output environment variables of https://slurm.schedmd.com/sbatch.html, and accel/contract/variables.py.
 """
@@ -17,7 +17,7 @@ _GUARDED = re.compile(r"\$\{(SLURMD?_[A-Z0-9_]+):?[-+=?]")
 
 @dataclass(frozen=True)
 class Shape:
-    """What the job asks for, as variables tell it."""
+    """Resources that the job asks for, as variables give them."""
 
     nodes: int = 1
     tasks: int = 1
@@ -29,13 +29,13 @@ class Shape:
     mem_mib: int | None = None
     mem_per_cpu_mib: int | None = None
     bind_gpus: int = 0
-    """GPUs that each process of srun sees of its node's, where it sees its own alone."""
+    """Number of its node's GPUs that each process of srun sees, if it sees only its own; otherwise 0."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Lines that set a variable. `why`: how it differs from Slurm's, for its author to decide; `needs`: others that
-    are set before it."""
+    """Lines that set a variable. `why`: how it differs from Slurm's, for the script's author to decide; `needs`:
+    variables that have to be set before it."""
 
     lines: tuple[str, ...]
     why: str = ""
@@ -47,7 +47,7 @@ def _set(name: str, value: str, why: str = "", *needs: str) -> Variable:
 
 
 def _through(name: str, of: str, default: str) -> Variable:
-    """The value of the variable that another one names."""
+    """Return a variable with the value of the variable whose name `of` holds."""
     return Variable((f'eval "export {name}=\\${{${{{of}:-{default}}}:-0}}"',))
 
 
@@ -60,7 +60,7 @@ def _main(shape: Shape) -> Variable:
 
 
 def table(shape: Shape) -> dict[str, Variable]:
-    """The variables that can be made, in an order in which each comes after those that it needs."""
+    """Return the variables that can be set, each after those that it needs."""
     job = "is a number made of the job's name, the same each time that it is submitted"
     per_node, gpus = shape.tasks, max(shape.gpus, 0)
     found = {
@@ -138,7 +138,7 @@ def _array(indices: Indices) -> dict[str, Variable]:
 
 OF_STEPS = ("SLURM_NNODES", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID", "SLURM_LOCALID",
             "SLURM_JOB_NODELIST", "SLURM_CPUS_PER_TASK")  # fmt: skip
-"""That programs read which srun starts."""
+"""Variables that programs started by srun read."""
 RUN_TASKS = """\
 run_tasks() {
   n=$1; shift; i=0; pids=; status=0
@@ -153,7 +153,7 @@ SCONTROL = """scontrol() { printf '%s\\n' "$SLURM_JOB_NODELIST"; }"""
 
 
 def names_in(text: str) -> dict[str, bool]:
-    """Slurm's variables in a script, and whether the script says itself what it takes where one is not set."""
+    """Return Slurm's variables in a script, each with whether the script itself says what to use if it is not set."""
     found = dict.fromkeys(_NAME.findall(text), False)
     for name in _GUARDED.findall(text):
         if len(re.findall(rf"\b{name}\b", text)) == len(re.findall(rf"\$\{{{name}:?[-+=?]", text)):
@@ -162,7 +162,7 @@ def names_in(text: str) -> dict[str, bool]:
 
 
 def lines(names: Iterable[str], known: dict[str, Variable]) -> list[str]:
-    """Those that set the variables and what they need."""
+    """Return the lines that set the variables, and those that they need."""
     wanted: set[str] = set()
     left = [name for name in names if name in known]
     while left:
@@ -174,7 +174,7 @@ def lines(names: Iterable[str], known: dict[str, Variable]) -> list[str]:
 
 
 def run_tasks(shape: Shape) -> str:
-    """A function that starts a program several times on a node, as srun does."""
+    """Return a shell function that starts a program several times on a node, as srun does."""
     bind = ""
     if shape.bind_gpus == 1:
         bind = " CUDA_VISIBLE_DEVICES=$i"

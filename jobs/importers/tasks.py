@@ -1,5 +1,5 @@
-"""What importers of task files (SkyPilot, dstack) share: sizes, accelerators, variables, mounts, the command of a
-shell, and the other tool's own variables."""
+"""Shared parts of the importers of task files (SkyPilot, dstack): sizes, accelerators, variables, mounts, the command
+of a shell, and the other tool's own variables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,27 +21,27 @@ _MIB = {"K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNFILLED = re.compile(r"(?<![\\$])\$(?:\{([A-Za-z_]\w*)[^{}]*\}|([A-Za-z_]\w*))|\$?\{\{-?\s*([\w.]+)\s*-?\}\}")
 _REFERENCE = re.compile(r"arn:aws[\w-]*:(secretsmanager|ssm):\S+|projects/[^/\s]+/secrets/\S+")
-"""A secret of a cloud, which a job file names."""
+"""Name of a secret of a cloud, as a job file has it."""
 _TPU = re.compile(r"(?:tpu-?)?v\d+(?:e|p|litepod)?-\d+", re.IGNORECASE)
 CLOUDS: Mapping[str, tuple[str, ...]] = {
     "aws": ("aws-batch",),
     "gcp": ("gce", "google-batch", "vertex", "gke", "tpu-vm"),
     "kubernetes": ("gke",),
 }
-"""Kinds of targets on a cloud."""
+"""Kinds of targets on each cloud."""
 TPU_KINDS = ("tpu-vm", "gke")
 
 
 @dataclass
 class Destination:
-    """Where a document wants to run: kinds of targets, none for any, and the region of a cloud that has some."""
+    """Place where a document is to run: kinds of targets, empty for any, and the region if the cloud has regions."""
 
     kinds: tuple[str, ...] = ()
     region: str = ""
 
 
 def mib(text: str, unit: str = "G") -> int | None:
-    """A size in MiB, rounded up. `unit`: of a number without one. None where it is no size that a job can have."""
+    """Return a size in MiB, rounded up, or None if no job can have it. `unit`: the unit of a number without one."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
@@ -50,19 +50,19 @@ def mib(text: str, unit: str = "G") -> int | None:
 
 
 def least(text: str) -> tuple[str, bool]:
-    """The lower end of `8`, `8+`, `8..`, `8..16` or `..16`, and whether it is one of several values."""
+    """Return the lower end of `8`, `8+`, `8..`, `8..16` or `..16`, and whether it is one of several values."""
     if ".." in text:
         return text.partition("..")[0].strip(), True
     return text.rstrip("+").strip(), text.endswith("+")
 
 
 def is_slice(name: str) -> bool:
-    """Whether an accelerator is a TPU slice."""
+    """Return whether an accelerator is a TPU slice."""
     return _TPU.fullmatch(name) is not None
 
 
 def accelerator(given: RequestFields, path: str, name: str, count: str, values: Json) -> None:
-    """An accelerator and its number, as any cloud has it."""
+    """Set the job's accelerator and its count, whichever cloud they are on."""
     at, report = given.name(path), given.report
     if _TPU.fullmatch(name):
         try:
@@ -89,8 +89,8 @@ def accelerator(given: RequestFields, path: str, name: str, count: str, values: 
 
 
 def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Mapping[str, str], values: Json) -> None:
-    """A variable of the environment; `value` None: it is to be given with --var. One that names a secret of a cloud
-    becomes a secret of the job file."""
+    """Set a variable of the environment. If `value` is None, --var has to give it. A value that names a secret of a
+    cloud becomes a secret of the job file."""
     at, report = given.name(path), given.report
     if not _NAME.fullmatch(name):
         report.refuse(at, "is not the name of an environment variable: letters, digits and _")
@@ -117,7 +117,7 @@ def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Map
 
 
 def choose_secret(given: RequestFields, path: str, name: str, chosen: Mapping[str, str], values: Json) -> None:
-    """A secret, whose value a job file never has: --var names the cloud's, or gives it as a variable."""
+    """Set a secret, whose value a job file never has: --var names the cloud's, or gives it as a plain variable."""
     if name in chosen:
         variable(given, path, name, None, chosen, values)
         if name in values.get("env", {}):
@@ -130,7 +130,7 @@ def choose_secret(given: RequestFields, path: str, name: str, chosen: Mapping[st
 
 
 def is_filled(given: RequestFields, path: str, text: str) -> bool:
-    """Whether nothing in a text is left to be filled in; a decision or a refusal says what."""
+    """Return whether nothing in a text is left to be filled in. Report what is left as a decision or a refusal."""
     at = given.name(path)
     if found := _UNFILLED.search(text):
         name = found[1] or found[2] or found[3]
@@ -140,7 +140,8 @@ def is_filled(given: RequestFields, path: str, text: str) -> bool:
 
 
 def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *, read_only: bool = False) -> bool:
-    """A mount of a job file, unless it is refused. `at`: where it is seen; ~ is the home of root."""
+    """Add a mount to the job unless it is refused, and return whether it was added. `at`: its path in the container, in
+    which ~ is root's home."""
     name = given.name(path)
     plain = re.sub(r"^~(?=/|$)", "/root", at)
     if not plain.startswith("/"):
@@ -157,7 +158,7 @@ def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *
 
 
 def choose_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, str], values: Json) -> bool:
-    """What --mount says to be at a path; whether it says something."""
+    """Mount the source that --mount names for a path. Return whether it names one."""
     plain = {key.rstrip("/") or "/": source for key, source in chosen.items()}
     source = plain.get(at.rstrip("/") or "/")
     if source is None:
@@ -169,7 +170,7 @@ def choose_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, 
 
 
 def unused_mounts(given: RequestFields, chosen: Mapping[str, str], values: Json) -> None:
-    """Mounts that were chosen for paths that the document does not name."""
+    """Add the mounts that the user chose for paths that the document does not name."""
     seen = {mount["path"].rstrip("/") for mount in values.get("mounts", [])}
     for at, source in chosen.items():
         if re.sub(r"^~(?=/|$)", "/root", at).rstrip("/") not in seen:
@@ -177,7 +178,7 @@ def unused_mounts(given: RequestFields, chosen: Mapping[str, str], values: Json)
 
 
 def unused_variables(given: RequestFields, chosen: Mapping[str, str], values: Json) -> None:
-    """Variables that were given and that nothing of the document names, as both tools' --env adds them."""
+    """Set the variables that the user gave and nothing in the document names, as --env of both tools does."""
     named = {*values.get("env", {}), *values.get("secrets", {})}
     for name in chosen:
         if name not in named and _NAME.fullmatch(name) and not _mentioned(given, name):
@@ -194,7 +195,7 @@ def _mentioned(given: RequestFields, name: str) -> bool:
 
 
 def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: Destination) -> str:
-    """Takes a cloud and a region for the target; what is said of it."""
+    """Take a cloud and a region for the target, and return what the report says about them."""
     name = {"k8s": "kubernetes", "google": "gcp"}.get(cloud.lower(), cloud.lower())
     if name in ("", "*"):
         place.region = place.region or region
@@ -207,8 +208,8 @@ def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: De
 
 
 def node_exports(names: Sequence[str], *, count: str, rank: str, main: str) -> dict[str, str]:
-    """Lines of a shell that set the other tool's variables of a node from accel's. `count`, `rank`, `main`: how the
-    tool calls them."""
+    """Return shell lines that set the other tool's variables of a node from accel's. `count`, `rank`, `main`: the
+    tool's names for them."""
     known = {
         count: f'export {count}="${{{NODE_COUNT}:-1}}"',
         rank: f'eval "export {rank}=\\${{${{{NODE_INDEX_FROM}:-ACCEL_NODE_INDEX}}:-0}}"',
@@ -218,27 +219,27 @@ def node_exports(names: Sequence[str], *, count: str, rank: str, main: str) -> d
 
 
 def own_variables(given: RequestFields, prefix: str, chosen: Mapping[str, str], values: Json) -> None:
-    """The other tool's variables that were given with --var, in place of what stands for them here."""
+    """Set the other tool's variables that --var gives, in place of their substitutes."""
     for name in chosen:
         if name.startswith(f"{prefix}_") and name not in {*values.get("env", {}), *values.get("secrets", {})}:
             variable(given, f"--var {name}", name, None, chosen, values)
 
 
 def own_names(prefix: str, text: str) -> list[str]:
-    """The other tool's variables that a text names."""
+    """Return the other tool's variables that a text names."""
     return sorted(set(re.findall(rf"(?<![A-Z0-9_]){prefix}_[A-Z0-9_]*[A-Z0-9]", text)))
 
 
 def address_list(name: str, line: str) -> list[str]:
-    """Lines of a shell for a list of addresses of which the first alone is known, by `line`; as many as there are
-    nodes, so that they can be counted."""
+    """Return shell lines that set a list of addresses of which only the first is known, which `line` sets. The list has
+    as many entries as there are nodes, so that they can be counted."""
     more = f'i=1; while [ "$i" -lt "${{{NODE_COUNT}:-1}}" ]; do printf "\\nnode-$i"; i=$((i+1)); done'
     return [line, f'export {name}="${name}$({more})"']
 
 
 def takes_first(text: str, name: str) -> bool:
-    """Whether a shell's text takes no more than the first line of a variable that lists addresses, and their number.
-    A comment takes none."""
+    """Return whether a shell script reads no more than the first line and the number of lines of a variable that lists
+    addresses. Comments do not count."""
     first = re.compile(
         r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l"
         r"|\bread (?:-r )?\w+ _ <<<|\[\[? -[nz] "

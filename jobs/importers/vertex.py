@@ -1,6 +1,5 @@
-"""A custom job of Vertex AI as a job file of ours. It is written as config.yaml, a CustomJob, a pasted gcloud
-command, or flags; flags win.
-"""
+"""Importer of a custom job of Vertex AI, which is written as config.yaml, a CustomJob, a pasted gcloud command, or
+flags. Flags override the file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,9 @@ KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
+    """Return the job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
 
-    Raises BadInput where it cannot be read.
+    Raise BadInput if it cannot be read.
     """
     given, region, secrets = source(name, data, options)
     if not given.has("displayName"):
@@ -53,7 +52,7 @@ FLAGS = {
     **dict.fromkeys(("--kms-key", "--kms-keyring", "--kms-location", "--kms-project"), True),
     **dict.fromkeys(("--enable-web-access", "--enable-dashboard-access"), False),
 }
-"""Source: gcloud's own flags of `ai custom-jobs create`."""
+"""Flags of the command, each with whether it takes a value. Source: gcloud's own flags of `ai custom-jobs create`."""
 
 OF_TARGET = ("--network", "--service-account")
 PLAIN = {
@@ -73,15 +72,15 @@ POOL_KEYS = {
     "python-module": "pythonPackageSpec.pythonModule",
 }
 LOCAL_KEYS = ("local-package-path", "script", "output-image-uri", "requirements", "extra-dirs", "extra-packages")
-"""Of a pool whose image gcloud builds here."""
+"""Keys of a pool whose image gcloud builds from a local folder."""
 PACKAGED_KEYS = ("executor-image-uri", "python-module")
-"""Of a package that is there already; of a pool that gcloud builds they are what the image is made of."""
+"""Keys of an existing package. In a pool that gcloud builds, they name what the image is made of."""
 
 
 def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, str, list[str]]:
-    """The fields of a CustomJob, in the API's names, the region if a flag says it, and values that are secrets.
+    """Return the fields of a CustomJob under the API's names, the region if a flag gives it, and secret values.
 
-    Raises BadInput.
+    Raise BadInput if the file or the flags cannot be read.
     """
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     written = gcloud.source(
@@ -136,7 +135,7 @@ def _of(
 
 
 def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
-    """A key of a --worker-pool-spec, with the number of the pool where there are several."""
+    """Return the name of a key of a --worker-pool-spec, with the number of the pool if there are several."""
     return f"{POOL}[{index}].{key}" if len(command.flags[POOL]) > 1 else f"{POOL}.{key}"
 
 
@@ -202,7 +201,7 @@ def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Paste
 
 
 def _pools(given: RequestFields, command: gcloud.CommandLine, options: ImportOptions) -> None:
-    """`--worker-pool-spec`: all pools of the job, in place of the file's."""
+    """Replace the file's pools with those of `--worker-pool-spec`, which are all pools of the job."""
     again = {
         _named(command, index, key) for index, value in enumerate(command.flags[POOL]) for key in gcloud.pairs(value)
     }
@@ -235,7 +234,7 @@ def _pools(given: RequestFields, command: gcloud.CommandLine, options: ImportOpt
 
 
 def _as_built(given: RequestFields, path: str) -> None:
-    """A pool that names no program: gcloud gives it the image that it builds for the first one."""
+    """Give a pool that names no program the image that gcloud builds for the first one, as gcloud does."""
     for each in ("imageUri", "command"):
         of_first = f"{SPEC}.workerPoolSpecs[0].containerSpec.{each}"
         if of_first in given.values and given.name(of_first) != f"{POOL}[0].container-image-uri":
@@ -245,7 +244,7 @@ def _as_built(given: RequestFields, path: str) -> None:
 def _local(
     given: RequestFields, command: gcloud.CommandLine, index: int, pool: Mapping[str, str], options: ImportOptions
 ) -> None:
-    """A pool whose image gcloud builds of a folder here: the folder goes with `submit --code` instead."""
+    """Translate a pool whose image gcloud builds from a local folder: the folder goes with `submit --code` instead."""
     report, path = given.report, f"{SPEC}.workerPoolSpecs[{index}].containerSpec"
     folder = pool.get("local-package-path") or "."
     base, script, module = (pool.get(key) for key in ("executor-image-uri", "script", "python-module"))
@@ -285,7 +284,7 @@ def _enum(key: str, text: str) -> str:
 
 
 def _programs(given: RequestFields, command: gcloud.CommandLine) -> None:
-    """What is given once for all pools: command, arguments, packages."""
+    """Set the values that flags give once for all pools: command, arguments, packages."""
     pools = given.items(f"{SPEC}.workerPoolSpecs")
     for flag, to, specs in (
         ("--args", "args", ("containerSpec", "pythonPackageSpec")),

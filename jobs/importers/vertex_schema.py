@@ -1,6 +1,9 @@
-"""Fields of Google's documents in the spellings that the services take: protobuf's JSON has `machineType` and
-`machine_type`, and people write one item where the service has a list. What is no field is refused here, so that no
-object that is carried carries it away. Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1.
+"""Fields of Google's documents, in the spellings that the services accept.
+
+Protobuf's JSON has `machineType` and `machine_type`, and people write one item where the service has a list. Unknown
+fields are refused here, so that they are not carried over together with the object that holds them.
+
+Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1.
 """
 
 import re
@@ -16,18 +19,18 @@ from .fields import RequestFields
 
 @dataclass(frozen=True)
 class Items:
-    """A list of objects, or of texts (None)."""
+    """List of objects, or of texts if `of` is None."""
 
     of: "Mapping[str, Schema] | None" = None
 
 
 @dataclass(frozen=True)
 class Own:
-    """An object whose keys are the author's."""
+    """Object whose keys the author chooses."""
 
 
 Schema = Mapping[str, Any] | Items | Own | None
-"""None: a text, a number or a flag."""
+"""Schema of a value; None for a text, a number or a flag."""
 
 
 def _texts(*names: str) -> dict[str, Schema]:
@@ -116,7 +119,7 @@ _ENV_MAPPING = re.compile(r"(.*\b(?:container_?[sS]pec|python_?[pP]ackage_?[sS]p
 
 
 def names(schema: Schema) -> Iterator[str]:
-    """All names of fields of a schema, to find the one that was meant."""
+    """Yield the names of all fields of a schema, among which to find the one that was meant."""
     fields = schema.of if isinstance(schema, Items) else schema
     if isinstance(fields, Mapping):
         for name, of in fields.items():
@@ -126,8 +129,8 @@ def names(schema: Schema) -> Iterator[str]:
 
 @dataclass
 class FieldPlace:
-    """Where a path of a document is in a schema: its canonical path, and what is expected there. `unknown`: the key
-    that is none there; `is_list`: it is one, and the service has no list of it."""
+    """Place of a document's path in a schema: its canonical path, and the schema of its value. `unknown`: the key that
+    the schema does not have there; `is_list`: whether that key is a list and the service has no list of it."""
 
     path: str
     of: Schema = None
@@ -136,7 +139,7 @@ class FieldPlace:
 
 
 def place(path: str, schema: Schema, before: str = "") -> FieldPlace:
-    """The place of a path below a schema. `before`: what its canonical path begins with."""
+    """Return the place of a path below a schema. `before`: the beginning of its canonical path."""
     found, at = FieldPlace(before, schema), 0
     while at < len(path):
         if isinstance(found.of, Own):
@@ -163,7 +166,7 @@ def _below(path: str, key: str) -> str:
 
 
 def _spelt(key: str, fields: Mapping[str, Any]) -> str | None:
-    """The field that a key means; None for none."""
+    """Return the field that a key means, or None if there is none."""
     if key in fields:
         return key
     camel = re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), key)
@@ -171,7 +174,7 @@ def _spelt(key: str, fields: Mapping[str, Any]) -> str | None:
 
 
 def canonical(given: RequestFields, schema: Mapping[str, Schema], inner: str) -> None:
-    """Puts the values of a document under the service's own names, each list as a list, and refuses what is none.
+    """Put a document's values under the service's own names, each list as a list, and refuse values without a place.
 
     `inner`: the object that a document may leave out (`jobSpec`), so that its fields are at the top.
     """
@@ -206,7 +209,7 @@ def canonical(given: RequestFields, schema: Mapping[str, Schema], inner: str) ->
 
 
 def _variables(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
-    """`env: {NAME: value}` as the list of variables that the service has."""
+    """Move mappings `env: {NAME: value}` out of `values`, and return them as the service's list of variables."""
     found: dict[str, tuple[str, Any]] = {}
     count: dict[str, int] = {}
     below: dict[str, list[str]] = {}
@@ -231,7 +234,7 @@ _REASONS = {
 
 
 def _refuse(given: RequestFields, name: str, at: FieldPlace, value: Any) -> None:
-    """What a schema has no place for; what is no field at all is left to Report.close."""
+    """Refuse a value that a schema has no place for. Names that are no field at all are left to Report.close."""
     key = re.split(r"[.\[]", at.unknown)[0]
     if not at.unknown:
         kind = "a list of mappings" if isinstance(at.of, Items) else "a mapping of fields"
@@ -246,7 +249,7 @@ _WORDS = ("command", "args", "containerCommand", "containerArgs")
 
 
 def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
-    """A value, as a list where the service has one of texts; a command line is split as a shell would."""
+    """Return a value, as a list if the service has a list of texts; a command line is split as a shell would."""
     if not isinstance(at.of, Items) or at.of.of is not None or not isinstance(value, str) or not value:
         return value
     words = [value]
@@ -263,7 +266,7 @@ def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
 
 
 def _nothing(given: RequestFields, name: str, schema: Mapping[str, Schema]) -> None:
-    """A machine or an accelerator that was begun and has no value: what it was meant to be is lost."""
+    """Refuse a machine or an accelerator that has no value, since what it was meant to be is lost."""
     parts = re.split(r"[.\[]", name)
     last = _spelt(parts[-1], {"machineSpec": None, "acceleratorConfig": None, "machineType": None})
     of_accelerator = parts[-1] in ("type", "count") and _spelt("".join(parts[-2:-1]), {"acceleratorConfig": None})

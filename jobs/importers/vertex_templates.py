@@ -1,6 +1,6 @@
-"""Values of a document that somebody was to fill in: $VARIABLES of envsubst and templates, and sample names of pages.
+"""Values of a document that its user was to fill in: $VARIABLES of envsubst and templates, and sample names of pages.
 
-A program's own words are looked at for addresses alone: `<pad>` is a token, and a shell has variables of its own.
+Only addresses are searched in a program's own words: `<pad>` is a token, and a shell has variables of its own.
 """
 
 import re
@@ -24,7 +24,7 @@ _OPTION = re.compile(r"-[a-z]*c")
 
 
 def fill(value: Any, variables: Mapping[str, str]) -> Any:
-    """Puts the variables that the user gave into a document; returns it."""
+    """Put the variables that the user gave into a document, in place, and return it."""
     if isinstance(value, dict):
         inside = cast("dict[str, Any]", value)
         for key in inside:
@@ -42,8 +42,8 @@ def _name(found: re.Match[str]) -> str:
 
 
 def ask(given: RequestFields, variables: Mapping[str, str], written: Collection[str] = ()) -> list[str]:
-    """Says of each value which variables in it are to be filled in; returns their names. What the user gave is as it
-    was meant. `written`: variables that a shell would have put in, so that none of the job's own has them."""
+    """Report the variables that have to be filled in for each value, and return their names. Values that the user gave
+    are taken as meant. `written`: variables that a shell would have replaced, so that they are not the job's own."""
     lacking: dict[str, None] = {}
     for path, value in given.values.items():
         words = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -62,19 +62,19 @@ def ask(given: RequestFields, variables: Mapping[str, str], written: Collection[
 
 
 def variables_in(text: str) -> list[tuple[str, str]]:
-    """The variables in a text that are to be filled in: as each is written, and its name."""
+    """Return the variables in a text that have to be filled in: each as written, and its name."""
     return [(found[0], _name(found)) for found in _VARIABLE.finditer(text)]
 
 
 def ask_for_all(report: Report, names: Iterable[str]) -> None:
-    """All variables that lack a value, in one line to be copied."""
+    """Ask for all variables that lack a value, in one line that can be copied."""
     asked = list(dict.fromkeys(name for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)))
     if len(asked) > 1:
         report.decide("--var", f"give {' '.join(f'--var {name}=<value>' for name in asked)}", imports.VARIABLE.id)
 
 
 def samples(given: RequestFields) -> None:
-    """Refuses values that hold a sample name of a page, such as YOUR_BUCKET."""
+    """Refuse values that hold a sample name of a page, such as YOUR_BUCKET."""
     for path, value in given.values.items():
         words = cast("list[Any]", value) if isinstance(value, list) else [value]
         if _NAME.search(path):
@@ -94,7 +94,7 @@ def _sample(report: Report, name: str, text: str) -> None:
 
 
 def _runs_shell(given: RequestFields, path: str) -> bool:
-    """Whether a program's words are read by a shell, whose variables they may have."""
+    """Return whether a shell reads a program's words, so that they may have its variables."""
     if path.endswith(".value"):
         return False
     spec = path.rpartition(".")[0]

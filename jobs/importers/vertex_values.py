@@ -1,4 +1,4 @@
-"""A CustomJob of Vertex AI, with its worker pools, as a job of ours. The opposite of backends/vertex/render.py."""
+"""Translation of a CustomJob of Vertex AI into a job, with its worker pools. Inverse of backends/vertex/render.py."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from .reading import Json
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 UNSET = ("ACCELERATOR_TYPE_UNSPECIFIED", "STRATEGY_UNSPECIFIED", "TYPE_UNSPECIFIED")
-"""Of the API's choices: what stands for none, as client libraries write it."""
+"""Values of the API's choices that stand for none, as client libraries write them."""
 NO_KEY = "is not the job file's, and a target has none: Google's keys encrypt the disks, the bucket's own its objects"
 
 
 @dataclass
 class Pool:
-    """One worker pool, in the terms of a job file."""
+    """Worker pool in the terms of a job file."""
 
     replicas: int = 1
     machine: str | None = None
@@ -43,7 +43,8 @@ class Pool:
 
 
 def pool_of(given: RequestFields, path: str, image: str | None, today: date | None) -> Pool:
-    """The pool at a path. `image`: the one that the user chose."""
+    """Return the pool at a path. `image`: the image that the user chose; `today`: the date for which images are
+    checked."""
     machine, disk = f"{path}.machineSpec", f"{path}.diskSpec"
     replicas = given.whole(f"{path}.replicaCount")
     given.keep(f"{path}.replicaCount")
@@ -88,7 +89,7 @@ NOT_CARRIED = {
     "reservedIpRanges": "is neither the job file's nor the target's; leave it out for any range of the network",
     "pscInterfaceConfig.dnsPeeringConfigs": "is neither the job file's nor the target's; leave it out",
 }
-"""Fields of the API that a job file has no place for, and what to do."""
+"""Fields of the API that a job file has no place for, each with what to do."""
 
 
 def _refused(given: RequestFields, path: str, why: str) -> None:
@@ -97,7 +98,7 @@ def _refused(given: RequestFields, path: str, why: str) -> None:
 
 
 def _share(given: RequestFields, path: str, pool: Pool) -> None:
-    """An NfsMount."""
+    """Add the mount of an NfsMount to the pool."""
     fields = {name: given.text(f"{path}.{name}") for name in ("server", "path", "mountPoint")}
     for name, value in fields.items():
         given.keep(f"{path}.{name}", "mounts")
@@ -172,7 +173,7 @@ def _reservation(given: RequestFields, path: str, pool: Pool) -> None:
 
 
 def _program(given: RequestFields, path: str, pool: Pool, image: str | None, today: date | None) -> None:
-    """A containerSpec or a pythonPackageSpec."""
+    """Translate a containerSpec or a pythonPackageSpec."""
     is_package = path.endswith("pythonPackageSpec")
     image_path = f"{path}.{'executorImageUri' if is_package else 'imageUri'}"
     own = given.text(image_path)
@@ -203,11 +204,12 @@ def _program(given: RequestFields, path: str, pool: Pool, image: str | None, tod
 
 
 _EXPANDED = re.compile(r"(?<!\$)(?:\$\$)*\$\([A-Za-z_]\w*\)")
-"""What Vertex AI puts a variable in for: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
+"""Reference that Vertex AI replaces with a variable's value:
+https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
 
 
 def _variable(given: RequestFields, path: str, pool: Pool, told: frozenset[str]) -> None:
-    """An EnvVar."""
+    """Translate an EnvVar."""
     name, value = given.text(f"{path}.name"), given.values.get(f"{path}.value", "")
     if name and (name.startswith(RESERVED_PREFIXES) or name in told):
         given.left_out(path, "is set by the platform")
@@ -239,7 +241,7 @@ def _command(given: RequestFields, path: str) -> list[str]:
 
 
 def _told(given: RequestFields, path: str, pool: Pool) -> frozenset[str]:
-    """The variables that tell a node of the others, where backends/vertex wrote the pool; its command is unwrapped."""
+    """Return the variables that tell a node of the others if backends/vertex wrote the pool, and unwrap its command."""
     if "labels.accel-maker" not in given.values:
         return frozenset()
     wrapper = nodes.command([], str(nodes.PORT))
@@ -251,7 +253,7 @@ def _told(given: RequestFields, path: str, pool: Pool) -> frozenset[str]:
 
 SPEC = "jobSpec"
 POOLS = ("", "workers", "parameter_servers", "evaluators")
-"""A pool's field in the job's block, by its place; the third may be reduction servers."""
+"""Field of each pool in the job's block, by the pool's place; the third may be reduction servers."""
 
 OF_TARGET = (f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{SPEC}.pscInterfaceConfig.networkAttachment")
 BY_SERVICE = ("name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris",
@@ -267,8 +269,8 @@ NAMED = {
 
 
 def job_values(given: RequestFields, options: ImportOptions | None = None) -> Json:
-    """The values of a job file for the custom job in `given`; what cannot be carried is in its report. Without options,
-    the images in it were chosen today."""
+    """Return the values of a job file for the custom job in `given`, and report what cannot be carried over. Without
+    options, the end dates of prebuilt images are not checked."""
     image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)
     values: Json = {"name": job_name(given, "displayName")}
     block: Json = {}
@@ -351,7 +353,7 @@ def _others(given: RequestFields, pools: dict[int, Pool], values: Json, block: J
 
 
 def _as_the_first(given: RequestFields, path: str, pool: Pool, first: Pool, *, reducer: bool) -> None:
-    """What a pool cannot have of its own: another type of disk, a smaller disk, another topology or reservation."""
+    """Report what a pool cannot have of its own: another disk type, a smaller disk, another topology or reservation."""
     report, machine, disk = given.report, f"{path}.machineSpec", f"{path}.diskSpec"
     type_at, size_at = given.name(f"{disk}.bootDiskType"), given.name(f"{disk}.bootDiskSizeGb")
     if pool.disk_type != first.disk_type:
@@ -375,13 +377,13 @@ def _as_the_first(given: RequestFields, path: str, pool: Pool, first: Pool, *, r
 
 
 def _disk_gib(pool: Pool) -> int | None:
-    """What a job file asks for comes on top of what holds the image."""
+    """Return the disk size that a job file asks for, which comes on top of the space for the image, or None."""
     return pool.disk_gib - DISK_GB if pool.disk_gib and pool.disk_gib > DISK_GB else None
 
 
 def _own(given: RequestFields, path: str, pool: Pool, first: Pool) -> Json:
-    """What a pool has that the first has not. Machine and GPUs are taken from there together, and so is all of the
-    program."""
+    """Return the values in which a pool differs from the first. Machine and GPUs are taken from the pool together, and
+    so are all parts of the program."""
     own: Json = {}
     if (pool.machine, pool.accelerator) != (first.machine, first.accelerator):
         own["machine_type"] = pool.machine

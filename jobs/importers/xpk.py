@@ -1,7 +1,8 @@
-"""A pasted `xpk workload create` as a job of ours.
+"""Importer of a pasted `xpk workload create`.
 
-Its options, and the JobSet that it writes: https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/parser/workload.py
-and https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/commands/workload.py
+Sources of its options, and of the JobSet that it writes:
+https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/parser/workload.py and
+https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/commands/workload.py
 """
 
 import re
@@ -82,14 +83,15 @@ FLAGS = {
 }
 SEVERAL = ("--env", "--storage")
 DEFAULT_IMAGE = "python:3.10"
-"""Where a command names none: https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_image.py"""
+"""Image if a command names none: https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_image.py"""
 DEBUG = {
     "TPU_STDERR_LOG_LEVEL": "0",
     "TPU_MIN_LOG_LEVEL": "0",
     "TF_CPP_MIN_LOG_LEVEL": "0",
     "TPU_VMODULE": "real_program_continuator=1",
 }
-"""What --enable-debug-logs sets: https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_container.py"""
+"""Variables that --enable-debug-logs sets:
+https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_container.py"""
 _OF_NODES = {"count": "NNODES", "rank": "NODE_RANK", "main": "JAX_COORDINATOR_ADDRESS"}
 """Variables that xpk sets on nodes with GPUs, beside JAX_COORDINATOR_PORT and GPUS_PER_NODE:
 https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_resources.py"""
@@ -98,7 +100,7 @@ _INT_MAX = 2**31 - 1
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """The job of the one command in a text. Raises BadInput where it cannot be read."""
+    """Return the job of the one command in a text. Raise BadInput if it cannot be read."""
     text = script_text.with_xpk(script_text.readable(data.decode("utf-8-sig", errors="replace")))
     if _PATHWAYS.search(text) and not re.search(r"\bworkload\s+create(?:\s|$)", text):
         said = "runs Pathways' servers beside the program, and a job has one container"
@@ -135,7 +137,7 @@ def _beside(line: gcloud.CommandLine, written: PastedCommand) -> dict[str, Any]:
 
 
 def _tell(given: RequestFields, line: gcloud.CommandLine, written: PastedCommand) -> None:
-    """Says what became of the command besides its flags."""
+    """Report what became of the command besides its flags."""
     report = given.report
     for flag, why in line.unknown.items():
         report.refuse(flag, why)
@@ -157,7 +159,7 @@ def _tell(given: RequestFields, line: gcloud.CommandLine, written: PastedCommand
 
 
 def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
-    """A name without what a shell makes of each submission."""
+    """Replace a name that a shell makes different in each submission with one that stays the same."""
     text = given.text("--workload") or ""
     marks = [mark for mark in written.unknown.values() if mark in text and mark.startswith(("$(", "`"))]
     for mark in marks:
@@ -170,7 +172,7 @@ def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
 
 
 def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
-    """The accelerator, or the CPUs, and how many nodes or slices."""
+    """Set the accelerator or the CPUs, and the number of nodes or slices."""
     asked = [flag for flag in ("--tpu-type", "--device-type") if given.text(flag)]
     at = asked[0] if asked else "--tpu-type"
     name = (given.text(at) or "").strip()
@@ -197,7 +199,7 @@ def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
 
 
 def _not_one(given: RequestFields, *, several: bool) -> None:
-    """Refuses a command that names no type, or two."""
+    """Refuse a command that names no type, or two."""
     empty = [flag for flag in ("--tpu-type", "--device-type") if flag in given.values]
     if several:
         given.report.refuse("--tpu-type", "is beside --device-type; keep one of the two")
@@ -208,7 +210,7 @@ def _not_one(given: RequestFields, *, several: bool) -> None:
 
 
 def _keep_numbers(given: RequestFields) -> None:
-    """Says nothing of how many slices and nodes there are, where it is not known of what."""
+    """Keep the numbers of slices and nodes without a remark, since their type is not known."""
     for flag in ("--num-slices", "--num-nodes"):
         given.keep(flag)
 
@@ -226,7 +228,7 @@ def _nodes(given: RequestFields, values: Json, of_type: int) -> None:
 
 
 def _slice(given: RequestFields, at: str, name: str, values: Json, result: ImportResult) -> None:
-    """A TPU slice, or several."""
+    """Set a TPU slice, or several."""
     try:
         found = tpu(name.lower())
     except (UnknownName, NoSuchSlice) as fault:
@@ -301,7 +303,7 @@ def _variables(
 
 
 def _file(name: str, path: str, written: PastedCommand) -> str:
-    """A file of variables, which the script may write. Raises BadInput."""
+    """Return the text of a file of variables, which the script may write. Raise BadInput if it cannot be read."""
     if path in written.files:
         return written.files[path]
     try:
@@ -312,7 +314,7 @@ def _file(name: str, path: str, written: PastedCommand) -> str:
 
 
 def _command(given: RequestFields, values: Json) -> None:
-    """What bash runs on each host; before it the variables that xpk sets on nodes with GPUs."""
+    """Set the command that bash runs on each host, after the variables that xpk sets on nodes with GPUs."""
     text = given.text("--command")
     if not text or not text.strip():
         why = (
@@ -338,7 +340,7 @@ def _command(given: RequestFields, values: Json) -> None:
 
 
 def _runs(given: RequestFields, values: Json) -> None:
-    """Retries, time and capacity."""
+    """Set retries, time and capacity."""
     restarts = given.whole("--max-restarts")
     values["retries"] = min(restarts or 0, _INT_MAX)
     given.keep("--max-restarts", f"retries: {values['retries']}")
@@ -373,7 +375,7 @@ def _storage(given: RequestFields, values: Json, chosen: Mapping[str, str]) -> N
 
 
 def _unread(given: RequestFields, result: ImportResult) -> None:
-    """What xpk or a target has, and a job file has not."""
+    """Report the flags that concern xpk or a target and have no place in a job file."""
     zone = given.text("--zone") or ""
     if found := re.fullmatch(r"([a-z]+-[a-z]+\d+)-[a-z]", zone):
         result.region = found[1]
@@ -393,7 +395,7 @@ def _unread(given: RequestFields, result: ImportResult) -> None:
 
 
 def _ask(given: RequestFields, text: str, written: PastedCommand) -> None:
-    """Asks for the variables that what is kept holds."""
+    """Ask for the variables that kept values hold."""
     lacking: list[str] = []
     for name, mark in islice(script_text.by_holder(text, written.unknown).items(), script_text.HELD_MAX):
         plain = name if re.fullmatch(r"\w+", name) else ""
