@@ -39,10 +39,11 @@ REMEMBERED_DAYS = 60
 class Allowance(Contract):
     """The spending limit of one team in a calendar month (UTC)."""
 
-    usd: float = Field(ge=0, description="a month")
+    usd: float = Field(ge=0, description="Limit in USD per month")
     period: Literal["month"] = "month"
     unpriced: Literal["refuse", "warn"] = Field(
-        default="refuse", description="jobs whose price is not wholly known; warn: what is known of it is held"
+        default="refuse",
+        description="Handling of jobs whose price is not wholly known; refuse them, or warn and hold what is known",
     )
 
 
@@ -58,7 +59,7 @@ class FirestoreLedger(Contract):
     """A database of the stack."""
 
     kind: Literal["firestore"] = "firestore"
-    database: str = Field(description="projects/<p>/databases/<d>")
+    database: str = Field(description="Firestore database: projects/<p>/databases/<d>")
 
 
 Ledger = Annotated[DynamoDbLedger | FirestoreLedger, Field(discriminator="kind")]
@@ -68,7 +69,9 @@ class Allowances(Contract):
     """Allowances of all teams, and the ledger that records them."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    stack: str = Field(default="", description="<project>/<stack>: whose they are")
+    stack: str = Field(default="", description="Stack that the allowances belong to: <project>/<stack>")
     teams: dict[str, Allowance] = Field(min_length=1)
-    default_team: str | None = Field(default=None, description="pays for jobs without the label")
-    ledger: Ledger | None = Field(default=None, description="none: every machine counts its own jobs alone")
+    default_team: str | None = Field(default=None, description="Team that pays for jobs without the label `team`")
+    ledger: Ledger | None = Field(
+        default=None, description="Ledger shared by all clients. Without it, every machine counts only its own jobs"
+    )

@@ -12,10 +12,13 @@ class Budget(Contract):
 
     kind: Literal["aws", "google"]
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    name: str = Field(description="as the cloud knows it")
-    amount: float | None = Field(description="of a month; absent: as much as the month before")
+    name: str = Field(description="Name of the budget, as the cloud knows it")
+    amount: float | None = Field(description="Amount per month. Without it, as much as the month before")
     currency: str | None = None
-    stops_at: float | None = Field(default=None, description="share of the amount; absent: people are told, no more")
+    stops_at: float | None = Field(
+        default=None,
+        description="Share of the amount at which the stack is stopped. Without it, the budget only notifies",
+    )
     basis: Literal["actual", "forecast"] = "actual"
-    region: str | None = Field(default=None, description="of the function")
-    function: str | None = Field(default=None, description="that stops the stack")
+    region: str | None = Field(default=None, description="Region of the function that stops the stack")
+    function: str | None = Field(default=None, description="Function that stops the stack")

@@ -33,29 +33,40 @@ class Taint(Contract):
 class GkePool(Contract):
     """A node pool, as pods that run there need to know it. GPUs and chips are per node."""
 
-    name: str = Field(description="physical name: the node label cloud.google.com/gke-nodepool")
-    key: str = Field(description="the author's key for it")
+    name: str = Field(description="Physical name, the value of the node label cloud.google.com/gke-nodepool")
+    key: str = Field(description="Config key of the pool")
     machine_type: str
     zones: list[str]
     capacity: Literal["on-demand", "spot", "flex-start", "reservation"]
-    max_nodes: int = Field(description="of all zones together")
-    labels: dict[str, str] = Field(description="of its nodes, those that GKE sets included")
-    taints: list[Taint] = Field(default_factory=list[Taint], description="of its nodes, GKE's included")
-    cpu_m: int = Field(description="allocatable to pods, thousandths of a vCPU, system pods not counted")
-    memory_mib: int = Field(description="allocatable to pods, system pods not counted")
-    disk_gib: int = Field(default=0, description="allocatable ephemeral storage; 0: not known")
-    accelerator: str | None = Field(default=None, description="label cloud.google.com/gke-accelerator; None: no GPU")
-    gpus: int = Field(default=0, description="nvidia.com/gpu that a node offers: partitions and shares are counted")
+    max_nodes: int = Field(description="Maximum number of nodes in all zones together")
+    labels: dict[str, str] = Field(description="Labels of the nodes, including those that GKE sets")
+    taints: list[Taint] = Field(default_factory=list[Taint], description="Taints of the nodes, including GKE's")
+    cpu_m: int = Field(
+        description="CPU that pods of a node can request, in thousandths of a vCPU, system pods not deducted"
+    )
+    memory_mib: int = Field(description="Memory that pods of a node can request, in MiB, system pods not deducted")
+    disk_gib: int = Field(
+        default=0, description="Ephemeral storage that pods of a node can request, in GiB; 0: unknown"
+    )
+    accelerator: str | None = Field(
+        default=None, description="Value of the node label cloud.google.com/gke-accelerator. Without it, no GPU"
+    )
+    gpus: int = Field(
+        default=0, description="Number of nvidia.com/gpu that a node offers; each partition and share counts"
+    )
     gpu_sharing: Literal["time-sharing", "mps"] | None = None
     gpu_partition: str | None = Field(default=None, description="MIG profile, such as 1g.10gb")
     driver: Literal["default", "latest", "daemonset", "operator"] | None = Field(
-        default=None, description="who installs the NVIDIA driver"
+        default=None,
+        description="Installation of the NVIDIA driver: by GKE (default, latest), a DaemonSet, or NVIDIA's operator",
     )
-    tpu_accelerator: str | None = Field(default=None, description="label cloud.google.com/gke-tpu-accelerator")
-    tpu_topology: str | None = Field(default=None, description="of the slice, such as 2x4")
-    tpu_chips: int = Field(default=0, description="google.com/tpu that a node offers")
-    hosts: int = Field(default=1, description="nodes of one TPU slice")
-    queued: bool = Field(default=False, description="nodes come by ProvisioningRequest only")
+    tpu_accelerator: str | None = Field(
+        default=None, description="Value of the node label cloud.google.com/gke-tpu-accelerator"
+    )
+    tpu_topology: str | None = Field(default=None, description="Topology of the TPU slice, such as 2x4")
+    tpu_chips: int = Field(default=0, description="Number of google.com/tpu that a node offers")
+    hosts: int = Field(default=1, description="Number of nodes of one TPU slice")
+    queued: bool = Field(default=False, description="Whether nodes come by ProvisioningRequest only")
 
 
 class GkeCluster(Contract):
@@ -65,10 +76,12 @@ class GkeCluster(Contract):
     project: str
     location: str
     name: str
-    endpoint: str = Field(description="host, or host:port, of the API server")
-    ca_certificate: str = Field(description="PEM of the authority that signed the API server's certificate, in base64")
+    endpoint: str = Field(description="Address of the API server: host, or host:port")
+    ca_certificate: str = Field(
+        description="Certificate of the authority that signed the API server's certificate: PEM in base64"
+    )
     workload_pool: str | None = None
-    pools: dict[str, GkePool] = Field(description="by the author's key")
+    pools: dict[str, GkePool] = Field(description="Node pools by config key")
 
 
 class GkeVolume(Contract):
@@ -77,7 +90,8 @@ class GkeVolume(Contract):
     claim: str
     read_only: bool = False
     annotations: dict[str, str] = Field(
-        default_factory=dict, description="that a pod must have which mounts it: without them it would not start"
+        default_factory=dict,
+        description="Annotations that a pod needs to mount the claim; without them it would not start",
     )
 
 
@@ -90,26 +104,39 @@ class GkeTarget(Contract):
     location: str
     cluster: str
     endpoint: str = Field(
-        description="host, or host:port, of the API server; the user's own credentials are sent there"
+        description="Address of the API server: host, or host:port; the user's own credentials are sent there"
     )
-    ca_certificate: str = Field(description="PEM in base64")
+    ca_certificate: str = Field(
+        description="Certificate of the authority that signed the API server's certificate: PEM in base64"
+    )
     namespace: str
-    queue: str | None = Field(default=None, description="Kueue's LocalQueue; None: pods are scheduled as they come")
+    queue: str | None = Field(
+        default=None, description="LocalQueue of Kueue. Without it, pods are scheduled as they come"
+    )
     priorities: list[str] = Field(
-        default_factory=list[str], description="WorkloadPriorityClasses, or PriorityClasses without a queue"
+        default_factory=list[str],
+        description="Names of WorkloadPriorityClasses, or of PriorityClasses if there is no queue",
     )
-    service_account: str = Field(default="default", description="the Kubernetes service account that pods run as")
+    service_account: str = Field(default="default", description="Kubernetes service account that pods run as")
     pod_security: PodSecurity | None = Field(
-        default=None, description="what the namespace takes of pods; absent: an older stack does not say"
+        default=None,
+        description="Pod Security Standard that the namespace enforces. Without it, unknown: the stack is older",
     )
-    jobset: bool = Field(default=False, description="the JobSet controller is installed")
-    pools: dict[str, GkePool] = Field(description="pools that this queue may use, by the author's key")
-    volumes: dict[str, GkeVolume] = Field(default_factory=dict[str, GkeVolume], description="by the author's key")
-    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    jobset: bool = Field(default=False, description="Whether the JobSet controller is installed")
+    pools: dict[str, GkePool] = Field(description="Pools that this queue may use, by config key")
+    volumes: dict[str, GkeVolume] = Field(
+        default_factory=dict[str, GkeVolume], description="Claims that pods may mount, by config key"
+    )
+    allowances: Allowances | None = Field(
+        default=None, description="Allowances of teams: who may spend how much on jobs here"
+    )
     stop: str | None = Field(
-        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
     )
     published: str | None = Field(
-        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+        default=None,
+        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
     )
-    code_bucket: str | None = Field(default=None, description="Cloud Storage bucket for code that jobs are sent with")
+    code_bucket: str | None = Field(
+        default=None, description="Cloud Storage bucket for the code that jobs are sent with"
+    )

@@ -14,21 +14,24 @@ class GoogleJobsGround(Contract):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str
     region: str
-    service_account: str = Field(description="email of the account that jobs run as")
-    bucket: str = Field(description="for outputs and checkpoints of jobs")
-    labels: dict[str, str] = Field(default_factory=dict, description="of every job")
+    service_account: str = Field(description="Email of the service account that jobs run as")
+    bucket: str = Field(description="Cloud Storage bucket for outputs and checkpoints of jobs")
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels of every job")
     machine_types: list[str] = Field(
-        default_factory=list, description="that jobs may ask for; none: every one that the service has here"
+        default_factory=list, description="Machine types that jobs may request. Default: all that the service has here"
     )
     reservation: str | None = Field(
-        default=None, description="projects/<p>/zones/<z>/reservations/<r>, for jobs that are not Spot"
+        default=None, description="Reservation for jobs that are not Spot: projects/<p>/zones/<z>/reservations/<r>"
     )
-    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    allowances: Allowances | None = Field(
+        default=None, description="Allowances of teams: who may spend how much on jobs here"
+    )
     stop: str | None = Field(
-        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
     )
     published: str | None = Field(
-        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+        default=None,
+        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
     )
 
 
@@ -36,17 +39,22 @@ class GoogleBatchTarget(GoogleJobsGround):
     """Google Batch in one region."""
 
     kind: Literal["google-batch"] = "google-batch"
-    zones: list[str] = Field(default_factory=list, description="of the region; none: Batch chooses among all of them")
-    network: str = Field(description="projects/<p>/global/networks/<n>")
-    subnetwork: str = Field(description="projects/<p>/regions/<r>/subnetworks/<s>")
-    external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
-    tags: list[str] = Field(default_factory=list, description="network tags of VMs, by which firewalls know them")
-    boot_image: str | None = Field(default=None, description="of the VMs' boot disks; none: Batch's own")
+    zones: list[str] = Field(
+        default_factory=list, description="Zones of the region. Default: Batch chooses among all of them"
+    )
+    network: str = Field(description="VPC network: projects/<p>/global/networks/<n>")
+    subnetwork: str = Field(description="Subnetwork: projects/<p>/regions/<r>/subnetworks/<s>")
+    external_address: bool = Field(default=False, description="Whether VMs have external IP addresses")
+    tags: list[str] = Field(
+        default_factory=list, description="Network tags of VMs, by which firewall rules select them"
+    )
+    boot_image: str | None = Field(default=None, description="Image of the VMs' boot disks. Default: Batch's own")
     instance_template: str | None = Field(
-        default=None, description="projects/<p>/global/instanceTemplates/<t> for jobs that name no machine"
+        default=None,
+        description="Instance template for jobs that name no machine: projects/<p>/global/instanceTemplates/<t>",
     )
     notifications: str | None = Field(
-        default=None, description="projects/<p>/topics/<t>, which is told of jobs' changes of state"
+        default=None, description="Pub/Sub topic that is notified of jobs' changes of state: projects/<p>/topics/<t>"
     )
 
 
@@ -55,20 +63,26 @@ class VertexTarget(GoogleJobsGround):
 
     kind: Literal["vertex"] = "vertex"
     claims: str | None = Field(
-        default=None, description="projects/<p>/databases/<d> of Firestore, which makes submit idempotent"
+        default=None, description="Firestore database that makes submissions idempotent: projects/<p>/databases/<d>"
     )
     network: str | None = Field(
-        default=None, description="projects/<number>/global/networks/<n>, where it is peered with Google's services"
+        default=None,
+        description="VPC network that is peered with Google's services: projects/<number>/global/networks/<n>",
     )
     network_attachment: str | None = Field(
-        default=None, description="projects/<p>/regions/<r>/networkAttachments/<a>, by which jobs reach a network"
+        default=None,
+        description="Network attachment by which jobs reach a network: projects/<p>/regions/<r>/networkAttachments/<a>",
     )
-    tensorboard: str | None = Field(default=None, description="projects/<p>/locations/<r>/tensorboards/<t>")
+    tensorboard: str | None = Field(
+        default=None, description="TensorBoard instance: projects/<p>/locations/<r>/tensorboards/<t>"
+    )
     persistent_resource: str | None = Field(
-        default=None, description="id of machines that are kept for jobs of this region, and used by those that fit"
+        default=None,
+        description="Id of a persistent resource: machines kept for jobs of this region, and used by those that fit",
     )
     persistent_machines: list[str] = Field(
         default_factory=list,
-        description="of the persistent resource's pools: a2-highgpu-1g, or n1-standard-8+nvidia-tesla-t4x1; jobs whose "
-        "machines are all among them run there. None: only jobs that name it do",
+        description="Machines of the persistent resource's pools, such as a2-highgpu-1g or "
+        "n1-standard-8+nvidia-tesla-t4x1; jobs whose machines are all among them run there. Without any, "
+        "only jobs that name the resource do",
     )

@@ -13,21 +13,28 @@ class VmGround(Contract):
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     project: str
-    zones: list[str] = Field(min_length=1, description="in the order in which a job tries them")
-    network: str = Field(description="projects/<p>/global/networks/<n>")
-    subnetworks: dict[str, str] = Field(description="projects/<p>/regions/<r>/subnetworks/<s>, by region")
-    service_account: str = Field(description="email of the account that machines of jobs run as")
-    bucket: str = Field(description="where jobs keep their records and results")
-    external_address: bool = Field(default=False, description="machines have addresses of their own on the internet")
-    tags: list[str] = Field(default_factory=list, description="network tags of machines, by which firewalls know them")
-    labels: dict[str, str] = Field(default_factory=dict, description="of everything that jobs make")
-    reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
-    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
+    zones: list[str] = Field(min_length=1, description="Zones in the order in which a job tries them")
+    network: str = Field(description="VPC network: projects/<p>/global/networks/<n>")
+    subnetworks: dict[str, str] = Field(description="Subnetworks by region: projects/<p>/regions/<r>/subnetworks/<s>")
+    service_account: str = Field(description="Email of the service account that machines of jobs run as")
+    bucket: str = Field(description="Cloud Storage bucket for records and results of jobs")
+    external_address: bool = Field(default=False, description="Whether machines have external IP addresses")
+    tags: list[str] = Field(
+        default_factory=list, description="Network tags of machines, by which firewall rules select them"
+    )
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels of everything that jobs create")
+    reservation: str | None = Field(
+        default=None, description="Reservation that machines are taken from if the job is not Spot"
+    )
+    allowances: Allowances | None = Field(
+        default=None, description="Allowances of teams: who may spend how much on jobs here"
+    )
     stop: str | None = Field(
-        default=None, description="gs://<bucket>/<object>, which says whether a budget has stopped the stack"
+        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
     )
     published: str | None = Field(
-        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+        default=None,
+        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
     )
 
 
@@ -36,7 +43,7 @@ class TpuVmTarget(VmGround):
 
     kind: Literal["tpu-vm"] = "tpu-vm"
     types: list[str] = Field(
-        default_factory=list, description="accelerator types that jobs may ask for; none: every one that a zone has"
+        default_factory=list, description="Accelerator types that jobs may request. Default: all that a zone has"
     )
 
 
@@ -45,14 +52,15 @@ class GceTarget(VmGround):
 
     kind: Literal["gce"] = "gce"
     machine_types: list[str] = Field(
-        default_factory=list, description="that jobs may ask for; none: every one that a zone has"
+        default_factory=list, description="Machine types that jobs may request. Default: all that a zone has"
     )
-    image: str = Field(description="projects/<p>/global/images/family/<f>, or one image of it")
-    disk_gib: int = Field(description="boot disk")
+    image: str = Field(description="Boot image: projects/<p>/global/images/family/<f>, or one image of it")
+    disk_gib: int = Field(description="Size of the boot disk in GiB")
     disk_type: str = "pd-balanced"
     machine_prefix: str = Field(
-        default="", description="with which the names of machines begin, by which they may delete themselves"
+        default="", description="Prefix of the names of machines, by which the machines may delete themselves"
     )
     placement: str | None = Field(
-        default=None, description="resource policy for the machines of one job: projects/<p>/regions/<r>/..., by name"
+        default=None,
+        description="Resource policy for the machines of one job: its name, or projects/<p>/regions/<r>/...",
     )

@@ -20,34 +20,40 @@ from .model import SCHEMA, Contract
 class AwsBatchEnvironment(Contract):
     """A compute environment of a queue. The list is in the order in which Batch tries them."""
 
-    name: str = Field(description="the author's key for it")
+    name: str = Field(description="Config key of the environment")
     arn: str
     capacity: Literal["on-demand", "spot"]
-    instance_types: list[str] = Field(description="families or sizes, as Batch was given them")
+    instance_types: list[str] = Field(description="Instance families or sizes, as given to Batch")
     max_vcpus: int
-    disk_gib: int = Field(description="root volume of an instance, shared by the containers on it")
-    close: bool = Field(default=False, description="instances are one cluster, close together in one zone")
+    disk_gib: int = Field(description="Size in GiB of an instance's root volume, shared by the containers on it")
+    close: bool = Field(default=False, description="Whether instances form one cluster, close together in one zone")
     efa_interfaces: int = Field(
-        default=0, description="Elastic Fabric Adapters of an instance, as its template has them"
+        default=0, description="Number of Elastic Fabric Adapters of an instance, as in its launch template"
     )
-    local_nvme: str | None = Field(default=None, description="folder of an instance that is on its own NVMe disks")
+    local_nvme: str | None = Field(default=None, description="Folder of an instance that is on its own NVMe disks")
     buckets: dict[str, Literal["read-only", "read-write"]] = Field(
-        default_factory=dict, description="S3 buckets that instances mount"
+        default_factory=dict, description="S3 buckets that instances mount, by name"
     )
 
 
 class AwsBatchDefinition(Contract):
     """A job definition that the stack owns."""
 
-    arn: str = Field(description="without a revision: Batch takes the latest active one")
+    arn: str = Field(description="ARN without a revision, for which Batch takes the latest active one")
     image: str
     vcpus: int
     memory_mib: int
     gpus: int
     shm_mib: int | None = None
-    secrets: dict[str, str] = Field(default_factory=dict, description="variable name to Secrets Manager or SSM ARN")
-    attempts: int | None = Field(default=None, description="with the first one; absent: an older stack does not say")
-    timeout_s: int | None = Field(default=None, description="of one attempt; absent: none, or an older stack")
+    secrets: dict[str, str] = Field(
+        default_factory=dict, description="ARNs in Secrets Manager or SSM, by name of the environment variable"
+    )
+    attempts: int | None = Field(
+        default=None, description="Number of attempts, including the first. Without it, unknown: the stack is older"
+    )
+    timeout_s: int | None = Field(
+        default=None, description="Timeout of one attempt in seconds. Without it, there is none, or the stack is older"
+    )
 
 
 class AwsBatchTarget(Contract):
@@ -59,26 +65,29 @@ class AwsBatchTarget(Contract):
     queue_arn: str
     environments: list[AwsBatchEnvironment] = Field(min_length=1)
     definitions: dict[str, AwsBatchDefinition]
-    definition_prefix: str = Field(description="definitions that jobs register carry this prefix")
+    definition_prefix: str = Field(description="Prefix of the names of definitions that jobs register")
     log_group: str
     job_role_arn: str
     execution_role_arn: str
-    claim_table: str | None = Field(default=None, description="DynamoDB table that makes submit idempotent")
+    claim_table: str | None = Field(default=None, description="DynamoDB table that makes submissions idempotent")
     shares: dict[str, float] | None = Field(
         default=None,
-        description="of a fair-share queue: weight by share identifier, or by prefix*; absent: first in, first out",
+        description="Weights of a fair-share queue by share identifier, or by prefix*. Without it, first in, first out",
     )
     budget_stops: bool = Field(
-        default=False, description="a budget may stop new submissions: the claim table has a row that says so"
+        default=False, description="Whether a budget may stop new submissions: the claim table has a row that says so"
     )
-    allowances: Allowances | None = Field(default=None, description="who may spend how much on jobs here")
-    code_bucket: str | None = Field(default=None, description="S3 bucket for code that jobs are sent with")
+    allowances: Allowances | None = Field(
+        default=None, description="Allowances of teams: who may spend how much on jobs here"
+    )
+    code_bucket: str | None = Field(default=None, description="S3 bucket for the code that jobs are sent with")
     closed: bool | None = Field(
         default=None,
-        description="instances reach services of AWS alone, and images of the region's ECR; absent: not known",
+        description="Whether instances reach only services of AWS, and images of the region's ECR. Without it, unknown",
     )
     published: str | None = Field(
-        default=None, description="where the stack publishes it, as --targets takes it; a copy may be older"
+        default=None,
+        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
     )
 
 

@@ -18,9 +18,12 @@ class _Adopted(Spec):
     name: str = Field(
         min_length=1,
         max_length=128,
-        description="its physical name; without `adopted`, a new one under a generated name takes its place",
+        description="Physical name of the existing resource; without `adopted`, a new resource under a generated "
+        "name replaces it",
     )
-    tags: dict[str, str] = Field(default_factory=dict, description="its own, beside those of the stack")
+    tags: dict[str, str] = Field(
+        default_factory=dict, description="Tags of the existing resource, in addition to those of the stack"
+    )
 
 
 EnvironmentPart = Literal[
@@ -35,21 +38,23 @@ class AdoptedEnvironment(_Adopted):
     """A compute environment that existed before the stack."""
 
     keeps: list[EnvironmentPart] = Field(
-        default_factory=list[EnvironmentPart], description="what stays as it was made, whatever else is written here"
+        default_factory=list[EnvironmentPart],
+        description="Parts that stay as they were made, whatever else is configured here",
     )
 
 
 class AdoptedQueue(_Adopted):
     """A job queue that existed before the stack."""
 
-    keeps: list[QueuePart] = Field(default_factory=list[QueuePart], description="what stays as it was made")
+    keeps: list[QueuePart] = Field(default_factory=list[QueuePart], description="Parts that stay as they were made")
 
 
 class AdoptedDefinition(_Adopted):
     """A job definition that existed before the stack. It keeps its name; a change registers a revision of it."""
 
     keeps: list[DefinitionPart] = Field(
-        default_factory=list[DefinitionPart], description="what stays as it was made, whatever else is written here"
+        default_factory=list[DefinitionPart],
+        description="Parts that stay as they were made, whatever else is configured here",
     )
 
 

@@ -32,8 +32,12 @@ _MEMORY_MIB = 256
 class FailedJobs(Spec):
     """An alarm for a queue where many jobs fail."""
 
-    jobs: int = Field(default=10, ge=1, description="as many in one period ring; children of arrays are counted")
-    period_s: int = Field(default=3600, description="a multiple of 60")
+    jobs: int = Field(
+        default=10,
+        ge=1,
+        description="Number of failed jobs in one period that raises the alarm; children of arrays are counted",
+    )
+    period_s: int = Field(default=3600, description="Period in seconds, a multiple of 60")
 
     def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s)
@@ -42,9 +46,17 @@ class FailedJobs(Spec):
 class IdleGpus(Spec):
     """An alarm for an environment whose instances run and compute little."""
 
-    below_percent: float = Field(default=10, gt=0, le=100, description="the average over all GPUs of the environment")
-    period_s: int = Field(default=300, description="a multiple of 60, not shorter than gpu_interval_s")
-    periods: int = Field(default=12, ge=1, description="as many in a row")
+    below_percent: float = Field(
+        default=10,
+        gt=0,
+        le=100,
+        description="GPU utilization in percent below which the alarm is raised: the average over all GPUs of the "
+        "environment",
+    )
+    period_s: int = Field(
+        default=300, description="Period in seconds, a multiple of 60 and not shorter than gpu_interval_s"
+    )
+    periods: int = Field(default=12, ge=1, description="Number of consecutive periods after which the alarm is raised")
 
     def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s, periods=self.periods)
@@ -54,8 +66,13 @@ class WaitingJobs(Spec):
     """An alarm for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
     stack measures it, which costs a few cents a month."""
 
-    minutes: int = Field(default=60, ge=5, le=10_080, description="a job RUNNABLE for longer rings; 10,080 is a week")
-    every_min: int = Field(default=5, ge=1, le=60, description="how often the function looks")
+    minutes: int = Field(
+        default=60,
+        ge=5,
+        le=10_080,
+        description="Minutes that a job may be RUNNABLE before the alarm is raised; 10,080 is a week",
+    )
+    every_min: int = Field(default=5, ge=1, le=60, description="Interval in minutes at which the function measures")
 
 
 def failed_jobs(

@@ -31,17 +31,19 @@ class BatchRolesSpec(Spec):
     write_buckets: list[str] = Field(default_factory=list, description="S3 buckets that jobs may read and write")
     secrets: list[str] = Field(
         default_factory=list,
-        description="secrets and parameters that may be put into a job's environment, by their ARNs",
+        description="ARNs of secrets and parameters that may be put into a job's environment",
     )
     repositories: list[str] = Field(
         default_factory=list, description="ARNs of further ECR repositories that jobs may pull from"
     )
     kms_key_arns: list[str] = Field(
         default_factory=list,
-        description="KMS keys of your own that encrypt buckets, secrets and parameters: jobs use them for those alone",
+        description="ARNs of your own KMS keys that encrypt buckets, secrets and parameters; jobs may use them for "
+        "those only",
     )
     permissions_boundary: str | None = Field(
-        default=None, description="ARN of a managed policy; on every role that the stack makes"
+        default=None,
+        description="ARN of a managed policy, set as the permissions boundary of every role that the stack creates",
     )
 
     def check(self) -> list[Finding]:

@@ -23,33 +23,43 @@ class BudgetFilters(Spec):
     tags: dict[str, list[str]] = Field(
         default_factory=dict[str, list[str]],
         max_length=1,
-        description="values of one tag; counts once the payer's account has activated it for cost allocation",
+        description="Values of one tag, by its name; they count once the payer's account has activated the tag for "
+        "cost allocation",
     )
     services: list[str] = Field(
-        default_factory=list, description="as the bill names them: Amazon Elastic Compute Cloud - Compute"
+        default_factory=list,
+        description="Services as the bill names them, such as Amazon Elastic Compute Cloud - Compute",
     )
-    accounts: list[str] = Field(default_factory=list, description="12 digits; members of the payer's account")
+    accounts: list[str] = Field(
+        default_factory=list, description="Account ids of 12 digits, members of the payer's account"
+    )
 
 
 class Recipients(Spec):
     """Recipients of notifications."""
 
-    emails: list[str] = Field(default_factory=list, description="each is told of every threshold; at most ten")
+    emails: list[str] = Field(
+        default_factory=list, description="Email addresses, at most ten; each is notified of every threshold"
+    )
     sns_topic_arn: str | None = Field(
-        default=None, description="a topic of this account whose policy admits budgets.amazonaws.com"
+        default=None, description="ARN of a topic of this account whose policy allows budgets.amazonaws.com to publish"
     )
 
 
 class BudgetSpec(Spec):
     """The amount that may be spent in a month, and the actions on the way there."""
 
-    amount: float = Field(gt=0, description="of a month")
+    amount: float = Field(gt=0, description="Amount per month")
     currency: str = "USD"
     thresholds: Thresholds = Thresholds()
     filters: BudgetFilters = BudgetFilters()
-    credits: bool = Field(default=True, description="credits and refunds lower what counts; false: what is used counts")
+    credits: bool = Field(
+        default=True, description="Subtract credits and refunds from the counted costs; false: count what is used"
+    )
     recipients: Recipients = Recipients()
-    stop: Stop | None = Field(default=None, description="absent: people are told, and nothing else happens")
+    stop: Stop | None = Field(
+        default=None, description="Stop the stack at a share of the amount. Without it, the budget only notifies"
+    )
 
     def check(self) -> list[Finding]:
         told = self.recipients

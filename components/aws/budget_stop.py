@@ -34,8 +34,10 @@ PACKAGE = "stack_budget"
 class BudgetStopSpec(Spec):
     """Schedule and log retention of the function."""
 
-    every_min: int = Field(default=5, ge=1, le=60, description="how often it goes on with a stop that is unfinished")
-    retention_days: int = Field(default=90, description="of its log")
+    every_min: int = Field(
+        default=5, ge=1, le=60, description="Interval in minutes at which the function continues an unfinished stop"
+    )
+    retention_days: int = Field(default=90, description="Retention of the function's log in days")
 
     def check(self) -> list[Finding]:
         return rules.retention("retention_days", self.retention_days)

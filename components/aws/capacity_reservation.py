@@ -16,10 +16,10 @@ from ..sdk import aws
 class CapacityReservationSpec(Spec):
     """A reservation that instances are launched into, and nowhere else. It is bought and ended outside the stack."""
 
-    id: str | None = Field(default=None, description="cr-..., of a reservation or Capacity Block")
-    group_arn: str | None = Field(default=None, description="of a resource group of reservations, in place of id")
+    id: str | None = Field(default=None, description="Id of a reservation or Capacity Block, cr-...")
+    group_arn: str | None = Field(default=None, description="ARN of a resource group of reservations, in place of id")
     market: Literal["on-demand", "capacity-block"] = Field(
-        default="on-demand", description="what was bought: a reservation (ODCR) or a Capacity Block for ML"
+        default="on-demand", description="Type of the purchase: a reservation (ODCR), or a Capacity Block for ML"
     )
 
     def check(self) -> list[Finding]:

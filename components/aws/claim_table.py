@@ -14,7 +14,9 @@ from . import dynamodb
 class ClaimTableSpec(Spec):
     """Settings of the table. Its rows and attributes are those of accel.contract.claims."""
 
-    protect: bool = Field(default=False, description="losing the table forgets which keys were used")
+    protect: bool = Field(
+        default=False, description="Refuse to delete the table; losing it forgets which submission keys were used"
+    )
 
 
 class ClaimTable(Component):

@@ -15,10 +15,15 @@ class CodeBucketSpec(Spec):
     """Settings of the bucket. Its content can be sent again."""
 
     keep_days: int = Field(
-        default=90, ge=2, description="code is deleted so long after it was last sent: more than a job waits and runs"
+        default=90,
+        ge=2,
+        description="Days after which code is deleted, since it was last sent; must be longer than a job waits and "
+        "runs",
     )
-    force_delete: bool = Field(default=True, description="the bucket goes with the stack, whatever is in it")
-    protect: bool = Field(default=False, description="refuse to delete it")
+    force_delete: bool = Field(
+        default=True, description="Delete the bucket and all of its content when the stack is destroyed"
+    )
+    protect: bool = Field(default=False, description="Refuse to delete the bucket")
 
 
 class CodeBucket(Component):

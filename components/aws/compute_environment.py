@@ -37,46 +37,63 @@ class _EnvironmentSpec(Spec):
     """Fields that both variants have."""
 
     instance_types: list[str] = Field(
-        min_length=1, description="families or sizes: g5, g6.12xlarge; a family newer than the catalogue is a warning"
+        min_length=1,
+        description="Instance families or sizes, such as g5 or g6.12xlarge; a family newer than the catalogue "
+        "causes a warning",
     )
-    max_vcpus: int = Field(description="over all instances at once; Batch may exceed it by one instance")
-    min_vcpus: int = Field(default=0, description="kept running and paid for, even while disabled")
+    max_vcpus: int = Field(
+        description="Maximum number of vCPUs of all instances at once; Batch may exceed it by one instance"
+    )
+    min_vcpus: int = Field(
+        default=0,
+        description="Number of vCPUs that are kept running and paid for, even while the environment is disabled",
+    )
     state: Literal["ENABLED", "DISABLED"] = "ENABLED"
-    image_type: str = Field(default="ECS_AL2023_NVIDIA", description="which image Batch looks up")
-    image_id_override: str | None = Field(default=None, description="an AMI of your own in its place")
+    image_type: str = Field(default="ECS_AL2023_NVIDIA", description="Image type for which Batch looks up the AMI")
+    image_id_override: str | None = Field(
+        default=None, description="Id of an AMI of your own, in place of the one that Batch looks up"
+    )
     instance: LaunchTemplateSpec = LaunchTemplateSpec()
     instance_profile: str | None = Field(
-        default=None, description="ARN, or path and name; without one, the stack's own"
+        default=None, description="Instance profile: an ARN, or path and name. Default: the stack's own"
     )
     service_role: str | None = Field(
         default=None,
-        description="leave empty: with a role of your own AWS cannot update the environment in place",
+        description="Service role; leave it empty, since AWS cannot update the environment in place with a role of "
+        "your own",
     )
     terminate_jobs_on_update: bool = False
     update_timeout_min: int = Field(
         default=rules.UPDATE_MIN,
         ge=1,
         le=360,
-        description="how long an update waits for running jobs; the provider gives up after 20 minutes",
+        description="Minutes that an update waits for running jobs; the provider gives up after 20 minutes",
     )
     drain: DrainSpec = DrainSpec()
     placement: Literal["cluster"] | None = Field(
-        default=None, description="cluster: instances close together, for jobs of several nodes"
+        default=None, description="cluster: place instances close together, for jobs of several nodes"
     )
-    efa: bool = Field(default=False, description="every EFA interface of the instance type; needs placement: cluster")
-    zone: str | None = Field(default=None, description="one zone of a network that the stack makes; absent: all")
-    subnet_ids: list[str] | None = Field(default=None, min_length=1, description="in place of the network's")
+    efa: bool = Field(
+        default=False, description="Attach every EFA interface of the instance type; needs placement: cluster"
+    )
+    zone: str | None = Field(default=None, description="One zone of a network that the stack creates. Default: all")
+    subnet_ids: list[str] | None = Field(
+        default=None, min_length=1, description="Ids of subnets, in place of the network's"
+    )
     capacity_reservation: CapacityReservationSpec | None = Field(
-        default=None, description="instances are launched into it, and nowhere else"
+        default=None, description="Reservation that instances are launched into, and nowhere else"
     )
     local_nvme: Folder = Field(
-        default=None, description="true, or a path in place of /scratch: the instance's own NVMe disks, mounted there"
+        default=None, description="Mount point of the instance's own NVMe disks: true for /scratch, or another path"
     )
     buckets: dict[str, Access] = Field(
         default_factory=dict[str, Access],
-        description="S3 buckets mounted on every instance, read-only or read-write: jobs mount s3://<bucket>[/folder]",
+        description="S3 buckets mounted on every instance, read-only or read-write, by name; jobs mount "
+        "s3://<bucket>[/folder]",
     )
-    adopted: AdoptedEnvironment | None = Field(default=None, description="one that was there before the stack")
+    adopted: AdoptedEnvironment | None = Field(
+        default=None, description="Adopt a compute environment that existed before the stack"
+    )
 
     def _findings(self, kind: str, **variant: Any) -> list[Finding]:
         return self._shape(kind) + rules.environment(
@@ -143,8 +160,10 @@ class SpotSpec(_EnvironmentSpec):
 
     capacity: Literal["spot"] = "spot"
     allocation_strategy: str = "SPOT_PRICE_CAPACITY_OPTIMIZED"
-    bid_percentage: int | None = Field(default=None, description="of the on-demand price; best left empty")
-    spot_fleet_role: str | None = Field(default=None, description="only BEST_FIT needs one")
+    bid_percentage: int | None = Field(
+        default=None, description="Maximum price in percent of the on-demand price; best left empty"
+    )
+    spot_fleet_role: str | None = Field(default=None, description="Spot Fleet role; only BEST_FIT needs one")
 
     def check(self) -> list[Finding]:
         return self._findings(

@@ -32,12 +32,15 @@ ENDS = ("batch:TerminateJob",)
 class DrainSpec(Spec):
     """Handling of the running jobs of an environment that is replaced or removed."""
 
-    jobs: Literal["wait", "terminate"] = Field(default="wait", description="let them end, or terminate them")
+    jobs: Literal["wait", "terminate"] = Field(
+        default="wait", description="wait: let running jobs end; terminate: terminate them"
+    )
     timeout_min: int = Field(
         default=360,
         ge=0,
         le=20_160,
-        description="then the deployment ends with an error, and the next one goes on waiting",
+        description="Maximum wait in minutes; then the deployment ends with an error, and the next one continues "
+        "to wait",
     )
 
 

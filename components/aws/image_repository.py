@@ -14,12 +14,12 @@ from ..sdk import aws
 class ImageRepositorySpec(Spec):
     """Retention of images."""
 
-    immutable_tags: bool = Field(default=True, description="a pushed tag never changes its image")
-    keep_images: int = Field(default=50, ge=1, le=1000, description="older ones are removed by ECR")
-    untagged_days: int = Field(default=14, ge=1, description="untagged images are removed after this many days")
+    immutable_tags: bool = Field(default=True, description="Make tags immutable: a pushed tag never changes its image")
+    keep_images: int = Field(default=50, ge=1, le=1000, description="Maximum number of images; ECR removes older ones")
+    untagged_days: int = Field(default=14, ge=1, description="Days after which untagged images are removed")
     kms_key_arn: str | None = None
     protect: bool = False
-    force_delete: bool = Field(default=False, description="destroying the stack also deletes the images")
+    force_delete: bool = Field(default=False, description="Delete the images too when the stack is destroyed")
 
 
 class ImageRepository(Component):

@@ -33,10 +33,13 @@ class EfsVolume(Spec):
     """An EFS file system, mounted with encryption in transit and with the job's role."""
 
     kind: Literal["efs"]
-    file_system: str = Field(description="fs-...")
-    access_point: str | None = Field(default=None, description="fsap-...: its folder and user, whatever the job asks")
-    folder: str = Field(default="/", pattern="^/", description="of the file system; an access point has its own")
-    path: str = Field(pattern="^/", description="in the container")
+    file_system: str = Field(description="Id of the file system, fs-...")
+    access_point: str | None = Field(
+        default=None,
+        description="Id of an access point, fsap-..., whose folder and user apply, whatever the job asks for",
+    )
+    folder: str = Field(default="/", pattern="^/", description="Folder of the file system; an access point has its own")
+    path: str = Field(pattern="^/", description="Mount point in the container")
     read_only: bool = False
 
     def check(self) -> list[Finding]:
@@ -47,8 +50,8 @@ class HostVolume(Spec):
     """A folder of the instance, such as /scratch of an environment with local_nvme."""
 
     kind: Literal["host"]
-    folder: str = Field(pattern="^/", description="on the instance")
-    path: str = Field(pattern="^/", description="in the container")
+    folder: str = Field(pattern="^/", description="Folder on the instance")
+    path: str = Field(pattern="^/", description="Mount point in the container")
     read_only: bool = False
 
 
@@ -59,35 +62,42 @@ class JobDefinitionSpec(Spec):
     """The container of this definition's jobs, and the defaults of a job."""
 
     image: str = Field(min_length=1)
-    command: list[str] = Field(default_factory=list, description="argv; without one, the image's own")
+    command: list[str] = Field(default_factory=list, description="Command as argv. Default: the image's own")
     vcpus: int
     memory_mib: int
-    gpus: int = Field(default=1, description="whole GPUs of one container")
+    gpus: int = Field(default=1, description="Number of whole GPUs of one container")
     shm_mib: int | None = Field(
-        default=2048, ge=1, description="shared memory, part of memory_mib; Docker's own default is 64"
+        default=2048, ge=1, description="Shared memory in MiB, part of memory_mib; Docker's own default is 64"
     )
     env: dict[str, str] = Field(default_factory=dict)
     secrets: dict[str, str] = Field(
         default_factory=dict,
-        description="variable name to the ARN of a secret (:<key>:<stage>:<version> may follow) or parameter",
+        description="Environment variables by name, each with the ARN of a secret (:<key>:<stage>:<version> may "
+        "follow) or parameter",
     )
     volumes: list[Volume] = Field(default_factory=list[Volume])
-    attempts: int = Field(default=3, description="1 to 10, the first one included")
+    attempts: int = Field(default=3, description="Number of attempts, including the first: 1 to 10")
     evaluate_on_exit: list[ExitRule] = Field(
         default=[ExitRule.model_validate(rule) for rule in INFRASTRUCTURE],
-        description="by default what the cloud took away is retried, never what the program got wrong",
+        description="Retry rules. Default: retry what the cloud took away, never what the program got wrong",
     )
-    timeout_s: int | None = Field(default=86_400, description="of one attempt, at least 60")
+    timeout_s: int | None = Field(default=86_400, description="Timeout of one attempt in seconds, at least 60")
     propagate_tags: bool = True
-    job_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
-    execution_role: str | None = Field(default=None, description="ARN; without one, the stack's own")
+    job_role: str | None = Field(
+        default=None, description="ARN of the role of the job's code. Default: the stack's own"
+    )
+    execution_role: str | None = Field(
+        default=None, description="ARN of the role that starts the container. Default: the stack's own"
+    )
     log_group: Annotated[str, Field(pattern=r"^[.\-_/#A-Za-z0-9]{1,512}$")] | None = Field(
-        default=None, description="existing CloudWatch log group of its jobs; without one, the stack's own"
+        default=None, description="Existing CloudWatch log group for the jobs. Default: the stack's own"
     )
     log_prefix: Annotated[str, Field(pattern=r"^[^:*]{1,128}$")] | None = Field(
-        default=None, description="first part of the names of its log streams; without one, the definition's key"
+        default=None, description="First part of the names of the log streams. Default: the definition's key"
     )
-    adopted: AdoptedDefinition | None = Field(default=None, description="one that was there before the stack")
+    adopted: AdoptedDefinition | None = Field(
+        default=None, description="Adopt a job definition that existed before the stack"
+    )
 
     def check(self) -> list[Finding]:
         secrets = {f"secrets.{name}": arn for name, arn in self.secrets.items()}

@@ -16,9 +16,14 @@ from ..sdk import aws
 class JobLogSpec(Spec):
     """Retention of the jobs' output."""
 
-    retention_days: int = Field(default=90, description="one of the periods that CloudWatch Logs knows")
-    kms_key_arn: str | None = Field(default=None, description="its policy has to admit CloudWatch Logs: docs/keys.md")
-    retain_on_delete: bool = Field(default=False, description="destroying the stack leaves the logs")
+    retention_days: int = Field(
+        default=90, description="Retention in days, one of the periods that CloudWatch Logs offers"
+    )
+    kms_key_arn: str | None = Field(
+        default=None,
+        description="ARN of a KMS key of your own, whose policy has to allow CloudWatch Logs: docs/keys.md",
+    )
+    retain_on_delete: bool = Field(default=False, description="Keep the logs when the stack is destroyed")
 
     def check(self) -> list[Finding]:
         return rules.retention("retention_days", self.retention_days)

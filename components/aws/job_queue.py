@@ -22,8 +22,8 @@ from .adoption import AdoptedQueue, ignored_properties
 class TimeLimit(Spec):
     """A limit after which a job that has stayed RUNNABLE for one reason is cancelled."""
 
-    reason: str = Field(description="as Batch words it, such as CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY")
-    max_time_s: int = Field(description="600 to 86400")
+    reason: str = Field(description="Reason as Batch states it, such as CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY")
+    max_time_s: int = Field(description="Seconds after which the job is cancelled, 600 to 86400")
 
 
 HOPELESS = [
@@ -43,11 +43,14 @@ class FairShare(Spec):
 
     shares: dict[str, float] = Field(
         default_factory=dict[str, float],
-        description="weight by identifier, or by prefix*: 0.5 gets twice what 1 gets; one that is not here weighs 1",
+        description="Weights by share identifier, or by prefix*: 0.5 gets twice what 1 gets; one that is not "
+        "listed weighs 1",
     )
-    decay_s: int = Field(default=0, description="for how long past use counts, at most 604800; 0: 600")
+    decay_s: int = Field(default=0, description="Seconds for which past use counts, at most 604800; 0: 600")
     reservation_percent: int = Field(
-        default=0, description="of the vCPUs, kept for shares to come while one is active; of two, its square"
+        default=0,
+        description="Percentage of the vCPUs that is kept for further shares while one is active; with two active, "
+        "the square of that fraction",
     )
 
     def check(self) -> list[Finding]:
@@ -57,14 +60,14 @@ class FairShare(Spec):
 class JobQueueSpec(Spec):
     """The environments of a queue, and its treatment of jobs that cannot start."""
 
-    environments: list[str] = Field(description="keys of environments, the first is tried first")
-    priority: int = Field(default=1, description="the higher one is served first")
+    environments: list[str] = Field(description="Keys of compute environments, in the order to try")
+    priority: int = Field(default=1, description="Priority; queues with a higher one are served first")
     state: Literal["ENABLED", "DISABLED"] = Field(
-        default="ENABLED", description="a disabled queue takes no new jobs and finishes those it has"
+        default="ENABLED", description="DISABLED: accept no new jobs, and finish those already in the queue"
     )
     time_limits: list[TimeLimit] = HOPELESS
-    fair_share: FairShare | None = Field(default=None, description="without it, first in, first out")
-    adopted: AdoptedQueue | None = Field(default=None, description="one that was there before the stack")
+    fair_share: FairShare | None = Field(default=None, description="Fair-share policy. Without it, first in, first out")
+    adopted: AdoptedQueue | None = Field(default=None, description="Adopt a job queue that existed before the stack")
 
     def check(self) -> list[Finding]:
         found = rules.queue(environments=self.environments, priority=self.priority)

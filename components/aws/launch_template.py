@@ -28,16 +28,25 @@ BOUNDARY = "==accel=="
 class LaunchTemplateSpec(Spec):
     """Disk, metadata service and user data of an instance."""
 
-    disk_gib: int = Field(default=200, ge=30, le=16_384, description="encrypted gp3 root volume: images and scratch")
+    disk_gib: int = Field(
+        default=200,
+        ge=30,
+        le=16_384,
+        description="Size in GiB of the encrypted gp3 root volume, for images and scratch data",
+    )
     disk_iops: int = Field(default=3000, ge=3000, le=16_000)
-    disk_mib_s: int = Field(default=125, ge=125, le=1000, description="throughput")
+    disk_mib_s: int = Field(default=125, ge=125, le=1000, description="Throughput of the root volume in MiB/s")
     metadata_hop_limit: int = Field(
-        default=1, ge=1, le=2, description="jobs of Batch reach IMDS with 1; 2 is for containers in bridge mode"
+        default=1,
+        ge=1,
+        le=2,
+        description="Hop limit of IMDS: 1 suffices for jobs of Batch; 2 is for containers in bridge mode",
     )
     kms_key_arn: str | None = Field(
-        default=None, description="for the volume; its policy has to admit Auto Scaling: docs/keys.md"
+        default=None,
+        description="ARN of a KMS key of your own for the volume; its policy has to allow Auto Scaling: docs/keys.md",
     )
-    user_data: list[str] = Field(default_factory=list, description="shell scripts, run in order at first boot")
+    user_data: list[str] = Field(default_factory=list, description="Shell scripts to run in order at first boot")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,29 +31,43 @@ https://docs.aws.amazon.com/batch/latest/userguide/batch_job_events.html"""
 class MonitoringSpec(Spec):
     """Monitoring of queues and instances, and the recipients of notifications."""
 
-    emails: list[str] = Field(default_factory=list, description="each gets a message to confirm before any other")
+    emails: list[str] = Field(
+        default_factory=list, description="Email addresses to notify; each gets a message to confirm before any other"
+    )
     https_endpoints: list[str] = Field(
-        default_factory=list, description="each has to confirm; no secret ones: they lie open in the state"
+        default_factory=list,
+        description="HTTPS endpoints to notify; each has to confirm. Use no secret ones: the state has them in "
+        "plain text",
     )
     job_states: list[JobState] = Field(
-        default=["FAILED"], description="jobs that come to one of them are told of; ALL is every state, [] is none"
+        default=["FAILED"], description="States to notify of when a job enters one; ALL: every state, []: none"
     )
-    array_children: bool = Field(default=False, description="tell of each child of an array job too")
+    array_children: bool = Field(default=False, description="Notify of each child of an array job too")
     blocked_queues: bool = Field(
         default=True,
-        description="tell of a job that blocks its queue, with Batch's reason; a long queue alone is not blocked",
+        description="Notify of a job that blocks its queue, with the reason that Batch gives; a queue that is only "
+        "long is not blocked",
     )
-    failed_jobs: FailedJobs | None = Field(default=FailedJobs(), description="an alarm for each queue; null: none")
-    waiting_jobs: WaitingJobs | None = Field(default=WaitingJobs(), description="an alarm for each queue; null: none")
-    gpu_metrics: bool = Field(default=False, description="instances run the CloudWatch agent; its metrics are paid for")
-    gpu_interval_s: int = Field(default=60, ge=60, le=300, description="how often the agent looks")
+    failed_jobs: FailedJobs | None = Field(
+        default=FailedJobs(), description="Alarm on failed jobs, for each queue; null: none"
+    )
+    waiting_jobs: WaitingJobs | None = Field(
+        default=WaitingJobs(), description="Alarm on jobs that wait long, for each queue; null: none"
+    )
+    gpu_metrics: bool = Field(
+        default=False, description="Run the CloudWatch agent on instances to collect GPU metrics, which are charged"
+    )
+    gpu_interval_s: int = Field(
+        default=60, ge=60, le=300, description="Interval in seconds at which the agent measures"
+    )
     idle_gpus: IdleGpus | None = Field(
-        default=IdleGpus(), description="an alarm for each environment, with gpu_metrics; null: none"
+        default=IdleGpus(), description="Alarm on idle GPUs, for each environment if gpu_metrics is true; null: none"
     )
-    retention_days: int = Field(default=30, description="how long the logs of events and of the function are kept")
+    retention_days: int = Field(default=30, description="Retention in days of the logs of events and of the function")
     kms_key_arn: str | None = Field(
         default=None,
-        description="for topic and logs; its policy has to admit CloudWatch's alarms and logs: docs/keys.md",
+        description="ARN of a KMS key of your own for topic and logs; its policy has to allow CloudWatch's alarms "
+        "and logs: docs/keys.md",
     )
 
     def check(self) -> list[Finding]:

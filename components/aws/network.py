@@ -30,13 +30,18 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html""
 class NetworkSpec(Spec):
     """A network that this stack creates."""
 
-    cidr: str = Field(default="10.40.0.0/16", description="of the VPC, /16 to /20")
-    zones: list[str] = Field(max_length=6, description="availability zones, in a fixed order")
+    cidr: str = Field(default="10.40.0.0/16", description="CIDR block of the VPC, /16 to /20")
+    zones: list[str] = Field(max_length=6, description="Availability zones, in a fixed order")
     egress: Literal["nat", "nat-per-zone", "endpoints"] = Field(
-        default="nat", description="one NAT gateway, one in each zone, or none: AWS services and EFS only"
+        default="nat",
+        description="nat: one NAT gateway; nat-per-zone: one in each zone; endpoints: none, AWS services and EFS only",
     )
-    flow_logs_days: int | None = Field(default=14, ge=1, description="how long flow logs are kept; null: none")
-    interface_endpoints: list[str] = Field(default=list(JOB_ENDPOINTS), description="service names, as in ecr.api")
+    flow_logs_days: int | None = Field(
+        default=14, ge=1, description="Retention of flow logs in days; null: no flow logs"
+    )
+    interface_endpoints: list[str] = Field(
+        default=list(JOB_ENDPOINTS), description="Names of services that get an interface endpoint, such as ecr.api"
+    )
 
     def check(self) -> list[Finding]:
         found = rules.network(self.cidr, self.zones)

@@ -19,7 +19,9 @@ from ..sdk import aws
 class PublishedTargetsSpec(Spec):
     """Path of the parameters."""
 
-    path: str = Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", description="each target is <path>/<name>")
+    path: str = Field(
+        pattern=r"^(/[A-Za-z0-9._-]+)+$", description="Path of the SSM parameters; each target is <path>/<name>"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

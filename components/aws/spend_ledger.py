@@ -17,7 +17,9 @@ class SpendLedgerSpec(Spec):
     """A table of DynamoDB. Its items are those of accel.contract.allowances."""
 
     kind: Literal["dynamodb"] = "dynamodb"
-    protect: bool = Field(default=False, description="losing the table forgets what was spent and held")
+    protect: bool = Field(
+        default=False, description="Refuse to delete the table; losing it forgets what was spent and held"
+    )
 
 
 class SpendLedger(Component):

@@ -63,8 +63,8 @@ one. IAM takes 6,144 characters. Source: https://docs.aws.amazon.com/IAM/latest/
 class SubmitPolicySpec(Spec):
     """Settings that follow from the stack's name."""
 
-    definition_prefix: str = Field(description="definitions that jobs register carry it")
-    targets_path: str = Field(pattern="^/", description="of the SSM parameters that hold the targets")
+    definition_prefix: str = Field(description="Prefix of the names of definitions that jobs register")
+    targets_path: str = Field(pattern="^/", description="Path of the SSM parameters that hold the targets")
 
 
 @dataclass(frozen=True, kw_only=True)

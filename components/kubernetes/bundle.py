@@ -39,16 +39,24 @@ class ReleaseBundleSpec(Spec):
 
     release: Literal["kueue", "jobset"]
     version: str = Field(
-        default="", pattern=r"^(\d+\.\d+\.\d+)?$", description="without it, the tested one", validate_default=False
+        default="",
+        pattern=r"^(\d+\.\d+\.\d+)?$",
+        description="Version of the release. Default: the tested one",
+        validate_default=False,
     )
-    install: bool = Field(default=True, description="false: it is there already; nothing is made, nothing fetched")
+    install: bool = Field(
+        default=True,
+        description="Install the release; false: it is installed already, so nothing is created or downloaded",
+    )
     installed_by: str | None = Field(
-        default=None, description="who installs it in a cluster that this stack creates, where install is false"
+        default=None, description="Who installs the release in a cluster that this stack creates, if install is false"
     )
     sha256: str | None = Field(
-        default=None, pattern=r"^[0-9a-f]{64}$", description="of the manifest; sha256sum tells it"
+        default=None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 digest of the manifest, as sha256sum prints it"
     )
-    path: str | None = Field(default=None, description="a manifest on this machine, in the place of the published one")
+    path: str | None = Field(
+        default=None, description="Path of a manifest on this machine, in place of the published one"
+    )
 
     @property
     def pinned(self) -> str:

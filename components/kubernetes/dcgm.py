@@ -30,7 +30,7 @@ class Counter(Spec):
 
     field: str = Field(pattern=r"^DCGM_F[IR]_[A-Z0-9_]+$")
     kind: Literal["gauge", "counter"] = "gauge"
-    text: str = Field(pattern=r"^[^,\n]+$", description="what it says, without commas")
+    text: str = Field(pattern=r"^[^,\n]+$", description="Help text of the metric, without commas")
 
 
 COUNTERS = [
@@ -52,7 +52,7 @@ class DcgmExporterSpec(Spec):
     """The measured fields, their interval, and the exporter's nodes. Time-sharing hides a pod's own part."""
 
     namespace: str = Field(
-        default="gmp-public", description="there before: GKE makes gmp-public with Managed Prometheus"
+        default="gmp-public", description="Existing namespace; GKE creates gmp-public with Managed Prometheus"
     )
     counters: list[Counter] = Field(default=COUNTERS, min_length=1)
     interval_s: int = Field(default=30, ge=1, le=3600)

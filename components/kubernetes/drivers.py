@@ -46,7 +46,8 @@ class DriverInstallerSpec(Spec):
 
     node_image: Literal["cos", "ubuntu"] = "cos"
     version: str = Field(
-        default="default", description="cos: default or latest of the image; ubuntu: default, or a branch such as R580"
+        default="default",
+        description="Driver version; cos: default or latest of the image; ubuntu: default, or a branch such as R580",
     )
 
     def check(self) -> list[Finding]:

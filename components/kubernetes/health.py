@@ -26,10 +26,13 @@ class GpuHealthSpec(Spec):
     xids: list[int] = Field(
         default_factory=cordoning,
         min_length=1,
-        description="errors after which a node takes no new pods; without it, those that NVIDIA answers with a reset",
+        description="XID errors after which a node accepts no new pods. Default: those for which NVIDIA recommends "
+        "a reset",
     )
-    cordon: bool = Field(default=True, description="false: only write the error on the node (annotation accel/xid)")
-    image: str = Field(default=PYTHON, description="has Python 3.11 or newer")
+    cordon: bool = Field(
+        default=True, description="Cordon the node; false: only write the error on it (annotation accel/xid)"
+    )
+    image: str = Field(default=PYTHON, description="Container image with Python 3.11 or newer")
 
 
 class GpuHealth(Component):

@@ -26,18 +26,22 @@ class JobNamespaceSpec(Spec):
     namespace: str
     pod_security: PodSecurity = Field(
         default="restricted",
-        description="what pods may ask of their node; restricted: they run as no root, baseline: they may: https://kubernetes.io/docs/concepts/security/pod-security-standards/",
+        description="Pod Security Standard, which limits what pods may request of their node; restricted: they "
+        "cannot run as root; baseline: they can: "
+        "https://kubernetes.io/docs/concepts/security/pod-security-standards/",
     )
-    service_account: str = Field(default="jobs", description="the Kubernetes account that jobs run as")
+    service_account: str = Field(default="jobs", description="Kubernetes service account that jobs run as")
     quota: dict[str, str] = Field(
         default_factory=dict[str, str],
-        description="most of each resource in all, such as requests.nvidia.com/gpu: '16'; every pod then requests it",
+        description="Maximum total of each resource, such as requests.nvidia.com/gpu: '16'; every pod then has to "
+        "request it",
     )
     network: Literal["open", "own-namespace"] = Field(
         default="own-namespace",
-        description="who may connect to its pods; own-namespace: only they themselves, open: whoever reaches them",
+        description="Who may connect to the namespace's pods; own-namespace: only its own pods; open: whoever can "
+        "reach them",
     )
-    protect: bool = Field(default=False, description="refuse to delete it")
+    protect: bool = Field(default=False, description="Refuse to delete the namespace")
 
     def check(self) -> list[Finding]:
         return [

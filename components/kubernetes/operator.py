@@ -26,7 +26,9 @@ class OperatorNamespaceSpec(Spec):
 
     namespace: str = "gpu-operator"
     node_image: Literal["cos", "ubuntu"] = "ubuntu"
-    max_pods: int = Field(default=100, ge=1, description="critical pods in the namespace: some ten for each GPU node")
+    max_pods: int = Field(
+        default=100, ge=1, description="Maximum number of critical pods in the namespace; each GPU node needs about ten"
+    )
 
     def check(self) -> list[Finding]:
         image_type = f"{self.node_image}_CONTAINERD".upper()

@@ -34,12 +34,15 @@ class DriverProbeSpec(Spec):
     image: str = CUDA
     command: list[str] = Field(default=["nvidia-smi", "-L"], min_length=1)
     timeout_s: int = Field(
-        default=1800, ge=10, description="for the node to come, its driver to be installed, and the command to end"
+        default=1800,
+        ge=10,
+        description="Maximum seconds for the node to arrive, its driver to be installed, and the command to end",
     )
     ttl_s: int | None = Field(
         default=None,
         ge=0,
-        description="how long a job that ended is kept; a refresh later finds it gone, and the next update tries again",
+        description="Seconds for which an ended job is kept; a later refresh finds it gone, and the next update "
+        "runs the test again",
     )
 
 

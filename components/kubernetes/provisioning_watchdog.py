@@ -29,17 +29,24 @@ class ProvisioningWatchdogSpec(Spec):
     """The time at which a wait for nodes ends, and how."""
 
     age_limit_s: int = Field(
-        default=7 * _DAY, ge=_HOUR, le=90 * _DAY, description="a request that neither succeeded nor failed until then"
+        default=7 * _DAY,
+        ge=_HOUR,
+        le=90 * _DAY,
+        description="Maximum age in seconds of a request that has neither succeeded nor failed",
     )
     at_limit: Literal["recreate", "give-up"] = Field(
         default="give-up",
-        description="recreate: the job lines up again; give-up: its workload is made inactive, as after a cancel",
+        description="Action at the age limit; recreate: requeue the job; give-up: deactivate its workload, as a "
+        "cancellation does",
     )
     most_recreations: int = Field(
-        default=3, ge=0, le=100, description="of one job, of requests for pools that are gone too; then give-up"
+        default=3,
+        ge=0,
+        le=100,
+        description="Maximum number of requeues of one job, also for requests to pools that are gone; then give-up",
     )
-    every_s: int = Field(default=60, ge=10, le=_HOUR, description="how often it looks")
-    image: str = Field(default=PYTHON, description="has Python 3.9 or newer")
+    every_s: int = Field(default=60, ge=10, le=_HOUR, description="Interval between checks in seconds")
+    image: str = Field(default=PYTHON, description="Container image with Python 3.9 or newer")
 
 
 @dataclass(frozen=True, kw_only=True)

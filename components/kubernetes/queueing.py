@@ -43,12 +43,14 @@ class Amounts(Spec):
 class QueuePool(Spec):
     """A queue's quota of one pool."""
 
-    pool: str = Field(description="the author's key for it")
-    nominal: Amounts | None = Field(default=None, description="its own; without it, all that the pool can grow to")
-    borrowing: Amounts | None = Field(
-        default=None, description="most that it takes of its cohort; without it, no limit"
+    pool: str = Field(description="Config key of the pool")
+    nominal: Amounts | None = Field(
+        default=None, description="Quota that the queue owns. Default: all that the pool can grow to"
     )
-    lending: Amounts | None = Field(default=None, description="most that it lends its cohort; without it, all")
+    borrowing: Amounts | None = Field(
+        default=None, description="Maximum quota to borrow from the cohort. Default: no limit"
+    )
+    lending: Amounts | None = Field(default=None, description="Maximum quota to lend to the cohort. Default: all")
 
     def share(self, node: rules.Amounts) -> rules.Share:
         """Return the quota in resources, for a pool with such nodes."""
@@ -65,23 +67,29 @@ class Preemption(Spec):
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
     reclaim_in_cohort: Literal["Never", "LowerPriority", "Any"] = Field(
-        default="Never", description="of other queues that borrowed what is this queue's own"
+        default="Never", description="Jobs to preempt in other queues that borrowed this queue's own quota"
     )
     borrow_in_cohort: Literal["Never", "LowerPriority"] = Field(
-        default="Never", description="of other queues, to borrow; not with fair sharing"
+        default="Never", description="Jobs to preempt in other queues in order to borrow; not with fair sharing"
     )
 
 
 class Queue(Spec):
     """A ClusterQueue."""
 
-    pools: list[QueuePool] = Field(min_length=1, description="the first that fits is taken: Spot before on demand")
+    pools: list[QueuePool] = Field(
+        min_length=1, description="Pools in the order to try; the first that fits is taken: Spot before on demand"
+    )
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
-    cohort: str | None = Field(default=None, description="queues of one cohort lend each other what they do not use")
+    cohort: str | None = Field(
+        default=None, description="Name of the cohort; its queues lend each other the quota that they do not use"
+    )
     preemption: Preemption = Preemption()
-    weight: float | None = Field(default=None, ge=0, description="its part of the cohort, where Kueue shares fairly")
+    weight: float | None = Field(
+        default=None, ge=0, description="Weight of the queue in its cohort, if Kueue uses fair sharing"
+    )
     next_before_borrowing: bool = Field(
-        default=False, description="try the next pool before quota of others is borrowed"
+        default=False, description="Try the next pool before borrowing quota from other queues"
     )
 
 
@@ -95,11 +103,14 @@ class LocalQueue(Spec):
 class Provisioning(Spec):
     """Requests for nodes of pools with queued provisioning: all nodes of a job at once, or none."""
 
-    retries: int = Field(default=3, ge=0, description="after a request that failed")
-    first_wait_s: int = Field(default=60, ge=1, description="before the first retry; each is twice as late")
+    retries: int = Field(default=3, ge=0, description="Number of retries after a failed request")
+    first_wait_s: int = Field(
+        default=60, ge=1, description="Seconds before the first retry; each further wait is twice as long"
+    )
     most_wait_s: int = Field(default=1800, ge=1)
     watchdog: ProvisioningWatchdogSpec = Field(
-        default=ProvisioningWatchdogSpec(), description="ends waits for nodes that neither come nor are refused"
+        default=ProvisioningWatchdogSpec(),
+        description="Watchdog that ends waits for nodes that neither arrive nor are refused",
     )
 
 
@@ -109,7 +120,8 @@ class QueueingSpec(Spec):
     queues: dict[str, Queue] = Field(min_length=1)
     local_queues: dict[str, LocalQueue] = Field(default_factory=dict[str, LocalQueue])
     priorities: dict[str, int] = Field(
-        default_factory=dict[str, int], description="WorkloadPriorityClasses: higher first"
+        default_factory=dict[str, int],
+        description="WorkloadPriorityClasses by name, each with its value; higher ones go first",
     )
     provisioning: Provisioning | None = None
 

@@ -15,7 +15,7 @@ from ..sdk import meta, rbac
 class StopAccessSpec(Spec):
     """The queues."""
 
-    queues: list[str] = Field(min_length=1, description="ClusterQueues by name")
+    queues: list[str] = Field(min_length=1, description="Names of the ClusterQueues")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,9 +36,9 @@ class _Volume(Spec):
     """Fields of every kind."""
 
     retain: bool = Field(
-        default=True, description="what is stored outlives the claim, also when the stack is destroyed"
+        default=True, description="Keep the stored data when the claim is deleted, also when the stack is destroyed"
     )
-    protect: bool = Field(default=False, description="refuse to delete the claim")
+    protect: bool = Field(default=False, description="Refuse to delete the claim")
 
 
 class DiskVolume(_Volume):
@@ -46,19 +46,23 @@ class DiskVolume(_Volume):
 
     kind: Literal["disk"] = "disk"
     type: str = Field(
-        default="hyperdisk-balanced", description="as Google Cloud calls it: pd-balanced, hyperdisk-ml, ..."
+        default="hyperdisk-balanced",
+        description="Disk type as Google Cloud names it, such as pd-balanced or hyperdisk-ml",
     )
     size_gib: int = Field(ge=1)
     access: Literal["one-node", "many-readers"] = Field(
-        default="one-node", description="pods of one node write, or pods of many nodes read"
+        default="one-node",
+        description="one-node: pods of one node may write; many-readers: pods of many nodes may read",
     )
     existing: str | None = Field(
         default=None,
         pattern=r"^projects/[^/]+/zones/[^/]+/disks/[^/]+$",
-        description="a disk that is there: projects/<project>/zones/<zone>/disks/<name>",
+        description="Existing disk: projects/<project>/zones/<zone>/disks/<name>",
     )
-    iops: int | None = Field(default=None, ge=1, description="provisioned, of a new Hyperdisk")
-    throughput_mib_s: int | None = Field(default=None, ge=1, description="provisioned, of a new Hyperdisk")
+    iops: int | None = Field(default=None, ge=1, description="Provisioned IOPS of a new Hyperdisk")
+    throughput_mib_s: int | None = Field(
+        default=None, ge=1, description="Provisioned throughput of a new Hyperdisk in MiB/s"
+    )
 
     def check(self) -> list[Finding]:
         return rules.disk(
@@ -74,7 +78,7 @@ class DiskVolume(_Volume):
 class FilestoreShare(Spec):
     """A share of an existing Filestore instance."""
 
-    location: str = Field(description="zone, or region of a regional instance")
+    location: str = Field(description="Zone of the instance, or region of a regional one")
     instance: str
     share: str
     ip: str
@@ -86,7 +90,7 @@ class FilestoreVolume(_Volume):
     kind: Literal["filestore"]
     size_gib: int = Field(ge=1)
     tier: Literal["basic-hdd", "basic-ssd", "zonal", "regional"] = "basic-hdd"
-    network: str = Field(default="default", description="VPC of the instance that is made: the cluster's")
+    network: str = Field(default="default", description="VPC of a new instance; has to be the cluster's")
     existing: FilestoreShare | None = None
 
     def check(self) -> list[Finding]:
@@ -98,9 +102,11 @@ class BucketVolume(_Volume):
 
     kind: Literal["bucket"]
     bucket: str
-    only_dir: str | None = Field(default=None, description="a folder of the bucket to mount in the place of all of it")
+    only_dir: str | None = Field(default=None, description="Folder of the bucket to mount. Default: the whole bucket")
     read_only: bool = False
-    mount_options: list[str] = Field(default=["implicit-dirs"], description="of gcsfuse, besides only-dir")
+    mount_options: list[str] = Field(
+        default=["implicit-dirs"], description="Mount options of gcsfuse, in addition to only-dir"
+    )
 
     def check(self) -> list[Finding]:
         return accounts.buckets({"bucket": self.bucket})
