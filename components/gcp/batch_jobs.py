@@ -28,7 +28,9 @@ https://docs.cloud.google.com/batch/docs/get-started#project-prerequisites"""
 class BatchJobsSpec(Spec):
     """The ground of jobs on Google Batch."""
 
-    account: VmAccountSpec = Field(default=VmAccountSpec(), description="what jobs may reach besides their bucket")
+    account: VmAccountSpec = Field(
+        default=VmAccountSpec(), description="Resources that jobs may access, in addition to their bucket"
+    )
     bucket: JobBucketSpec = JobBucketSpec()
 
 

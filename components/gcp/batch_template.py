@@ -25,12 +25,18 @@ IMAGE = "projects/batch-custom-image/global/images/family/batch-cos-stable-offic
 class BatchTemplateSpec(GpuMachineSpec):
     """A machine with GPUs. Batch takes machine, disks, network and account only from here, and not from the job."""
 
-    zone: str = Field(description="where the machine is looked for; jobs run in every zone of its region that has it")
+    zone: str = Field(
+        description="Zone in which the machine type is looked up; jobs run in every zone of its region that offers it"
+    )
     capacity: Literal["on-demand", "spot"] = "on-demand"
-    image: str = Field(default=IMAGE, description="projects/<p>/global/images/family/<f>, or one image of it")
-    disk_gib: int = Field(default=100, ge=30, description="boot disk")
-    disk_type: str | None = Field(default=None, description="absent: as the machine type needs it")
-    external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
+    image: str = Field(
+        default=IMAGE, description="Boot image: projects/<p>/global/images/family/<f>, or one image of it"
+    )
+    disk_gib: int = Field(default=100, ge=30, description="Size of the boot disk in GiB")
+    disk_type: str | None = Field(
+        default=None, description="Type of the boot disk. Default: the one that the machine type needs"
+    )
+    external_address: bool = Field(default=False, description="Assign external IP addresses to the VMs")
 
     def check(self) -> list[Finding]:
         found = vms.gpu_machine(self.machine_type, self.accelerator, self.accelerator_count, self.zone, self.capacity)

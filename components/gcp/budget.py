@@ -34,10 +34,16 @@ class GcpBudgetFilters(Spec):
     """Costs that count."""
 
     projects: list[str] | None = Field(
-        default=None, description="ids; absent: the section's own; [] counts all that the billing account pays for"
+        default=None,
+        description="Ids of the projects to count. Default: the section's own; [] counts everything that the billing "
+        "account pays for",
     )
-    services: list[str] = Field(default_factory=list, description="services/6F81-5844-456A; none: every one")
-    labels: dict[str, str] = Field(default_factory=dict, description="one, such as accel-stack: of what is counted")
+    services: list[str] = Field(
+        default_factory=list, description="Ids of the services to count, such as services/6F81-5844-456A. Default: all"
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Label of the costs to count, one at most, such as accel-stack"
+    )
 
     def check(self) -> list[Finding]:
         return rules.filters(self.services, self.labels)
@@ -47,26 +53,36 @@ class GcpRecipients(Spec):
     """Recipients of notifications. Mail goes out at the thresholds; a topic gets a message several times a day,
     whatever is spent."""
 
-    emails: list[str] = Field(default_factory=list, description="at most five")
-    billing_admins: bool = Field(default=False, description="administrators and users of the billing account get mail")
-    pubsub_topic: str | None = Field(default=None, description="projects/<p>/topics/<t>, which is there already")
+    emails: list[str] = Field(default_factory=list, description="Email addresses, five at most")
+    billing_admins: bool = Field(
+        default=False, description="Send mail to administrators and users of the billing account"
+    )
+    pubsub_topic: str | None = Field(default=None, description="Existing Pub/Sub topic: projects/<p>/topics/<t>")
     chat_secret: str | None = Field(
-        default=None, description="id of the secret that has the address of a webhook of Google Chat"
+        default=None, description="Id of the secret that contains the URL of a Google Chat webhook"
     )
 
 
 class GcpBudgetSpec(Spec):
     """The amount that may be spent in a period, and the actions on the way there."""
 
-    billing_account: str = Field(description="012345-567890-ABCDEF")
+    billing_account: str = Field(description="Id of the billing account, such as 012345-567890-ABCDEF")
     amount: float = Field(gt=0)
-    currency: str = Field(default="USD", description="that of the billing account; another is refused")
+    currency: str = Field(
+        default="USD",
+        description="Currency of the amount, which must be that of the billing account; any other is refused",
+    )
     period: Literal["month", "quarter", "year"] = "month"
     thresholds: Thresholds = Thresholds()
     filters: GcpBudgetFilters = GcpBudgetFilters()
-    credits: bool = Field(default=True, description="credits lower what counts; false: what is used counts")
+    credits: bool = Field(
+        default=True, description="Subtract credits from the costs that count. false: count usage before credits"
+    )
     recipients: GcpRecipients = GcpRecipients()
-    stop: Stop | None = Field(default=None, description="absent: people are told, and nothing else happens")
+    stop: Stop | None = Field(
+        default=None,
+        description="Stop of the stack at its budget. Without it, recipients are notified, and nothing else happens",
+    )
 
     @property
     def watched(self) -> bool:

@@ -67,7 +67,9 @@ class GcpBudgetStopSpec(Spec):
     """Principals who may see whether the stack is stopped."""
 
     readers: list[str] = Field(
-        default_factory=list, description="group:ml@example.com and their like: whoever submits has to read the stop"
+        default_factory=list,
+        description="Principals that may read whether the stack is stopped, such as group:ml@example.com; everyone who "
+        "submits jobs needs this",
     )
 
 

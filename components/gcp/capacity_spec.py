@@ -18,14 +18,24 @@ LOCAL_SSD_GIB = 375
 class ReservedSpec(GpuMachineSpec):
     """A number of machines of one kind in one zone, kept for anyone who may use them."""
 
-    count: int = Field(ge=1, description="machines")
-    local_ssds: int = Field(default=0, ge=0, description="of each machine; those that it always has need no word")
-    min_cpu_platform: str | None = Field(default=None, description='such as "Intel Cascade Lake"; of N1 only')
-    specific: bool = Field(default=True, description="false: machines that name no reservation take it as well")
-    share_with: list[str] = Field(default_factory=list, description="ids of further projects of the organization")
+    count: int = Field(ge=1, description="Number of machines")
+    local_ssds: int = Field(
+        default=0, ge=0, description="Number of local SSDs of each machine; built-in ones need not be given"
+    )
+    min_cpu_platform: str | None = Field(
+        default=None, description='Minimum CPU platform, such as "Intel Cascade Lake"; for N1 only'
+    )
+    specific: bool = Field(
+        default=True,
+        description="Restrict the reservation to machines that name it. false: machines that name no reservation use "
+        "it as well",
+    )
+    share_with: list[str] = Field(
+        default_factory=list, description="Ids of other projects of the organization that may use the reservation"
+    )
     description: str | None = None
-    spot: bool = Field(default=False, description="Spot VMs use no reservation")
-    protect: bool = Field(default=False, description="Pulumi neither deletes nor replaces it")
+    spot: bool = Field(default=False, description="Refused if true: Spot VMs use no reservation")
+    protect: bool = Field(default=False, description="Protect the reservation from deletion and replacement by Pulumi")
 
     @property
     def sharing(self) -> dict[str, Any]:

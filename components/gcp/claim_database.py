@@ -16,8 +16,12 @@ from . import firestore
 class ClaimDatabaseSpec(Spec):
     """Settings of the database. Its documents are those of accel.contract.claims."""
 
-    location: str | None = Field(default=None, description="of Firestore, such as nam5; absent: the section's region")
-    protect: bool = Field(default=False, description="losing the database forgets which keys were used")
+    location: str | None = Field(
+        default=None, description="Firestore location, such as nam5. Default: the section's region"
+    )
+    protect: bool = Field(
+        default=False, description="Protect the database from deletion, which loses the record of used submission keys"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

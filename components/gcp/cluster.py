@@ -33,19 +33,21 @@ Logs = Literal["WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER", "KCP
 class AddonsSpec(Spec):
     """Addons that Google runs in the cluster."""
 
-    gcs_fuse: bool = Field(default=True, description="buckets as volumes")
-    filestore: bool = Field(default=False, description="Filestore as volumes")
-    lustre: bool = Field(default=False, description="Managed Lustre as volumes")
-    secret_manager: bool = Field(default=False, description="secrets of Secret Manager as volumes")
-    node_local_dns: bool = Field(default=True, description="a DNS cache on each node; a change makes all nodes anew")
+    gcs_fuse: bool = Field(default=True, description="Mount Cloud Storage buckets as volumes")
+    filestore: bool = Field(default=False, description="Mount Filestore as volumes")
+    lustre: bool = Field(default=False, description="Mount Managed Lustre as volumes")
+    secret_manager: bool = Field(default=False, description="Mount secrets of Secret Manager as volumes")
+    node_local_dns: bool = Field(default=True, description="Run a DNS cache on each node; a change recreates all nodes")
 
 
 class WindowSpec(Spec):
     """Hours of the week in which Google upgrades, in UTC."""
 
-    days: list[_Day] = Field(default=["SA", "SU"], min_length=1, description="that it opens on")
-    start: str = Field(default="02:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM, UTC")
-    hours: int = Field(default=6, description="how long it is open, 4 to 24")
+    days: list[_Day] = Field(default=["SA", "SU"], min_length=1, description="Days on which the window opens")
+    start: str = Field(
+        default="02:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="Time at which the window opens: HH:MM, UTC"
+    )
+    hours: int = Field(default=6, description="Length of the window in hours, 4 to 24")
 
     def check(self) -> list[Finding]:
         return maintenance_rules.window(self.days, self.hours)
@@ -54,17 +56,22 @@ class WindowSpec(Spec):
 class ExclusionSpec(Spec):
     """A period in which Google does not upgrade."""
 
-    start: AwareDatetime = Field(description="with its zone, such as 2026-01-01T00:00:00Z")
-    end: AwareDatetime | None = Field(default=None, description="null: when the support of the version ends")
+    start: AwareDatetime = Field(description="Start of the exclusion, with its time zone, such as 2026-01-01T00:00:00Z")
+    end: AwareDatetime | None = Field(
+        default=None, description="End of the exclusion, with its time zone. null: the end of support of the version"
+    )
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = Field(
-        default="NO_MINOR_OR_NODE_UPGRADES", description="the last one leaves nodes alone, and jobs with them"
+        default="NO_MINOR_OR_NODE_UPGRADES",
+        description="Upgrades to exclude; NO_MINOR_OR_NODE_UPGRADES leaves nodes, and with them jobs, undisturbed",
     )
 
 
 class MaintenanceSpec(Spec):
     """Times of upgrades. Google overrides them for grave faults and at the end of a version's support."""
 
-    window: WindowSpec | None = Field(default=WindowSpec(), description="null: at any time")
+    window: WindowSpec | None = Field(
+        default=WindowSpec(), description="Weekly maintenance window. null: upgrades at any time"
+    )
     exclusions: dict[Name, ExclusionSpec] = Field(default_factory=dict[str, ExclusionSpec])
 
     def check(self) -> list[Finding]:
@@ -79,42 +86,64 @@ class MaintenanceSpec(Spec):
 class GkeClusterSpec(Spec):
     """A cluster that this stack creates. A change of location, of the ranges or of the data plane replaces it."""
 
-    key: Name = Field(default="cluster", description="in the `clusters` output; its name begins so")
-    location: str = Field(description="a region, or a zone: one control plane, no fee for the first zonal cluster")
-    node_locations: list[str] = Field(default_factory=list, description="zones of nodes; empty: those of the location")
+    key: Name = Field(
+        default="cluster", description="Key of the cluster in the `clusters` output, and beginning of its name"
+    )
+    location: str = Field(
+        description="Region, or zone for a single control plane; the first zonal cluster has no management fee"
+    )
+    node_locations: list[str] = Field(
+        default_factory=list,
+        description="Zones of the nodes, in addition to a zonal location. Default: the zones of the location",
+    )
     channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
-    version: str | None = Field(default=None, description="least version of the control plane, such as 1.33")
-    private_nodes: bool = Field(default=True, description="nodes have no public addresses")
-    private_endpoint: bool = Field(default=False, description="the API has no public address")
-    dns_endpoint: bool = Field(default=False, description="the API also answers at a name, to whom IAM lets")
+    version: str | None = Field(default=None, description="Minimum version of the control plane, such as 1.33")
+    private_nodes: bool = Field(default=True, description="Create nodes without public IP addresses")
+    private_endpoint: bool = Field(default=False, description="Give the API server no public IP address")
+    dns_endpoint: bool = Field(
+        default=False, description="Serve the API at a DNS name as well, to principals that IAM allows"
+    )
     authorized_networks: dict[str, str] | None = Field(
-        default=None, description="ranges that reach the API, by a name for each; null: no limit by address"
+        default=None,
+        description="CIDR ranges that may reach the API server, each under a name of your choice. null: no restriction "
+        "by address",
     )
-    control_plane_cidr: str | None = Field(default=None, description="a private /28; null: out of the subnet")
+    control_plane_cidr: str | None = Field(
+        default=None, description="Private /28 range of the control plane. null: taken from the subnet"
+    )
     webhook_ports: list[int] = Field(
-        default=[9443], description="that the API calls on nodes; opened where control_plane_cidr is set"
+        default=[9443],
+        description="Ports of nodes that the API server calls for webhooks; opened if control_plane_cidr is set",
     )
-    default_snat: bool = Field(default=True, description="pods leave the VPC under their node's address")
+    default_snat: bool = Field(
+        default=True,
+        description="Replace the source address of packets that pods send out of the VPC with that of their node",
+    )
     metrics: list[Metrics] = Field(
         default=["POD", "DAEMONSET", "DEPLOYMENT", "STATEFULSET", "STORAGE", "CADVISOR", "KUBELET", "DCGM", "JOBSET"],
-        description="packages of metrics besides those of the system",
+        description="Metrics packages to collect, in addition to system metrics",
     )
-    logs: list[Logs] = Field(default=["WORKLOADS"], description="logs kept besides those of the system")
+    logs: list[Logs] = Field(default=["WORKLOADS"], description="Logs to keep, in addition to system logs")
     managed_prometheus: bool = True
     addons: AddonsSpec = AddonsSpec()
     maintenance: MaintenanceSpec = MaintenanceSpec()
     autoscaling_profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
-        default="OPTIMIZE_UTILIZATION", description="the latter removes idle nodes, which cost, sooner"
+        default="OPTIMIZE_UTILIZATION",
+        description="Autoscaling profile; OPTIMIZE_UTILIZATION removes idle nodes, which cost money, sooner than "
+        "BALANCED",
     )
     binary_authorization: bool = False
-    intranode_visibility: bool = Field(default=False, description="flow logs see traffic inside a node")
+    intranode_visibility: bool = Field(default=False, description="Include traffic within a node in flow logs")
     secrets_key: str | None = Field(
-        default=None, description="Cloud KMS key that encrypts Secrets in the API's database: projects/.../cryptoKeys/k"
+        default=None,
+        description="Cloud KMS key that encrypts Secrets in the API server's database: projects/.../cryptoKeys/k",
     )
     security_group: str | None = Field(
-        default=None, description="gke-security-groups@<domain>, for RBAC of Google groups"
+        default=None, description="Google group for RBAC with Google Groups: gke-security-groups@<domain>"
     )
-    deletion_protection: bool = Field(default=False, description="`pulumi` cannot delete or replace it")
+    deletion_protection: bool = Field(
+        default=False, description="Prevent deletion and replacement of the cluster by `pulumi`"
+    )
 
     def check(self) -> list[Finding]:
         return [

@@ -26,7 +26,9 @@ class CommittedResourcesSpec(Spec):
 
     vcpus: int | None = Field(default=None, ge=1)
     memory_mib: int | None = Field(default=None, ge=256)
-    accelerators: dict[str, int] = Field(default_factory=dict[str, int], description="by Google's name of the type")
+    accelerators: dict[str, int] = Field(
+        default_factory=dict[str, int], description="Number of accelerators, by Google's name of their type"
+    )
     local_ssd_gib: int | None = Field(default=None, ge=375)
 
 
@@ -35,17 +37,23 @@ class CommitmentSpec(Spec):
 
     region: str
     plan: Plan
-    i_understand_this_is_a_purchase: bool = Field(default=False, description="without it nothing is bought")
-    machine_type: str | None = Field(default=None, description="or resources")
-    count: int | None = Field(default=None, ge=1, description="machines")
-    resources: CommittedResourcesSpec = CommittedResourcesSpec()
-    type: str | None = Field(default=None, description="such as GRAPHICS_OPTIMIZED; absent: the machine type's own")
-    reservation: str | None = Field(
-        default=None, description="a key of the stack's reservations, or the link of another; GPUs need one"
+    i_understand_this_is_a_purchase: bool = Field(
+        default=False, description="Confirm the purchase; without it, nothing is bought"
     )
-    auto_renew: bool = Field(default=False, description="for the same term again, at its end")
+    machine_type: str | None = Field(default=None, description="Machine type to commit to, in place of resources")
+    count: int | None = Field(default=None, ge=1, description="Number of machines")
+    resources: CommittedResourcesSpec = CommittedResourcesSpec()
+    type: str | None = Field(
+        default=None, description="Commitment type, such as GRAPHICS_OPTIMIZED. Default: that of the machine type"
+    )
+    reservation: str | None = Field(
+        default=None,
+        description="Reservation to attach: a key of the stack's reservations, or the link of another; required for "
+        "GPUs and local SSDs",
+    )
+    auto_renew: bool = Field(default=False, description="Renew the commitment at its end, for the same term")
     description: str | None = None
-    spot: bool = Field(default=False, description="Spot VMs get no discount of a commitment")
+    spot: bool = Field(default=False, description="Refused if true: Spot VMs get no discount from a commitment")
 
     @property
     def commitment_type(self) -> str | None:

@@ -19,20 +19,35 @@ from .capacity_spec import ReservedSpec
 class FutureReservationSpec(ReservedSpec):
     """A request. Google stores a draft without review; an approved request is billed from its start."""
 
-    start_time: str = Field(description="such as 2027-01-31T08:00:00Z")
-    end_time: str | None = Field(default=None, description="or duration_s")
+    start_time: str = Field(description="Start of the reservation, such as 2027-01-31T08:00:00Z")
+    end_time: str | None = Field(default=None, description="End of the reservation, in place of duration_s")
     duration_s: int | None = Field(default=None, ge=1)
     mode: Literal["DEFAULT", "CALENDAR"] = Field(
-        default="DEFAULT", description="CALENDAR: the machines end with it, 90 days at most; other prices"
+        default="DEFAULT",
+        description="Reservation mode. CALENDAR: machines end with the reservation, after 90 days at most, and prices "
+        "differ",
     )
-    deployment: Literal["DENSE", "FLEXIBLE"] | None = Field(default=None, description="DENSE: close together")
-    maintenance: Literal["GROUPED", "INDEPENDENT"] | None = Field(default=None, description="absent: Google's own")
+    deployment: Literal["DENSE", "FLEXIBLE"] | None = Field(
+        default=None, description="Deployment type. DENSE: machines close together"
+    )
+    maintenance: Literal["GROUPED", "INDEPENDENT"] | None = Field(
+        default=None, description="Scheduling of host maintenance. Default: Google's"
+    )
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
-    i_understand_this_is_a_purchase: bool = Field(default=False, description="needed to submit it")
-    reservation_name: str | None = Field(default=None, description="what is delivered; absent: the author's key")
-    name_prefix: str | None = Field(default=None, max_length=20, description="in place of reservation_name")
+    i_understand_this_is_a_purchase: bool = Field(
+        default=False, description="Confirm the purchase; required to submit the request"
+    )
+    reservation_name: str | None = Field(
+        default=None, description="Name of the reservation that is delivered. Default: the key of the request"
+    )
+    name_prefix: str | None = Field(
+        default=None,
+        max_length=20,
+        description="Prefix of the name of the reservation that is delivered, in place of reservation_name",
+    )
     auto_delete: bool | None = Field(
-        default=None, description="false: what is delivered stays, and costs, after the end; absent: Google's own"
+        default=None,
+        description="Delete the delivered reservation at the end. false: it stays, and is billed. Default: Google's",
     )
 
     def check(self) -> list[Finding]:

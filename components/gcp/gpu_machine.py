@@ -18,9 +18,15 @@ class GpuMachineSpec(Spec):
     """One machine with GPUs in a zone."""
 
     zone: str
-    machine_type: str | None = Field(default=None, description="absent: the smallest that has the accelerators")
-    accelerator: str | None = Field(default=None, description="such as nvidia-l4; attached to an N1 machine")
-    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
+    machine_type: str | None = Field(
+        default=None, description="Machine type. Default: the smallest with the accelerators"
+    )
+    accelerator: str | None = Field(
+        default=None, description="Accelerator type, such as nvidia-l4; with an N1 machine, the one to attach"
+    )
+    accelerator_count: int | None = Field(
+        default=None, ge=1, description="Number of accelerators. Default: 1, or that of the machine type"
+    )
 
     @property
     def machine(self) -> str:

@@ -29,7 +29,7 @@ class SharingSpec(Spec):
     """The sharing of one GPU, or one partition, between several containers."""
 
     strategy: Literal["time-sharing", "mps"]
-    clients: int = Field(description="containers of each GPU or partition, 2 to 48")
+    clients: int = Field(description="Maximum number of containers on each GPU or partition, 2 to 48")
 
 
 class GpuPoolSpec(PoolSpec):
@@ -37,17 +37,21 @@ class GpuPoolSpec(PoolSpec):
 
     kind: Literal["gpu"] = "gpu"
     max_nodes: int
-    accelerator: str | None = Field(default=None, description="to attach to an N1 machine, such as nvidia-tesla-t4")
-    accelerator_count: int | None = Field(default=None, description="of each N1 machine")
+    accelerator: str | None = Field(
+        default=None, description="Accelerator type to attach to an N1 machine, such as nvidia-tesla-t4"
+    )
+    accelerator_count: int | None = Field(default=None, description="Number of accelerators of each N1 machine")
     driver: Driver = Field(
         default="default",
-        description="who installs it: GKE (default, latest), the stack's DaemonSet, or NVIDIA's operator",
+        description="Installer of the GPU driver: GKE (default, latest), the stack's DaemonSet, or NVIDIA's operator",
     )
     sharing: SharingSpec | None = None
     mig_partition: str | None = Field(
-        default=None, description="MIG profile that every GPU is cut into, such as 1g.10gb"
+        default=None, description="MIG profile into which every GPU is partitioned, such as 1g.10gb"
     )
-    queued_provisioning: bool = Field(default=False, description="nodes come by ProvisioningRequest, all at once")
+    queued_provisioning: bool = Field(
+        default=False, description="Create nodes through ProvisioningRequests only, all at once"
+    )
     compact_placement: bool = False
 
     @property

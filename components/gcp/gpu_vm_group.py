@@ -23,7 +23,9 @@ class GpuVmGroupSpec(GpuVmSpec):
     """A number of VMs, each with the settings of a single one."""
 
     size: int = Field(ge=0)
-    compact_placement: bool = Field(default=False, description="close together, by a policy that the stack makes")
+    compact_placement: bool = Field(
+        default=False, description="Place the VMs close together, by a policy that the stack creates"
+    )
 
     def check(self) -> list[Finding]:
         found = super().check()

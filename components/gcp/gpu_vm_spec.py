@@ -28,15 +28,21 @@ class BootDiskSpec(Spec):
     """The boot disk, which is deleted with the VM."""
 
     size_gib: int = Field(default=200, ge=10)
-    type: str | None = Field(default=None, description="absent: as the machine type needs it")
+    type: str | None = Field(default=None, description="Disk type. Default: the one that the machine type needs")
 
 
 class CheckpointSpec(Spec):
     """The unit or process that gets SIGTERM before the VM ends, and the time to wait for it."""
 
-    unit: str | None = Field(default=None, description="of systemd, such as training.service")
-    pid_file: str | None = Field(default=None, pattern=r"^/", description="holds the number of a process group")
-    wait_s: int | None = Field(default=None, ge=1, description="absent: as long as the VM has")
+    unit: str | None = Field(
+        default=None, description="Name of the systemd unit that gets SIGTERM, such as training.service"
+    )
+    pid_file: str | None = Field(
+        default=None, pattern=r"^/", description="File that contains the id of the process group that gets SIGTERM"
+    )
+    wait_s: int | None = Field(
+        default=None, ge=1, description="Seconds to wait for the unit or process to end. Default: as long as the VM has"
+    )
 
 
 class GpuVmSpec(GpuMachineSpec, VmSpec):
@@ -44,26 +50,42 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
 
     image_family: str = CURRENT
     image_project: str = DEEP_LEARNING
-    install_driver: bool = Field(default=True, description="false: the image has it, or nothing needs it")
-    driver_wait_s: int = Field(default=1800, ge=0, description="after which the VM is reported as driver-not-ready")
+    install_driver: bool = Field(
+        default=True, description="Install the GPU driver. false: the image contains it, or nothing needs it"
+    )
+    driver_wait_s: int = Field(
+        default=1800,
+        ge=0,
+        description="Seconds to wait for the GPU driver, after which the VM is reported as driver-not-ready",
+    )
     disk: BootDiskSpec = BootDiskSpec()
     capacity: Capacity = "on-demand"
     reservation: ReservationSpec | None = None
     reservation_bound: bool = Field(
-        default=False, description="the reservation is a calendar's or dense: the VM lives as long as it"
+        default=False,
+        description="End the VM together with its reservation, which is one of calendar mode or of dense deployment",
     )
     termination_action: Literal["STOP", "DELETE"] | None = Field(
-        default=None, description="of a VM that ends by itself; absent: STOP, and DELETE for flex-start"
+        default=None, description="Action when the VM ends by itself. Default: STOP, or DELETE for flex-start"
     )
-    max_run_duration_s: int | None = Field(default=None, ge=30, description="absent: no end; flex-start needs one")
+    max_run_duration_s: int | None = Field(
+        default=None, ge=30, description="Maximum run time in seconds; required for flex-start. Default: no limit"
+    )
     preemption_notice_s: int | None = Field(
-        default=None, description="120: Spot VMs are told so long before; absent: 0"
+        default=None, description="Seconds between notice and preemption of Spot VMs: 120. Default: 0"
     )
-    automatic_restart: bool | None = Field(default=None, description="absent: true where Google can")
-    on_host_maintenance: str = Field(default="TERMINATE", description="GPUs are not moved while they run")
+    automatic_restart: bool | None = Field(
+        default=None, description="Restart the VM if Google stops it. Default: true, or false for Spot and flex-start"
+    )
+    on_host_maintenance: str = Field(
+        default="TERMINATE",
+        description="Action at host maintenance; only TERMINATE, since VMs with GPUs are not live-migrated",
+    )
     checkpoint: CheckpointSpec | None = None
     placement: str | None = Field(
-        default=None, description="a key of the stack's placements, or projects/<p>/regions/<r>/resourcePolicies/<name>"
+        default=None,
+        description="Placement policy: a key of the stack's placements, or "
+        "projects/<p>/regions/<r>/resourcePolicies/<name>",
     )
 
     @property

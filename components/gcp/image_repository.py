@@ -21,14 +21,20 @@ class GcpImageRepositorySpec(Spec):
     repository_id: str | None = Field(
         default=None,
         pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
-        description="its name in images' paths; absent: <stack>-<key>",
+        description="Name of the repository in image paths. Default: <stack>-<key>",
     )
-    location: str | None = Field(default=None, description="a region, or us, europe or asia; absent: the section's")
-    immutable_tags: bool = Field(default=True, description="a pushed tag never changes its image")
-    keep_recent: int = Field(default=50, ge=1, description="of each image, the newest versions that always stay")
-    untagged_days: int = Field(default=14, ge=1, description="untagged versions are removed after this many days")
-    delete_days: int | None = Field(default=None, ge=1, description="and any others after so many; absent: never")
-    dry_run: bool = Field(default=False, description="what would be removed is only logged")
+    location: str | None = Field(
+        default=None, description="Region, or us, europe or asia. Default: the section's region"
+    )
+    immutable_tags: bool = Field(default=True, description="Prevent a pushed tag from ever changing its image")
+    keep_recent: int = Field(
+        default=50, ge=1, description="Number of newest versions of each image that are always kept"
+    )
+    untagged_days: int = Field(default=14, ge=1, description="Days after which untagged versions are deleted")
+    delete_days: int | None = Field(
+        default=None, ge=1, description="Days after which all other versions are deleted. Default: never"
+    )
+    dry_run: bool = Field(default=False, description="Only log what would be deleted")
     kms_key: str | None = None
     protect: bool = False
 

@@ -19,8 +19,10 @@ WRITES, READS = "roles/storage.objectUser", ("roles/storage.objectViewer",)
 class JobBucketSpec(Spec):
     """A bucket for outputs and checkpoints of jobs."""
 
-    keep_days: int = Field(default=90, ge=1, description="what jobs wrote under accel-jobs/ is deleted after that")
-    force_delete: bool = Field(default=False, description="the bucket goes with the stack, whatever is in it")
+    keep_days: int = Field(
+        default=90, ge=1, description="Days after which objects that jobs wrote under accel-jobs/ are deleted"
+    )
+    force_delete: bool = Field(default=False, description="Delete the bucket with the stack, even if it is not empty")
 
 
 def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:

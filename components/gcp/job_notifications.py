@@ -16,7 +16,10 @@ class JobNotificationsSpec(Spec):
     """Retention of messages."""
 
     retention_s: int | None = Field(
-        default=None, ge=600, le=31 * 24 * 3600, description="for subscriptions that come later; absent: not at all"
+        default=None,
+        ge=600,
+        le=31 * 24 * 3600,
+        description="Retention of messages in seconds, for later subscriptions. Default: no retention",
     )
 
 

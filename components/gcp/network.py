@@ -21,10 +21,12 @@ SERVICES_RANGE = "services"
 class SubnetSpec(Spec):
     """The three ranges of one region. Those of pods and services cannot be changed while a cluster uses them."""
 
-    nodes: str = Field(description="primary range, /8 to /29; a /S holds 2^(32-S) - 4 nodes")
-    pods: str = Field(description="each node takes a block of it, a /24 for 110 pods")
-    services: str = Field(description="/28 or larger")
-    max_pods_per_node: int = Field(default=rules.PODS_PER_NODE_DEFAULT, description="of clusters here, 8 to 256")
+    nodes: str = Field(description="Primary range, for nodes: /8 to /29; a /S holds 2^(32-S) - 4 nodes")
+    pods: str = Field(description="Secondary range for pods; each node takes a block of it, a /24 for 110 pods")
+    services: str = Field(description="Secondary range for services: /28 or larger")
+    max_pods_per_node: int = Field(
+        default=rules.PODS_PER_NODE_DEFAULT, description="Maximum pods per node of clusters in the subnet, 8 to 256"
+    )
 
     def check(self) -> list[Finding]:
         wrong = rules.pods_per_node(self.max_pods_per_node)
@@ -35,14 +37,18 @@ class FlowLogsSpec(Spec):
     """VPC flow logs of every subnet; they are billed by volume."""
 
     interval: Literal["5s", "30s", "1m", "5m", "10m", "15m"] = "10m"
-    sampling: float = Field(default=0.1, gt=0, le=1, description="share of flows that is logged")
+    sampling: float = Field(default=0.1, gt=0, le=1, description="Share of flows that is logged")
 
 
 class NatSpec(Spec):
     """Cloud NAT. All pods of a node share its ports; each port is one connection to one address at a time."""
 
-    min_ports_per_node: int = Field(default=64, description="a power of two, 32 or more")
-    max_ports_per_node: int = Field(default=4096, description="a power of two, at most 65536")
+    min_ports_per_node: int = Field(
+        default=64, description="Minimum number of ports per node: a power of two, 32 or more"
+    )
+    max_ports_per_node: int = Field(
+        default=4096, description="Maximum number of ports per node: a power of two, 65536 at most"
+    )
 
     def check(self) -> list[Finding]:
         return rules.nat_ports(self.min_ports_per_node, self.max_ports_per_node)
@@ -51,10 +57,10 @@ class NatSpec(Spec):
 class GcpNetworkSpec(Spec):
     """A network that this stack creates."""
 
-    subnets: dict[str, SubnetSpec] = Field(min_length=1, description="by region")
-    nat: NatSpec | None = Field(default=NatSpec(), description="null: Google's APIs alone are reached")
-    mtu: int = Field(default=1460, ge=1300, le=8896, description="bytes; 8896 is best between GPU nodes")
-    flow_logs: FlowLogsSpec | None = Field(default=FlowLogsSpec(), description="null: none")
+    subnets: dict[str, SubnetSpec] = Field(min_length=1, description="Subnets by region")
+    nat: NatSpec | None = Field(default=NatSpec(), description="Cloud NAT. null: only Google's APIs can be reached")
+    mtu: int = Field(default=1460, ge=1300, le=8896, description="MTU in bytes; 8896 is best between GPU nodes")
+    flow_logs: FlowLogsSpec | None = Field(default=FlowLogsSpec(), description="VPC flow logs. null: no flow logs")
 
     def check(self) -> list[Finding]:
         found = [finding for region in self.subnets for finding in rules.region(region, f"subnets.{region}")]

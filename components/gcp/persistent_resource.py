@@ -25,14 +25,26 @@ class PersistentPoolSpec(Spec):
     """Machines of one kind."""
 
     machine_type: str
-    accelerator: str | None = Field(default=None, description="such as nvidia-tesla-t4; attached to an N1 machine")
-    accelerator_count: int | None = Field(default=None, ge=1, description="absent: 1, or what the machine has")
-    replicas: int = Field(default=1, ge=1, description="machines at first, or always where no range is given")
-    min_replicas: int | None = Field(default=None, description="with max_replicas: Vertex AI keeps so many at least")
-    max_replicas: int | None = Field(default=None, description="and makes so many at most, as jobs need them")
-    disk_gib: int = Field(default=100, ge=100, description="boot disk")
+    accelerator: str | None = Field(
+        default=None, description="Accelerator type, such as nvidia-tesla-t4, to attach to an N1 machine"
+    )
+    accelerator_count: int | None = Field(
+        default=None, ge=1, description="Number of accelerators. Default: 1, or that of the machine type"
+    )
+    replicas: int = Field(
+        default=1,
+        ge=1,
+        description="Initial number of machines, or the fixed number without min_replicas and max_replicas",
+    )
+    min_replicas: int | None = Field(
+        default=None, description="With max_replicas: minimum number of machines that Vertex AI keeps"
+    )
+    max_replicas: int | None = Field(
+        default=None, description="With min_replicas: maximum number of machines, created as jobs need them"
+    )
+    disk_gib: int = Field(default=100, ge=100, description="Size of the boot disk in GiB")
     disk_type: Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"] | None = Field(
-        default=None, description="absent: as Vertex AI has it for the machine"
+        default=None, description="Type of the boot disk. Default: Vertex AI's for the machine type"
     )
 
     def check(self) -> list[Finding]:
@@ -68,7 +80,7 @@ class PersistentResourceSpec(Spec):
     """Machines on which jobs of one region start without waiting. They are billed as long as they exist."""
 
     display_name: str | None = Field(default=None, min_length=1, max_length=128)
-    pools: dict[Name, PersistentPoolSpec] = Field(min_length=1, description="by their ids")
+    pools: dict[Name, PersistentPoolSpec] = Field(min_length=1, description="Pools of machines by their ids")
 
     def check(self) -> list[Finding]:
         return [each for key, pool in self.pools.items() for each in under(f"pools.{key}", pool.findings)]

@@ -30,10 +30,13 @@ class CompactSpec(PlacementSpec):
         default=None,
         ge=1,
         le=3,
-        description="3: adjacent clusters, 2: adjacent racks, 1: nearer; in preview; absent: as near as can be",
+        description="Maximum distance: 3 for adjacent clusters, 2 for adjacent racks, 1 for nearer; in preview. "
+        "Default: as near as possible",
     )
-    vm_count: int | None = Field(default=None, ge=1, description="exactly so many; Google advises against it")
-    gpu_topology: str | None = Field(default=None, description="shape of a slice of A4X, such as 1x72")
+    vm_count: int | None = Field(
+        default=None, ge=1, description="Exact number of VMs; Google advises against setting it"
+    )
+    gpu_topology: str | None = Field(default=None, description="Topology of an A4X slice, such as 1x72")
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -49,7 +52,7 @@ class SpreadSpec(PlacementSpec):
     """Separate hardware, so that one failure does not affect all machines."""
 
     kind: Literal["spread"]
-    domains: int = Field(ge=1, le=8, description="so many groups of hardware")
+    domains: int = Field(ge=1, le=8, description="Number of availability domains: separate groups of hardware")
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -60,8 +63,12 @@ class WorkloadSpec(PlacementSpec):
     """A policy for the VMs of a managed instance group: A3 with eight GPUs and later."""
 
     kind: Literal["workload"]
-    distance: Literal["CLUSTER", "BLOCK", "SUBBLOCK"] | None = Field(default=None, description="the longest")
-    topology: str | None = Field(default=None, description="of a partition, such as 1x72, in place of distance")
+    distance: Literal["CLUSTER", "BLOCK", "SUBBLOCK"] | None = Field(
+        default=None, description="Maximum distance between the VMs"
+    )
+    topology: str | None = Field(
+        default=None, description="Topology of a partition, such as 1x72, in place of distance"
+    )
 
     @property
     def policy(self) -> dict[str, Any]:

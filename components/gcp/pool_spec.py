@@ -21,7 +21,7 @@ class DiskSpec(Spec):
 
     size_gib: int = 100
     type: Literal["pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"] | None = Field(
-        default=None, description="absent: as the machine type needs it"
+        default=None, description="Disk type. Default: the one that the machine type needs"
     )
 
 
@@ -30,7 +30,8 @@ class LocalSsdSpec(Spec):
 
     count: int = Field(ge=1)
     use: Literal["ephemeral", "block"] = Field(
-        default="ephemeral", description="ephemeral: for emptyDir volumes and images; block: raw disks"
+        default="ephemeral",
+        description="Use of the SSDs: ephemeral for emptyDir volumes and images, block for raw disks",
     )
 
 
@@ -38,8 +39,11 @@ class ReservationSpec(Spec):
     """A Compute Engine reservation that nodes are created in, and nowhere else."""
 
     name: str = Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")
-    project: str | None = Field(default=None, description="whose shared reservation it is; absent: the cluster's")
-    block: str | None = Field(default=None, description="one block of a reservation that has blocks")
+    project: str | None = Field(
+        default=None,
+        description="Project that owns the reservation, if it is a shared one. Default: that of the cluster or VM",
+    )
+    block: str | None = Field(default=None, description="Single block to use, if the reservation has blocks")
 
     @property
     def path(self) -> str:
@@ -52,8 +56,10 @@ class SurgeSpec(Spec):
     """Replacement of a limited number of nodes at a time."""
 
     strategy: Literal["surge"] = "surge"
-    max_surge: int = Field(default=1, description="nodes added at once, which needs quota and capacity for them")
-    max_unavailable: int = Field(default=0, description="nodes taken away at once")
+    max_surge: int = Field(
+        default=1, description="Maximum number of nodes added at once, which needs quota and capacity for them"
+    )
+    max_unavailable: int = Field(default=0, description="Maximum number of nodes removed at once")
 
     def check(self) -> list[Finding]:
         return nodes.surge(self.max_surge, self.max_unavailable)
@@ -66,7 +72,7 @@ class BlueGreenSpec(Spec):
     batch_nodes: int | None = Field(default=None, ge=1)
     batch_percent: float | None = Field(default=None, gt=0, le=100)
     batch_soak_s: int = Field(default=0, ge=0)
-    pool_soak_s: int = Field(default=3600, ge=0, description="how long the old nodes stay for a way back")
+    pool_soak_s: int = Field(default=3600, ge=0, description="Seconds that the old nodes stay, to allow a rollback")
 
     def check(self) -> list[Finding]:
         return nodes.blue_green(self.batch_nodes, self.batch_percent)
@@ -79,34 +85,49 @@ class PoolSpec(Spec):
     """Fields of every node pool."""
 
     machine_type: str
-    zones: list[str] | None = Field(default=None, min_length=1, description="absent: those of the cluster")
-    min_nodes: int = Field(default=0, description="kept running and paid for")
-    initial_nodes: int = Field(
-        default=0, description="in each zone, when the pool is made; 0 lets it be made where machines are out of stock"
+    zones: list[str] | None = Field(
+        default=None, min_length=1, description="Zones of the nodes. Default: those of the cluster"
     )
-    limits: Literal["total", "per-zone"] = Field(default="total", description="what min_nodes and max_nodes count")
+    min_nodes: int = Field(default=0, description="Minimum number of nodes, which are kept running and billed")
+    initial_nodes: int = Field(
+        default=0,
+        description="Nodes per zone when the pool is created; 0 allows creating it where machines are out of stock",
+    )
+    limits: Literal["total", "per-zone"] = Field(
+        default="total", description="Scope of min_nodes and max_nodes. total: all zones together; per-zone: each zone"
+    )
     location_policy: Literal["BALANCED", "ANY"] | None = Field(
-        default=None, description="absent: ANY, which goes where there is room, BALANCED for CPU nodes on demand"
+        default=None,
+        description="Distribution of nodes over zones. Default: ANY, which uses zones with capacity; for CPU nodes on "
+        "demand or from a reservation, BALANCED",
     )
     capacity: Capacity = "on-demand"
     reservation: ReservationSpec | None = None
-    max_run_duration_s: int | None = Field(default=None, description="of a flex-start node; absent: seven days")
-    placement_policy: str | None = Field(default=None, description="name of a resource policy of your own")
+    max_run_duration_s: int | None = Field(
+        default=None, description="Maximum run time of a flex-start node, in seconds. Default: seven days"
+    )
+    placement_policy: str | None = Field(default=None, description="Name of an existing resource policy of your own")
     disk: DiskSpec = DiskSpec()
     local_ssds: LocalSsdSpec | None = None
     image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = "COS_CONTAINERD"
     image_streaming: bool = True
     preloaded_images: list[str] = Field(
-        default_factory=list[str], description="disk images with container images, attached to each node"
+        default_factory=list[str], description="Disk images that contain container images, attached to each node"
     )
-    upgrade: UpgradeSpec | None = Field(default=None, description="absent: surge, of one node at a time")
+    upgrade: UpgradeSpec | None = Field(
+        default=None, description="Upgrade strategy. Default: surge, one node at a time"
+    )
     auto_upgrade: bool = True
-    auto_repair: bool | None = Field(default=None, description="absent: true, and false for flex-start")
-    labels: dict[str, str] = Field(default_factory=dict[str, str], description="of the nodes, in Kubernetes")
+    auto_repair: bool | None = Field(
+        default=None, description="Repair unhealthy nodes. Default: true, or false for flex-start"
+    )
+    labels: dict[str, str] = Field(default_factory=dict[str, str], description="Kubernetes labels of the nodes")
     taints: list[Taint] = Field(default_factory=list[Taint])
-    secure_boot: bool = Field(default=True, description="of Shielded VMs; unsigned kernel modules do not load with it")
+    secure_boot: bool = Field(
+        default=True, description="Enable Secure Boot of Shielded VMs; unsigned kernel modules do not load with it"
+    )
     private_nodes: bool = True
-    max_pods_per_node: int | None = Field(default=None, description="absent: the cluster's")
+    max_pods_per_node: int | None = Field(default=None, description="Maximum pods per node. Default: the cluster's")
 
     @property
     def zone_count(self) -> int | None:

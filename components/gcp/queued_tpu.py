@@ -26,16 +26,19 @@ _NODE_ID_MOST = 58
 class QueuedTpuSpec(SliceSpec):
     """Slices of a queued resource that is created again, under the same node names, after preemption or failure."""
 
-    slices: int = Field(default=1, ge=1, le=256, description="several slices come and go together")
+    slices: int = Field(
+        default=1, ge=1, le=256, description="Number of slices; several are allocated and released together"
+    )
     capacity: Literal["on-demand", "spot", "guaranteed", "reserved"] = "on-demand"
     reservation: str | None = Field(
-        default=None, description="name, with capacity: reserved; absent: any that the project has"
+        default=None, description="Name of the reservation, with `capacity: reserved`. Default: any of the project"
     )
     valid_for_s: int | None = Field(
-        default=None, ge=60, description="a request that has waited for so long is given up, and none follows it"
+        default=None, ge=60, description="Seconds after which a waiting request is given up, and not made again"
     )
     valid_until: str | None = Field(
-        default=None, description="such as 2027-01-31T08:00:00Z: nothing is asked for after that; what runs goes on"
+        default=None,
+        description="Time after which nothing more is requested, such as 2027-01-31T08:00:00Z; running slices continue",
     )
     description: str | None = Field(default=None, max_length=512)
 

@@ -55,8 +55,8 @@ class ReconcileSpec(Spec):
 
     every_min: Literal[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30] = Field(
         default=5,
-        description="minutes between two looks. At most USD 0.10 a month for the schedule, of which a billing account "
-        "has 3 free; looks of ten seconds stay within the free tier of Cloud Run, every minute too",
+        description="Minutes between two runs. The schedule costs USD 0.10 a month at most, with 3 schedules free per "
+        "billing account; runs of ten seconds stay within the free tier of Cloud Run, even every minute",
     )
 
     @property

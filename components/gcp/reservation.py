@@ -21,8 +21,14 @@ AFFINITY_KEY = "compute.googleapis.com/reservation-name"
 class ReservationSpec(ReservedSpec):
     """An on-demand reservation: created at once, or refused where there are no such machines."""
 
-    delete_at: str | None = Field(default=None, description="when Google deletes it, such as 2027-01-31T08:00:00Z")
-    delete_after_s: int | None = Field(default=None, ge=1, description="the same, counted from when it was made")
+    delete_at: str | None = Field(
+        default=None, description="Time at which Google deletes the reservation, such as 2027-01-31T08:00:00Z"
+    )
+    delete_after_s: int | None = Field(
+        default=None,
+        ge=1,
+        description="Seconds from its creation until Google deletes the reservation, in place of delete_at",
+    )
 
     def check(self) -> list[Finding]:
         return super().check() + capacity.end(self.delete_at, self.delete_after_s)

@@ -25,10 +25,13 @@ class NodeServiceAccountSpec(Spec):
     """An account for nodes that this stack creates."""
 
     repositories: list[str] = Field(
-        default_factory=list, description="projects/<p>/locations/<l>/repositories/<r> that nodes pull images from"
+        default_factory=list,
+        description="Repositories that nodes pull images from: projects/<p>/locations/<l>/repositories/<r>",
     )
-    read_project_registry: bool = Field(default=False, description="nodes pull from every repository of the project")
-    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+    read_project_registry: bool = Field(
+        default=False, description="Let nodes pull from every repository of the project"
+    )
+    roles: list[str] = Field(default_factory=list, description="Additional roles in the project")
 
     def check(self) -> list[Finding]:
         return rules.repositories(self.repositories) + rules.roles(self.roles)
@@ -112,15 +115,19 @@ class WorkloadServiceAccountSpec(Spec):
 
     namespace: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
     service_account: str = Field(
-        pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", description="of Kubernetes, in the namespace"
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", description="Kubernetes service account in the namespace"
     )
     read_buckets: list[str] = Field(default_factory=list, description="Cloud Storage buckets that pods may read")
-    write_buckets: list[str] = Field(default_factory=list, description="buckets that pods may read and write")
-    secrets: list[str] = Field(default_factory=list, description="Secret Manager secrets of the project, by their ids")
-    repositories: list[str] = Field(
-        default_factory=list, description="projects/<p>/locations/<l>/repositories/<r> that pods may read"
+    write_buckets: list[str] = Field(
+        default_factory=list, description="Cloud Storage buckets that pods may read and write"
     )
-    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+    secrets: list[str] = Field(
+        default_factory=list, description="Ids of Secret Manager secrets of the project that pods may read"
+    )
+    repositories: list[str] = Field(
+        default_factory=list, description="Repositories that pods may read: projects/<p>/locations/<l>/repositories/<r>"
+    )
+    roles: list[str] = Field(default_factory=list, description="Additional roles in the project")
 
     def check(self) -> list[Finding]:
         found = rules.repositories(self.repositories) + rules.roles(self.roles)

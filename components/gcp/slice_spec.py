@@ -15,9 +15,15 @@ from .vm_spec import VmSpec
 class SliceSpec(VmSpec):
     """The type of a slice, its topology and its software version."""
 
-    accelerator_type: str = Field(description="such as v5litepod-8, or a generation such as v5p beside a topology")
-    topology: str | None = Field(default=None, description="chips by side, such as 2x2x4; absent: the type's own")
-    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
+    accelerator_type: str = Field(
+        description="Accelerator type, such as v5litepod-8, or a generation, such as v5p, with a topology"
+    )
+    topology: str | None = Field(
+        default=None, description="Chips along each side, such as 2x2x4. Default: that of the type"
+    )
+    runtime_version: str | None = Field(
+        default=None, description="TPU software version. Default: that of the generation"
+    )
 
     @property
     def slice(self) -> Slice:

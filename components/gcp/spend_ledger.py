@@ -18,8 +18,13 @@ class GcpSpendLedgerSpec(Spec):
     """A database of Firestore. Its documents are those of accel.contract.allowances."""
 
     kind: Literal["firestore"] = "firestore"
-    location: str | None = Field(default=None, description="of Firestore, such as nam5; absent: the section's region")
-    protect: bool = Field(default=False, description="losing the database forgets what was spent and held")
+    location: str | None = Field(
+        default=None, description="Firestore location, such as nam5. Default: the section's region"
+    )
+    protect: bool = Field(
+        default=False,
+        description="Protect the database from deletion, which loses the record of spent and held amounts",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,9 @@ class TensorboardSpec(Spec):
 
     display_name: str | None = Field(default=None, min_length=1, max_length=128)
     description: str | None = None
-    protect: bool = Field(default=False, description="what jobs wrote to it goes with it")
+    protect: bool = Field(
+        default=False, description="Protect the TensorBoard from deletion, which also deletes what jobs wrote to it"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

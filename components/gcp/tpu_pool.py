@@ -23,8 +23,8 @@ class TpuPoolSpec(PoolSpec):
     """TPU hosts. A topology of several hosts is one slice: the pool then has all its nodes or none."""
 
     kind: Literal["tpu"] = "tpu"
-    topology: str = Field(description="chips of a slice by side, such as 2x4 or 2x2x4")
-    max_nodes: int | None = Field(default=None, description="absent: the hosts of one slice")
+    topology: str = Field(description="Chips of a slice along each side, such as 2x4 or 2x2x4")
+    max_nodes: int | None = Field(default=None, description="Maximum number of nodes. Default: the hosts of one slice")
 
     @property
     def slice(self) -> Slice:

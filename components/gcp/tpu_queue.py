@@ -29,7 +29,9 @@ class TpuQueueSpec(Spec):
 
     zone: str
     accelerator_type: str
-    runtime_version: str | None = Field(default=None, description="TPU software version; absent: the generation's own")
+    runtime_version: str | None = Field(
+        default=None, description="TPU software version. Default: that of the generation"
+    )
     description: str | None = Field(default=None, max_length=512)
     external_address: bool = False
 

@@ -21,10 +21,13 @@ from .vm_spec import SCOPES, VmArgs, metadata
 class DataDiskSpec(Spec):
     """A disk beside the boot disk, on every host."""
 
-    size_gib: int | None = Field(default=None, ge=10, description="of a new disk, which goes with the TPU")
-    type: str | None = Field(default=None, description="of a new disk; absent: the one that the TPU takes")
+    size_gib: int | None = Field(
+        default=None, ge=10, description="Size in GiB of a new disk, which is deleted with the TPU"
+    )
+    type: str | None = Field(default=None, description="Type of a new disk. Default: one that the TPU supports")
     source: str | None = Field(
-        default=None, description="projects/<p>/zones/<z>/disks/<d>, which stays when the TPU goes"
+        default=None,
+        description="Existing disk, which is kept when the TPU is deleted: projects/<p>/zones/<z>/disks/<d>",
     )
     mode: Literal["read-write", "read-only"] = "read-write"
 
@@ -32,9 +35,11 @@ class DataDiskSpec(Spec):
 class TpuVmSpec(SliceSpec):
     """A slice. The type is mandatory: the provider's default is a v2-8."""
 
-    architecture: str = Field(default="vm", description="vm: the node architecture is gone")
+    architecture: str = Field(
+        default="vm", description="TPU architecture; only vm, since the node architecture was removed"
+    )
     spot: bool = False
-    reserved: bool = Field(default=False, description="out of a reservation of the project in this zone")
+    reserved: bool = Field(default=False, description="Use a reservation of the project in this zone")
     description: str | None = Field(default=None, max_length=512)
     data_disks: dict[Name, DataDiskSpec] = Field(default_factory=dict[str, DataDiskSpec])
 

@@ -28,7 +28,8 @@ class VertexJobsSpec(Spec):
 
     account: VmAccountSpec = Field(
         default=VmAccountSpec(),
-        description="what jobs may reach besides their bucket; from repositories of other projects Vertex AI may pull",
+        description="Resources that jobs may access, in addition to their bucket; Vertex AI may pull from listed "
+        "repositories of other projects",
     )
     bucket: JobBucketSpec = JobBucketSpec()
 

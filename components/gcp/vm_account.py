@@ -23,13 +23,18 @@ class VmAccountSpec(Spec):
     """Google resources that the code on machines may access."""
 
     read_buckets: list[str] = Field(default_factory=list, description="Cloud Storage buckets that may be read")
-    write_buckets: list[str] = Field(default_factory=list, description="buckets that may be read and written")
-    secrets: list[str] = Field(default_factory=list, description="Secret Manager secrets of the project, by their ids")
+    write_buckets: list[str] = Field(
+        default_factory=list, description="Cloud Storage buckets that may be read and written"
+    )
+    secrets: list[str] = Field(
+        default_factory=list, description="Ids of Secret Manager secrets of the project that may be read"
+    )
     repositories: list[str] = Field(
         default_factory=list,
-        description="projects/<p>/locations/<l>/repositories/<r> of images; without any, all of the project",
+        description="Image repositories that may be read: projects/<p>/locations/<l>/repositories/<r>. Default: all of "
+        "the project",
     )
-    roles: list[str] = Field(default_factory=list, description="further roles in the project")
+    roles: list[str] = Field(default_factory=list, description="Additional roles in the project")
 
     def check(self) -> list[Finding]:
         found = rules.repositories(self.repositories) + rules.roles(self.roles)

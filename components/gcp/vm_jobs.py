@@ -46,13 +46,16 @@ INSTANCE = "compute.googleapis.com/Instance"
 class VmJobsSpec(JobBucketSpec):
     """The ground of jobs on TPU VMs and GPU VMs of their own: their bucket and further settings."""
 
-    location: str | None = Field(default=None, description="of the bucket; without one, the section's region")
-    keep_days: int = Field(default=90, ge=1, description="records and results of jobs that are older are deleted")
-    ssh: bool = Field(default=True, description="`accel-jobs exec` reaches machines through Identity-Aware Proxy")
+    location: str | None = Field(default=None, description="Location of the bucket. Default: the section's region")
+    keep_days: int = Field(default=90, ge=1, description="Days after which records and results of jobs are deleted")
+    ssh: bool = Field(default=True, description="Let `accel-jobs exec` reach machines through Identity-Aware Proxy")
     release: bool = Field(
-        default=True, description="machines may delete themselves when their job has ended; else clients do it"
+        default=True,
+        description="Let machines delete themselves when their job has ended; otherwise clients delete them",
     )
-    account: VmAccountSpec = Field(default=VmAccountSpec(), description="what jobs may reach besides")
+    account: VmAccountSpec = Field(
+        default=VmAccountSpec(), description="Resources that jobs may access, in addition to their bucket"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

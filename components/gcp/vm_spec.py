@@ -24,16 +24,19 @@ class VmSpec(Spec):
 
     zone: str
     external_address: bool = Field(
-        default=False, description="an address on the internet; without one SSH goes through IAP"
+        default=False, description="Assign an external IP address; without one, SSH goes through IAP"
     )
     labels: dict[str, str] = Field(default_factory=dict[str, str])
-    tags: list[str] = Field(default_factory=list[str], description="network tags, by which firewalls know it")
+    tags: list[str] = Field(default_factory=list[str], description="Network tags, which firewall rules refer to")
     metadata: dict[str, str] = Field(
-        default_factory=dict[str, str], description="further keys; who may read the machine sees them"
+        default_factory=dict[str, str],
+        description="Additional metadata keys, visible to everyone who may read the machine",
     )
-    startup_script: str | None = Field(default=None, description="run by root at each boot; no secrets")
+    startup_script: str | None = Field(
+        default=None, description="Script that root runs at each boot; it must not contain secrets"
+    )
     secure_boot: bool = Field(
-        default=False, description="unsigned kernel modules, such as drivers, do not load with it"
+        default=False, description="Enable Secure Boot; unsigned kernel modules, such as drivers, do not load with it"
     )
 
     def vm_findings(self) -> list[Finding]:

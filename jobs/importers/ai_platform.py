@@ -1,8 +1,5 @@
-"""Translation of an AI Platform Training job into a Vertex AI custom job.
-
-The job is written as config.yaml, a pasted gcloud command, or flags; flags override the file. A search over
-hyperparameters becomes a HyperparameterTuningJob.
-"""
+"""Translation of an AI Platform Training job (config.yaml, a pasted gcloud command, or flags, which override the file)
+into a Vertex AI custom job. A search over hyperparameters becomes a HyperparameterTuningJob."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -79,10 +76,8 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 
 
 def _pools(spec: Json, roles: list[str], pools: Mapping[str, Json], programs: Mapping[str, Json]) -> None:
-    """Put the worker pools into the spec, in the order of their roles.
-
-    A pool's position determines its role, so an empty pool stands for a role that the job does not have.
-    """
+    """Put the worker pools into the spec, in the order of their roles. A pool's position determines its role, so an
+    empty pool stands for a role that the job does not have."""
     last = max((ROLES.index(role) for role in roles), default=-1)
     spec["workerPoolSpecs"] = [{**pools[role], **programs[role]} if role in roles else {} for role in ROLES[: last + 1]]
 
@@ -142,10 +137,8 @@ def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _job(body: Json, given: RequestFields) -> Json:
-    """Return the values of a job file.
-
-    Report the fields of the custom job that a job file lacks: the target determines them, or they are refused.
-    """
+    """Return the values of a job file. Report the fields of the custom job that a job file lacks: the target determines
+    them, or they are refused."""
     inner = RequestFields(body)
     values = job_values(inner)
     targets = {"jobSpec.network": "network", "jobSpec.serviceAccount": "serviceAccount"}
@@ -174,10 +167,7 @@ JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of 
 
 
 def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, list[str]]:
-    """Return the fields of the job, and the values that are secrets.
-
-    Raise BadInput if the input cannot be read or is another command.
-    """
+    """Return the fields of the job, and its secret values. Raise BadInput for unreadable input or another command."""
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     written = gcloud.source(
         *(name, data, options.flags, variables, VERB, FLAGS, partial(_its_words, name)),
@@ -326,10 +316,7 @@ _HERE = re.compile(r"^(?:\$\{?PWD\}?|\$\(pwd\)|`pwd`)(?:/|$)")
 
 
 def _package(given: RequestFields, command: gcloud.CommandLine, later: Mapping[str, Sequence[str]]) -> None:
-    """Translate `--package-path`, a folder that gcloud built and uploaded.
-
-    `later` holds the flags that were given after the command.
-    """
+    """Translate `--package-path`, a folder that gcloud built. `later` holds the flags given after the command."""
     if "--package-path" not in command.flags:
         return
     if later.get("--packages", [""])[-1]:

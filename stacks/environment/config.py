@@ -28,10 +28,11 @@ class MachineLedger(Spec):
 class Team(Spec):
     """Monthly allowance (calendar month, UTC) of one team for jobs of this stack."""
 
-    usd: float = Field(gt=0, description="a month")
+    usd: float = Field(gt=0, description="Allowance in US dollars per month")
     unpriced: Literal["refuse", "warn"] = Field(
         default="refuse",
-        description="jobs whose price the catalogue does not wholly know; warn: what is known of it is held",
+        description="Handling of jobs whose price the catalogue does not fully know. warn: the known part of the price "
+        "is held",
     )
 
 
@@ -43,7 +44,8 @@ class AllowancesSpec(Spec):
 
     teams: dict[Name, Team] = Field(min_length=1)
     ledger: AnyLedger | None = Field(
-        default=None, description="absent: kind dynamodb in a stack with AWS, else kind firestore"
+        default=None,
+        description="Ledger of what is spent and held. Default: kind dynamodb in a stack with AWS, else kind firestore",
     )
 
     def ledger_spec(self, *, aws: bool) -> TableSpec | DatabaseSpec | MachineLedger:
@@ -74,13 +76,15 @@ OWN_TAGS = OWN_LABELS + 2
 class Environment(Spec):
     """One environment: everything that one stack deploys. A section that is absent is not deployed."""
 
-    owner: str = Field(min_length=1, description="who answers for it; on every resource as a tag")
-    labels: dict[str, str] = Field(default_factory=dict, description="on every resource as tags")
-    strict: bool = Field(default=False, description="warnings and outdated values are refused")
+    owner: str = Field(
+        min_length=1, description="Person or team responsible for the environment; set on every resource as a tag"
+    )
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels that are set on every resource as tags")
+    strict: bool = Field(default=False, description="Refuse warnings and outdated values")
     aws: Aws | None = None
     gcp: Gcp | None = None
     allowances: AllowancesSpec | None = Field(
-        default=None, description="what teams may spend on jobs; absent: jobs are not counted"
+        default=None, description="Spending limits of teams for jobs. Without it, jobs are not counted"
     )
 
     @model_validator(mode="after")

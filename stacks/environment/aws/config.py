@@ -57,7 +57,9 @@ class StackNetwork(Spec):
     """The `network` output of another stack."""
 
     kind: Literal["stack"]
-    stack: str = Field(description="<organisation>/<project>/<stack>, as StackReference takes it")
+    stack: str = Field(
+        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
+    )
 
 
 Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discriminator="kind")]
@@ -67,22 +69,27 @@ class Aws(Spec):
     """The resources of one environment in one region of AWS."""
 
     region: str
-    account_id: str | None = Field(default=None, description="deploying into any other account is refused")
+    account_id: str | None = Field(
+        default=None, description="Id of the account; deployment into any other account is refused"
+    )
     network: Network
     roles: BatchRolesSpec = BatchRolesSpec()
     logs: JobLogSpec = JobLogSpec()
     claims: ClaimTableSpec | None = Field(
-        default=ClaimTableSpec(), description="null: submit is safe on one machine only"
+        default=ClaimTableSpec(),
+        description="Table that makes submit idempotent for all machines. null: submit is safe on one machine only",
     )
     code: CodeBucketSpec | None = Field(
-        default=CodeBucketSpec(), description="null: jobs on AWS Batch cannot be submitted with --code"
+        default=CodeBucketSpec(),
+        description="Bucket for code that jobs are submitted with. null: jobs on AWS Batch cannot be submitted with "
+        "--code",
     )
     repositories: dict[Name, ImageRepositorySpec] = Field(default_factory=dict)
     environments: dict[Name, ComputeEnvironmentSpec] = Field(min_length=1)
     definitions: dict[Name, JobDefinitionSpec] = Field(default_factory=dict)
     queues: dict[Name, JobQueueSpec] = Field(min_length=1)
     monitoring: MonitoringSpec | None = Field(
-        default=None, description="events of jobs, alarms, a dashboard; absent: none of them"
+        default=None, description="Events of jobs, alarms and a dashboard. Default: none of them"
     )
     budgets: dict[Name, BudgetSpec] = Field(default_factory=dict[Name, BudgetSpec])
     budget_stop: BudgetStopSpec = BudgetStopSpec()

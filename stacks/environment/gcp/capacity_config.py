@@ -19,16 +19,17 @@ class Capacity(Spec):
     """The capacity of a stack. The key of a reservation is its name."""
 
     reservations: dict[Name, ReservationSpec] = Field(
-        default_factory=dict[str, ReservationSpec], description="GPU machines that are kept, and paid for"
+        default_factory=dict[str, ReservationSpec],
+        description="GPU machines that are reserved, and billed, whether they are used or not",
     )
     future_reservations: dict[Name, FutureReservationSpec] = Field(
-        default_factory=dict[str, FutureReservationSpec], description="requests for GPU machines from a day on"
+        default_factory=dict[str, FutureReservationSpec], description="Requests for GPU machines from a given day"
     )
     placements: dict[Name, AnyPlacement] = Field(
-        default_factory=dict[str, AnyPlacement], description="policies of how near to each other machines are"
+        default_factory=dict[str, AnyPlacement], description="Placement policies: how close to each other machines are"
     )
     commitments: dict[Name, CommitmentSpec] = Field(
-        default_factory=dict[str, CommitmentSpec], description="purchases for one year or three"
+        default_factory=dict[str, CommitmentSpec], description="Purchases for one or three years"
     )
 
     def workload_policy(self, placement: str | None) -> bool:

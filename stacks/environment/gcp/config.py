@@ -44,9 +44,11 @@ class CreatedNetwork(GcpNetworkSpec):
 class ExistingSubnet(Spec):
     """An existing subnet with its two secondary ranges."""
 
-    subnetwork: str = Field(description="projects/<p>/regions/<r>/subnetworks/<s>; a host project's in a shared VPC")
-    pods_range: str = Field(min_length=1, description="name of the secondary range for pods")
-    services_range: str = Field(min_length=1, description="name of the secondary range for services")
+    subnetwork: str = Field(
+        description="Subnet, in a Shared VPC that of the host project: projects/<p>/regions/<r>/subnetworks/<s>"
+    )
+    pods_range: str = Field(min_length=1, description="Name of the secondary range for pods")
+    services_range: str = Field(min_length=1, description="Name of the secondary range for services")
     max_pods_per_node: int = network_rules.PODS_PER_NODE_DEFAULT
 
     def check(self) -> list[Finding]:
@@ -57,8 +59,8 @@ class ExistingNetwork(Spec):
     """An existing network."""
 
     kind: Literal["existing"]
-    network: str = Field(description="projects/<p>/global/networks/<n>")
-    subnets: dict[str, ExistingSubnet] = Field(min_length=1, description="by region")
+    network: str = Field(description="VPC network: projects/<p>/global/networks/<n>")
+    subnets: dict[str, ExistingSubnet] = Field(min_length=1, description="Subnets by region")
 
     def check(self) -> list[Finding]:
         found = network_rules.network_path(self.network)
@@ -71,7 +73,9 @@ class StackNetwork(Spec):
     """The `gcp_network` output of another stack."""
 
     kind: Literal["stack"]
-    stack: str = Field(description="<organisation>/<project>/<stack>, as StackReference takes it")
+    stack: str = Field(
+        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
+    )
 
 
 Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discriminator="kind")]
@@ -87,11 +91,11 @@ class ExistingCluster(Spec):
     """An existing cluster, without the pools that others created in it."""
 
     kind: Literal["existing"]
-    key: Name = Field(default="cluster", description="in the `clusters` output")
+    key: Name = Field(default="cluster", description="Key of the cluster in the `clusters` output")
     name: str
     location: str
-    endpoint: str = Field(description="host, or host:port, of the API server")
-    ca_certificate: str = Field(description="PEM in base64; it is no secret")
+    endpoint: str = Field(description="Host, or host:port, of the API server")
+    ca_certificate: str = Field(description="CA certificate of the API server, PEM in base64; it is not secret")
 
     def check(self) -> list[Finding]:
         places = [one for one in cluster_rules.location(self.location, []) if one.rule == cluster_rules.LOCATION.id]
@@ -102,8 +106,13 @@ class StackCluster(Spec):
     """A cluster from the `clusters` output of another stack, with the pools listed there."""
 
     kind: Literal["stack"]
-    stack: str = Field(description="<organisation>/<project>/<stack>, as StackReference takes it")
-    key: Name = Field(default="cluster", description="of the cluster, there and in the `clusters` output here")
+    stack: str = Field(
+        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
+    )
+    key: Name = Field(
+        default="cluster",
+        description="Key of the cluster in the `clusters` output of the other stack, and in that of this stack",
+    )
 
 
 Cluster = Annotated[CreatedCluster | ExistingCluster | StackCluster, Field(discriminator="kind")]
@@ -145,22 +154,28 @@ class Gcp(Spec):
     may hold only one layer: the network, or the cluster with its pools on the network of another stack, or pools in the
     cluster of another stack."""
 
-    project: str = Field(description="its id; of another project nothing is touched")
+    project: str = Field(description="Project id; nothing in other projects is changed")
     region: str
-    network: Network | None = Field(default=None, description="where a cluster that is made here gets addresses")
+    network: Network | None = Field(
+        default=None, description="Network of a cluster that is created here, and of the machines of `vms` and `batch`"
+    )
     cluster: Cluster | None = None
     pools: dict[Name, NodePoolSpec] = Field(
-        default_factory=dict[str, NodePoolSpec], description="node pools of the cluster"
+        default_factory=dict[str, NodePoolSpec], description="Node pools of the cluster"
     )
     accounts: Accounts = Accounts()
-    vms: Vms | None = Field(default=None, description="TPU VMs, GPU VMs, and targets of jobs that make their own")
-    batch: GoogleBatch | None = Field(default=None, description="Google Batch: its jobs' ground, and their targets")
-    vertex: Vertex | None = Field(default=None, description="custom jobs of Vertex AI: their ground and targets")
+    vms: Vms | None = Field(default=None, description="TPU VMs, GPU VMs, and targets of jobs that create their own")
+    batch: GoogleBatch | None = Field(
+        default=None, description="Google Batch: resources that its jobs need, and their targets"
+    )
+    vertex: Vertex | None = Field(
+        default=None, description="Custom jobs of Vertex AI: resources that they need, and their targets"
+    )
     images: dict[Name, GcpImageRepositorySpec] = Field(
-        default_factory=dict[str, GcpImageRepositorySpec], description="repositories for images of jobs"
+        default_factory=dict[str, GcpImageRepositorySpec], description="Repositories for images of jobs"
     )
     workloads: Workloads | None = Field(
-        default=None, description="what is put into the cluster: drivers, queues, volumes, targets of jobs"
+        default=None, description="Contents of the cluster: drivers, queues, volumes, targets of jobs"
     )
 
     budgets: dict[Name, GcpBudgetSpec] = Field(default_factory=dict[str, GcpBudgetSpec])

@@ -27,10 +27,11 @@ class JobTarget(Spec):
     """Fields of targets of both services."""
 
     machine_types: list[str] = Field(
-        default_factory=list, description="that jobs may ask for; none: every one that the service has here"
+        default_factory=list,
+        description="Machine types that jobs may request. Default: all that the service offers in the region",
     )
     reservation: str | None = Field(
-        default=None, description="projects/<p>/zones/<z>/reservations/<r>, for jobs that are not Spot"
+        default=None, description="Reservation for jobs that are not Spot: projects/<p>/zones/<z>/reservations/<r>"
     )
 
 
@@ -47,11 +48,13 @@ def _known(name: str) -> list[Finding]:
 class GoogleBatchTarget(JobTarget):
     """Google Batch in one region."""
 
-    region: str | None = Field(default=None, description="without one, the section's")
-    zones: list[str] = Field(default_factory=list, description="of the region; none: Batch chooses among all of them")
-    external_address: bool = Field(default=False, description="VMs have addresses of their own on the internet")
-    boot_image: str | None = Field(default=None, description="of the VMs' boot disks; none: Batch's own")
-    template: bool = Field(default=False, description="jobs that name no machine run on VMs of the section's template")
+    region: str | None = Field(default=None, description="Region of the jobs. Default: the section's")
+    zones: list[str] = Field(
+        default_factory=list, description="Zones of the region. Default: Batch chooses among all of them"
+    )
+    external_address: bool = Field(default=False, description="Assign external IP addresses to the VMs")
+    boot_image: str | None = Field(default=None, description="Image of the VMs' boot disks. Default: Batch's")
+    template: bool = Field(default=False, description="Run jobs that name no machine on VMs of the section's template")
 
     def check(self) -> list[Finding]:
         found = _machine_types(self.machine_types, _known) + vm_targets.zones(self.zones)
@@ -71,11 +74,11 @@ class GoogleBatch(BatchJobsSpec):
     """Google Batch: the ground of its jobs, and their regions."""
 
     notifications: JobNotificationsSpec | None = Field(
-        default=None, description="a topic that is told of jobs' changes of state; {} for one"
+        default=None, description="Pub/Sub topic for state changes of jobs; {} creates one"
     )
-    template: BatchTemplateSpec | None = Field(default=None, description="machines of jobs that name none")
+    template: BatchTemplateSpec | None = Field(default=None, description="Machines of jobs that name none")
     targets: dict[Name, GoogleBatchTarget] = Field(
-        default_factory=dict[str, GoogleBatchTarget], description="where jobs may run"
+        default_factory=dict[str, GoogleBatchTarget], description="Targets to which jobs may be submitted"
     )
 
     @property
@@ -105,7 +108,7 @@ class ExistingClaims(Spec):
     time-to-live policy on their field `expires`."""
 
     kind: Literal["existing"]
-    database: str = Field(description='its id, such as claims or "(default)"')
+    database: str = Field(description='Id of the database, such as claims or "(default)"')
 
     def check(self) -> list[Finding]:
         return rules.database(self.database)
@@ -124,7 +127,7 @@ class ExistingTensorboard(Spec):
     """An existing TensorBoard."""
 
     kind: Literal["existing"]
-    name: str = Field(description="projects/<p>/locations/<r>/tensorboards/<t>")
+    name: str = Field(description="Resource name: projects/<p>/locations/<r>/tensorboards/<t>")
 
 
 AnyTensorboard = Annotated[CreatedTensorboard | ExistingTensorboard, Field(discriminator="kind")]
@@ -134,7 +137,7 @@ class PeeredNetwork(Spec):
     """A network that is already peered with Google's services."""
 
     kind: Literal["peered"]
-    network: str = Field(description="projects/<number>/global/networks/<n>")
+    network: str = Field(description="Peered VPC network: projects/<number>/global/networks/<n>")
 
     def check(self) -> list[Finding]:
         return jobs.network(self.network)
@@ -144,7 +147,7 @@ class AttachedNetwork(Spec):
     """A network that already has a network attachment for Vertex AI."""
 
     kind: Literal["attachment"]
-    network_attachment: str = Field(description="projects/<p>/regions/<r>/networkAttachments/<a>")
+    network_attachment: str = Field(description="Network attachment: projects/<p>/regions/<r>/networkAttachments/<a>")
 
 
 VertexNetwork = Annotated[PeeredNetwork | AttachedNetwork, Field(discriminator="kind")]
@@ -154,7 +157,7 @@ class VertexTarget(JobTarget):
     """Custom jobs of Vertex AI in the section's region."""
 
     persistent_resource: str | None = Field(
-        default=None, description="key of persistent_resources: jobs that fit run there"
+        default=None, description="Persistent resource on which jobs that fit run: a key of persistent_resources"
     )
 
     def check(self) -> list[Finding]:
@@ -170,15 +173,20 @@ class Vertex(VertexJobsSpec):
 
     claims: Claims | None = Field(
         default=CreatedClaims(kind="create"),
-        description="makes submit idempotent for all who submit; null: for each machine alone, with a warning",
+        description="Database that makes submit idempotent for everyone who submits. null: for each machine "
+        "separately, with a warning",
     )
-    tensorboard: AnyTensorboard | None = Field(default=None, description="where jobs write metrics")
-    network: VertexNetwork | None = Field(default=None, description="that jobs reach; null: the internet alone")
+    tensorboard: AnyTensorboard | None = Field(default=None, description="TensorBoard that jobs write metrics to")
+    network: VertexNetwork | None = Field(
+        default=None, description="Network that jobs can reach. null: the internet only"
+    )
     persistent_resources: dict[Name, PersistentResourceSpec] = Field(
         default_factory=dict[str, PersistentResourceSpec],
-        description="machines that are kept, and paid for, between jobs",
+        description="Machines that are kept, and billed, between jobs",
     )
-    targets: dict[Name, VertexTarget] = Field(default_factory=dict[str, VertexTarget], description="where jobs may run")
+    targets: dict[Name, VertexTarget] = Field(
+        default_factory=dict[str, VertexTarget], description="Targets to which jobs may be submitted"
+    )
 
     @property
     def ground(self) -> VertexJobsSpec:

@@ -47,9 +47,11 @@ VmAccount = Annotated[CreatedVmAccount | ExistingVmAccount, Field(discriminator=
 class VmTarget(Spec):
     """Fields of both kinds of target."""
 
-    zones: list[str] = Field(min_length=1, description="in the order in which a job tries them")
-    reservation: str | None = Field(default=None, description="that machines are taken out of, where a job is not Spot")
-    external_address: bool = Field(default=False, description="machines have addresses of their own on the internet")
+    zones: list[str] = Field(min_length=1, description="Zones, in the order in which a job tries them")
+    reservation: str | None = Field(
+        default=None, description="Reservation to take machines from, for jobs that are not Spot"
+    )
+    external_address: bool = Field(default=False, description="Assign external IP addresses to the machines")
 
     def check(self) -> list[Finding]:
         return rules.zones(self.zones)
@@ -60,7 +62,7 @@ class TpuVmTarget(VmTarget):
 
     kind: Literal["tpu-vm"]
     types: list[str] = Field(
-        default_factory=list, description="accelerator types that jobs may ask for; none: every one that a zone has"
+        default_factory=list, description="Accelerator types that jobs may request. Default: all that a zone offers"
     )
 
     def check(self) -> list[Finding]:
@@ -75,15 +77,15 @@ class GceTarget(VmTarget):
 
     kind: Literal["gce"]
     machine_types: list[str] = Field(
-        default_factory=list, description="that jobs may ask for; none: every one that a zone has"
+        default_factory=list, description="Machine types that jobs may request. Default: all that a zone offers"
     )
     image: str = Field(
         default=f"projects/{DEEP_LEARNING}/global/images/family/{CURRENT_BASE}",
-        description="projects/<p>/global/images/family/<f>, or one image of it",
+        description="Boot image: projects/<p>/global/images/family/<f>, or one image of it",
     )
-    disk_gib: int = Field(default=200, ge=50, description="boot disk")
+    disk_gib: int = Field(default=200, ge=50, description="Size of the boot disk in GiB")
     disk_type: str = "pd-balanced"
-    placement: str | None = Field(default=None, description="resource policy for the machines of one job, by its name")
+    placement: str | None = Field(default=None, description="Name of a resource policy for the machines of one job")
 
     def check(self) -> list[Finding]:
         found = super().check()
@@ -99,28 +101,31 @@ AnyVmTarget = Annotated[TpuVmTarget | GceTarget, Field(discriminator="kind")]
 class Vms(Capacity):
     """Machines of Compute Engine and TPU VMs."""
 
-    account: VmAccount = Field(default=CreatedVmAccount(kind="create"), description="what machines that stay run as")
-    tpus: dict[Name, TpuVmSpec] = Field(default_factory=dict[str, TpuVmSpec], description="TPU slices that stay")
+    account: VmAccount = Field(
+        default=CreatedVmAccount(kind="create"), description="Service account of permanent machines"
+    )
+    tpus: dict[Name, TpuVmSpec] = Field(default_factory=dict[str, TpuVmSpec], description="Permanent TPU slices")
     tpu_queues: dict[Name, TpuQueueSpec] = Field(
         default_factory=dict[str, TpuQueueSpec],
-        description="TPU slices that stay, and come out of Google's queue",
+        description="Permanent TPU slices that are requested as queued resources",
     )
     queued_tpus: dict[Name, QueuedTpuSpec] = Field(
         default_factory=dict[str, QueuedTpuSpec],
-        description="TPU slices by Google's queue that are asked for again when they were preempted",
+        description="TPU slices of queued resources that are requested again after preemption",
     )
-    gpus: dict[Name, GpuVmSpec] = Field(default_factory=dict[str, GpuVmSpec], description="GPU VMs that stay")
+    gpus: dict[Name, GpuVmSpec] = Field(default_factory=dict[str, GpuVmSpec], description="Permanent GPU VMs")
     gpu_groups: dict[Name, GpuVmGroupSpec] = Field(
-        default_factory=dict[str, GpuVmGroupSpec], description="several GPU VMs of one kind"
+        default_factory=dict[str, GpuVmGroupSpec], description="Groups of several identical GPU VMs"
     )
-    jobs: VmJobsSpec | None = Field(default=None, description="what jobs need that make machines of their own")
+    jobs: VmJobsSpec | None = Field(default=None, description="Resources for jobs that create their own machines")
     targets: dict[Name, AnyVmTarget] = Field(
-        default_factory=dict[str, AnyVmTarget], description="where such jobs may make machines"
+        default_factory=dict[str, AnyVmTarget],
+        description="Targets to which jobs that create their own machines may be submitted",
     )
     reconcile: ReconcileSpec | None = Field(
         default=None,
-        description="a scheduled function does what `accel-jobs tend` does: it asks again for queued_tpus and jobs "
-        "whose machines were lost; absent: clients do",
+        description="Scheduled function that does what `accel-jobs tend` does: it requests queued_tpus and jobs again "
+        "whose machines were lost. Without it, clients do",
     )
 
     @model_validator(mode="after")

@@ -23,8 +23,10 @@ Faults = list[tuple[str, str]]
 class DriverVersions(Spec):
     """The driver that the stack's own DaemonSets install, on the pools that leave it to them (`driver: daemonset`)."""
 
-    cos: str = Field(default="default", description="default or latest of the node image")
-    ubuntu: str = Field(default="default", description="default, or a branch such as R580")
+    cos: str = Field(
+        default="default", description="Driver version on Container-Optimized OS: default or latest of the node image"
+    )
+    ubuntu: str = Field(default="default", description="Driver version on Ubuntu: default, or a branch such as R580")
 
 
 class Namespace(JobNamespaceSpec):
@@ -32,26 +34,29 @@ class Namespace(JobNamespaceSpec):
 
     account: str | None = Field(
         default=None,
-        description="the Google service account that its pods become: a key of accounts.workloads, or an e-mail",
+        description="Google service account of the namespace's pods: a key of accounts.workloads, or an email address",
     )
 
 
 class Volume(Spec):
     """A claim in a namespace."""
 
-    namespace: Name = Field(description="key of `namespaces`")
+    namespace: Name = Field(description="Namespace: a key of `namespaces`")
     volume: JobVolumeSpec
 
 
 class TargetSpec(Spec):
     """A target of `accel-jobs submit --to`."""
 
-    namespace: Name = Field(description="key of `namespaces`")
-    queue: str | None = Field(default=None, description="key of queueing.local_queues; absent: pods are made at once")
-    pools: list[Name] = Field(
-        default_factory=list[Name], description="without a queue: pools that its jobs may use; none: all of the cluster"
+    namespace: Name = Field(description="Namespace: a key of `namespaces`")
+    queue: str | None = Field(
+        default=None, description="Queue: a key of queueing.local_queues. Without it, pods are created at once"
     )
-    volumes: list[Name] = Field(default_factory=list[Name], description="keys of `volumes`")
+    pools: list[Name] = Field(
+        default_factory=list[Name],
+        description="Without a queue: pools that its jobs may use. Default: all of the cluster",
+    )
+    volumes: list[Name] = Field(default_factory=list[Name], description="Volumes: keys of `volumes`")
 
 
 class Workloads(Spec):
@@ -59,21 +64,28 @@ class Workloads(Spec):
 
     drivers: DriverVersions = DriverVersions()
     verify: DriverProbeSpec | None = Field(
-        default=None, description="proves each GPU pool with a job of one GPU at every change of it; absent: not proven"
+        default=None,
+        description="Test of each GPU pool by a job with one GPU at every change of the pool. Without it, pools are "
+        "not tested",
     )
     releases: list[ReleaseBundleSpec] = Field(
-        default_factory=list[ReleaseBundleSpec], description="controllers: Kueue for queueing, JobSet for several nodes"
+        default_factory=list[ReleaseBundleSpec],
+        description="Controllers: Kueue for queueing, JobSet for jobs of several nodes",
     )
     namespaces: dict[Name, Namespace] = Field(default_factory=dict[str, Namespace])
     queueing: QueueingSpec | None = None
     volumes: dict[Name, Volume] = Field(default_factory=dict[str, Volume])
-    health: GpuHealthSpec | None = Field(default=None, description="cordons nodes whose GPUs report serious errors")
+    health: GpuHealthSpec | None = Field(
+        default=None, description="Health check that cordons nodes whose GPUs report serious errors"
+    )
     code: JobBucketSpec | None = Field(
         default=None,
-        description="a bucket for code that jobs are sent with, which the accounts of their namespaces may read; "
-        "absent: jobs cannot be submitted with --code",
+        description="Bucket for code that jobs are submitted with, readable by the accounts of their namespaces. "
+        "Without it, jobs cannot be submitted with --code",
     )
-    dcgm: DcgmExporterSpec | None = Field(default=None, description="GPU metrics beyond those that GKE collects itself")
+    dcgm: DcgmExporterSpec | None = Field(
+        default=None, description="DCGM exporter for GPU metrics beyond those that GKE collects itself"
+    )
     targets: dict[Name, TargetSpec] = Field(default_factory=dict[str, TargetSpec])
 
     @property
