@@ -120,22 +120,24 @@ def main() -> None:
 HEAD = """\
 # Policies
 
-Guards over what a stack is to be, whoever wrote it: the house's own components pass them. What the clouds themselves
-refuse is in [rules.md](rules.md), and is refused before.
+Policies are guards on what a stack may contain, whoever wrote it; this project's own components pass them. The clouds'
+own restrictions are in [rules.md](rules.md), and are checked earlier.
 
 ```sh not-run
 pulumi preview --policy-pack policy --policy-pack-config policy/dev.json
 pulumi up --policy-pack policy --policy-pack-config policy/prod.json
 ```
 
-Without a config file every policy is advisory, and those with a maximum count nothing. `policy/dev.json` keeps them
-advisory and sets maxima; `policy/prod.json` makes them mandatory, so that the preview fails; copy one and change it. A
-config gives each policy an `enforcementLevel` (`advisory`, `mandatory`, `disabled`), `all` of them at once, and their
-settings. A preview does not know every value: a policy that asks for one that is not known is not applicable then, and
-is asked again by `pulumi up` before the resource is made. Policies over the whole stack are asked when a preview or an
-update ends, so let a preview refuse. Secrets are never looked at.
+Without a config file, every policy is advisory, and policies with a maximum count nothing. `policy/dev.json` keeps the
+policies advisory and sets maxima; `policy/prod.json` makes them mandatory, so that the preview fails; copy one of them
+and change it. A config gives each policy, or `all` of them at once, an `enforcementLevel` (`advisory`, `mandatory`,
+`disabled`) and its settings.
 
-The same without the engine, over a preview or a state that is there already, as JSON too:
+A preview does not know every value. A policy that needs an unknown value does not apply at that point, and `pulumi up`
+evaluates it again before it creates the resource. Policies over the whole stack run when a preview or an update ends,
+so let a preview refuse. Policies never look at secrets.
+
+You can run the same checks without the engine, over an existing preview or state, and also get JSON:
 
 ```sh not-run
 pulumi preview --json --show-sames > preview.json
@@ -143,20 +145,21 @@ python -m policy check preview.json --config policy/prod.json
 pulumi stack export | python -m policy check --config policy/prod.json -o json
 ```
 
-Exit code 5 says that a mandatory policy does not hold. `--show-sames` matters: a preview names only what changes
-otherwise, and neither the maxima nor the labels of a provider can be told then.
+Exit code 5 means that a mandatory policy is violated. `--show-sames` matters: without it, a preview names only what
+changes, and then neither the maxima nor the labels of a provider can be determined.
 
-Counted as machines are compute environments, node pools, VMs, the stack's own VM groups, TPU VMs and queued TPUs, and
-persistent resources; a reservation is counted where it is used. Prices are those of the catalogue. A Spot pool counts
-at its price on demand.
+These count as machines: compute environments, node pools, VMs, the stack's own VM groups, TPU VMs and queued TPUs, and
+persistent resources. A reservation counts where it is used. Prices are those of the catalogue, and a Spot pool counts
+at its on-demand price.
 
-The policies take milliseconds over hundreds of resources. That the engine asks a pack about each resource, whatever the
-answer, costs some seconds for 500 of them (`python -m benchmarks policy` measures both); the command above does not.
+The policies take milliseconds over hundreds of resources. The engine asks a pack about each resource, whatever the
+answer, and that takes some seconds for 500 resources (`python -m benchmarks policy` measures both). The command above
+does not have this overhead.
 
-`make audit` has [Checkov](https://www.checkov.io/) look at what the environments and components of this project make,
-as if Terraform had planned it. What it objects to and we keep is in `tests/audit/skipped.yaml`, with the reason.
+`make audit` runs [Checkov](https://www.checkov.io/) over what the environments and components of this project create,
+as if Terraform had planned it. `tests/audit/skipped.yaml` lists the findings that we accept, with the reason.
 
-This page is written by `python -m policy page > docs/policy.md`.
+`python -m policy page > docs/policy.md` writes this page.
 
 | policy | severity | what it says | fix | settings | also known as |
 | --- | --- | --- | --- | --- | --- |
