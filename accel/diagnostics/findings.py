@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from .messages import SHOWN_MAX
+
 Severity = Literal["reject", "translate", "warn"]
-SHOWN_MAX = 60
 _LONG = re.compile(r"\S{200,}")
 
 

@@ -18,14 +18,14 @@ import yaml
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-from accel.diagnostics.faults import Fault, find, parse_path, replace_value
+from accel.diagnostics.faults import Fault, parse, parse_path, replace_value
 from accel.diagnostics.findings import Finding
 from components.aws.compute_environment import ComputeEnvironment, OnDemandSpec, SpotSpec
 from components.aws.job_definition import ExitRule, JobDefinition, JobDefinitionSpec
 from components.aws.job_queue import JobQueue
 from components.base import Spec
 
-from ...environment.config import Environment, load_environment, warnings
+from ...environment.config import Environment, warnings
 from ..stack_files import KEY
 from . import batch
 from .documents import AwsResource, Json, Kind, names, read
@@ -288,11 +288,11 @@ def _judged(adopted: AdoptedEnvironment) -> AdoptedEnvironment:
     section = adopted.values["aws"]
     order = ("region", "account_id", "network", "roles", *_SECTIONS.values())
     adopted.values["aws"] = {name: section[name] for name in order if name in section}
-    adopted.faults = find(Environment, adopted.values)
-    if not adopted.faults:
+    environment, adopted.faults = parse(Environment, adopted.values)
+    if environment:
         said = [note for note in said if note.word == "translated"]
         said += [Note("warning", ".".join(map(str, fault.path[2:])), fault.message)
-                 for fault in warnings(load_environment(adopted.values))]  # fmt: skip
+                 for fault in warnings(environment)]  # fmt: skip
     adopted.notes += said
     return adopted
 
