@@ -30,7 +30,7 @@ class Spec(BaseModel):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What check() returned, once for each spec."""
+        """Findings of check(), computed once for each spec."""
         return tuple(self.check())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

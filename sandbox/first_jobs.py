@@ -1,4 +1,4 @@
-"""The jobs of `make up`: one on each target, all at once; a table while they run, a log, and what each took.
+"""The jobs of `make up`: one on each target at once, with a table while they run, a log, and a summary.
 
     python -m sandbox.first_jobs JOB.yaml
 
@@ -34,7 +34,7 @@ Try next, after `eval "$(.venv/bin/sandbox env)"`:
 
 @dataclass(frozen=True)
 class Submission:
-    """What submit said for a target: a reference, or an exit code and the words."""
+    """Result of a submit to a target: a reference, or an exit code and a message."""
 
     target: str
     kind: str
@@ -59,7 +59,7 @@ def main(job: str) -> int:
         return code
     ended = subprocess.run([COMMAND, "watch", *(one.ref for one in sent)], check=False).returncode
     for one in sent if os.environ.get("V") else sent[:1]:
-        click.echo(f"\nthe log on {one.target}:")
+        click.echo(f"\nlog of the job on {one.target}:")
         subprocess.run([COMMAND, "logs", one.ref], check=False)
     click.echo()
     table(rows(sent), COLUMNS)
@@ -75,7 +75,7 @@ def submit(job: str, target: str, kind: str) -> Submission:
 
 
 def rows(sent: Sequence[Submission]) -> list[dict[str, Any]]:
-    """Return what each job took, as `ls` knows it."""
+    """Return a summary of each job, as `ls` reports it."""
     listed = subprocess.run([COMMAND, "ls", "--all", "-o", "json"], capture_output=True, text=True, check=False)
     known = {job["ref"]: job for job in json.loads(listed.stdout or "[]")}
     return [row(one, known.get(one.ref, {})) for one in sent]
@@ -95,7 +95,7 @@ def row(one: Submission, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def between(begin: str | None, end: str | None) -> str:
-    """Return the time from one moment to another; `-` where one is not known."""
+    """Return the time between two moments, or `-` if one of them is unknown."""
     if not begin or not end:
         return "-"
     return lasting((datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds())

@@ -34,7 +34,8 @@ def node_machine(name: str) -> Machine:
 
 
 def find_node_machine(name: str) -> Machine | None:
-    """Return what node_machine() does, or None for an unknown name, whose nearest ones it does not search for."""
+    """Return the machine type of a node, or None if it is unknown. Unlike node_machine(), do not search for the nearest
+    names."""
     if kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host"):
         return machine_named("gcp", name)
     if name not in _shapes():

@@ -156,7 +156,7 @@ def generation_of(name: str) -> Generation:
 
 
 def find_generation(name: str) -> Generation | None:
-    """Return what generation_of() does, or None for an unknown name."""
+    """Return the generation of a slice name, or None if it is unknown."""
     found = _split(name)
     return found[0] if found else None
 

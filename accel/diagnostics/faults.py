@@ -54,7 +54,7 @@ def find(model: type[BaseModel], document: Any) -> list[Fault]:
 
 
 def parse(model: type[ModelT], document: Any) -> tuple[ModelT | None, list[Fault]]:
-    """Return the model of a document, or None with what find() returns."""
+    """Return the model of a document and no faults, or None and all faults of the document."""
     found: list[Fault] = []
     while True:
         try:

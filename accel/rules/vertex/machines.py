@@ -51,7 +51,7 @@ def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]
 def with_gpus(
     name: str, kind: Accelerator | None, written: str | None, count: int | None, of_gpu: list[Finding]
 ) -> list[Finding]:
-    """Do what pool() does with what resolve_gpu() returned for the accelerator: its kind and the findings."""
+    """Check a pool as pool() does, given the result of resolve_gpu(): the accelerator and its findings."""
     found = machine_type(name) + of_gpu
     if any(finding.severity == "reject" for finding in found):
         return found
