@@ -8,7 +8,9 @@ Requests are signed with an access key of keys.py. Control, besides the AWS APIs
                                 {"kind": "unregistered", "environments": [...]}: instances start and never register
                                 with ECS, as without egress or an agent;
                                 {"kind": "invalid", "environments": {NAME: REASON}}: they become INVALID, and so again
-                                after an update or a deletion.
+                                after an update or a deletion;
+                                {"kind": "slow-unlink", "seconds": N}: how long an environment stays in use after its
+                                queue has let go of it.
     POST   /sandbox-api/spend   {"budget": NAME, "actual": 1200}: what a budget shows; budgets.py.
     POST   /sandbox-api/functions {"function": NAME, "event": {}}: calls a Lambda function; functions.py.
     POST   /sandbox-api/quotas  {"L-DB2E81BA": 0}: what is granted of a quota; service_quotas.py.
@@ -189,6 +191,9 @@ class Cloud:
                         named.clear()
                         named.update(request["environments"])
                         answer = {"environments": sorted(named)}
+                    case "POST", "faults" if request.get("kind") == "slow-unlink":
+                        self._world.unlink_s = float(request["seconds"])
+                        answer = {"unlink_s": self._world.unlink_s}
                     case "POST", "faults":
                         self._plans.append(self._faults.Plan(**request))
                         answer = {}

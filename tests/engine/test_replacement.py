@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.drifted import control
 from tests.support.engine import Engine, Sandbox
 from tests.support.project import KEY, Stack, environment, put
 from tests.support.soak import soak_only
 
 REGION = "ap-northeast-1"
+UNLINK_S = 0.9  # what the sandbox starts with
 KIND = "aws:batch/computeEnvironment:ComputeEnvironment"
 
 RAW = """
@@ -174,9 +176,12 @@ def test_replaced_under_a_running_job_where_raw_resources_fail(
     raw = Engine(tmp_path / "raw", sandbox, RAW.format(types=["g5"]), config={"aws:region": REGION})
     raw.up()
     raw.write(RAW.format(types=["g6"]))
+    control(sandbox, "faults", {"kind": "slow-unlink", "seconds": 600})  # however slow this machine is
     refused = raw.up(check=False)
+    control(sandbox, "faults", {"kind": "slow-unlink", "seconds": UNLINK_S})
     assert refused.exit_code != 0, "the same change of raw resources"
     assert "found existing JobQueue relationship" in refused.text
+    control(sandbox, "clock", {"advance_s": 600})
     raw.destroy()
 
 

@@ -157,7 +157,9 @@ def test_a_cancelled_job_leaves_no_container(
 
 def container_ends(docker: Path) -> None:
     (call,) = runs(docker)
-    pid = int((docker / call[call.index("--name") + 1]).read_text())
+    noted = docker / call[call.index("--name") + 1]
+    until(lambda: noted.exists() and noted.read_text())  # the fake writes it once the command has begun
+    pid = int(noted.read_text())
     until(lambda: not Path(f"/proc/{pid}").exists() or gone(pid))
 
 
