@@ -17,6 +17,7 @@ STRANGERS = {"accel"}
 READ = (
     "README.md",
     "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
     "UPGRADING.md",
     "docs",
     "examples",

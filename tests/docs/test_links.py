@@ -8,7 +8,7 @@ import pytest
 from jobs.cli.main import VERBS
 from tests.support.pages import FENCE, ROOT, pages
 
-WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "UPGRADING.md"]
+WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "UPGRADING.md"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
