@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say of the wheel: the imports of `stacks` by the names that its parts have there."""
+"""Build of the wheel as far as pyproject.toml cannot describe it: `stacks` imports its parts by their names in the
+wheel."""
 
 import ast
 import re
@@ -8,11 +9,12 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 MOVED = ("components", "jobs")
-"""Beside `stacks` in a checkout, and under `accel` in the wheel."""
+"""Packages that lie beside `stacks` in a checkout, and under `accel` in the wheel."""
 
 
 def renamed(source: str) -> str:
-    """The same program, where it imports `components` or `jobs` by their names in the wheel; texts stay as they are."""
+    """Return the same program, with imports of `components` and `jobs` by their names in the wheel. Texts stay as they
+    are."""
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):
         at = getattr(node, "lineno", 0) - 1
@@ -24,10 +26,10 @@ def renamed(source: str) -> str:
 
 
 class BuildPy(build_py):
-    """Writes the modules of `stacks` with their imports renamed."""
+    """A build command that renames the imports in the modules of `stacks`."""
 
     def build_module(self, module: str, module_file: str, package: str) -> object:
-        """As setuptools does, and then renamed."""
+        """Build the module as setuptools does, then rename its imports."""
         built = super().build_module(module, module_file, package)
         if package.startswith("accel.stacks"):
             made = Path(self.get_module_outfile(self.build_lib, package.split("."), module))

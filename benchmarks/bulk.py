@@ -24,7 +24,8 @@ RATE = 49
 RAISED = 100
 """Calls a second that an account may have been granted: what the client can do where the rate is not what bounds it."""
 OVER_RATE = 1.2
-"""Times what the rate alone takes: 1,000 jobs cannot be made in less than 20.4 s, whatever answers how fast."""
+"""Limit as a multiple of what the rate alone takes: 1,000 jobs cannot be made in less than 20.4 s, whatever answers how
+fast."""
 LS_S = 2.0
 ARN = "arn:aws:batch:us-east-1:210020003000"
 TARGET: dict[str, Any] = {
@@ -48,7 +49,7 @@ print(time.perf_counter() - started)
 
 @contextmanager
 def service(delay_s: float) -> Generator[str]:
-    """An API of its own, in a process of its own."""
+    """Serve an API of its own in a separate process, and yield its URL."""
     process = subprocess.Popen(
         (PYTHON, "-m", "benchmarks.fake_batch", str(delay_s)), cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -68,13 +69,13 @@ def ask(endpoint: str, path: str, document: dict[str, Any] | None = None) -> Any
 
 
 def highest(times: list[float]) -> int:
-    """The most arrivals within a second."""
+    """Return the largest number of arrivals within a second."""
     ordered = sorted(times)
     return max(at - bisect_right(ordered, time - 1.0) + 1 for at, time in enumerate(ordered))
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """A thousand separate jobs, an array of ten thousand tasks, and lists of 10,000 and 12,500 jobs."""
+    """Measure a thousand separate jobs, an array of ten thousand tasks, and lists of 10,000 and 12,500 jobs."""
     (scratch / "targets.json").write_text(json.dumps({"gpu": TARGET}))
     jobs = [f"name: job-{number}\ncommand: [python, train.py, --seed, '{number}']\n" for number in range(SUBMITS)]
     (scratch / "many.yaml").write_text("---\n".join(jobs))

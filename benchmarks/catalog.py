@@ -30,7 +30,7 @@ RUNS = 9
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time them; `make up` has to have exported a target."""
+    """Time the catalogue and the decision. `make up` has to have exported a target."""
     commands = [((PYTHON, "-c", code), ROOT) for code in ("pass", LOOK_UP)] + [(OFFERS, ROOT), (DRY_RUN, ROOT)]
     bare, first, offers, dry = (1000 * value for value in medians_s(commands, RUNS))
     yield Line(

@@ -17,7 +17,7 @@ RUNS = 9
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time them; `make up` has to have exported a target."""
+    """Time the commands. `make up` has to have exported a target."""
     commands: list[Sequence[str | Path]] = [(PYTHON, "-c", "pass"), (*JOBS, "--help"), DRY_RUN]
     if aws := _aws():
         commands.append((aws, "--version"))

@@ -35,7 +35,8 @@ DECISION_LIMIT_US = 50
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Limits: no deadline missed; at most one checkpoint interval of work done again for each reclaim and move."""
+    """Run all jobs under each policy. Limits: no deadline missed; at most one checkpoint interval of work done again
+    for each reclaim and move."""
     paid = price(*MACHINE)
     if paid.spot is None or paid.on_demand is None:
         raise Failed(f"{MACHINE[2]}: {paid.why_unknown}")

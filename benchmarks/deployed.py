@@ -19,8 +19,8 @@ from .measure import ROOT, run
 
 @contextmanager
 def sandbox(scratch: Path, parts: Collection[str]) -> Generator[tuple[Path, dict[str, str], float]]:
-    """Its folder, the variables that lead to it and to the targets that `deploy` writes, and the seconds that its
-    start took."""
+    """Start a sandbox. Yield its folder, the variables that lead to it and to the targets that `deploy` writes, and the
+    seconds that its start took."""
     home = scratch / "sandbox"
     try:
         started = time.perf_counter()
@@ -33,14 +33,14 @@ def sandbox(scratch: Path, parts: Collection[str]) -> Generator[tuple[Path, dict
 
 
 def google_section() -> dict[str, Any]:
-    """The environment of Pulumi.sandbox.yaml with its Google section alone."""
+    """Return the environment of Pulumi.sandbox.yaml with its Google section alone."""
     values = yaml.safe_load((ROOT / "Pulumi.sandbox.yaml").read_text())["config"]["accel:environment"]
     del values["aws"]
     return values
 
 
 def deploy(scratch: Path, variables: dict[str, str], values: dict[str, Any]) -> None:
-    """Makes the environment, and writes its targets to where the variables say."""
+    """Deploy the environment, and write its targets to where the variables say."""
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, scratch)
     (scratch / "Pulumi.yaml").write_text("name: accel\nruntime: python\n")

@@ -24,7 +24,7 @@ TELLING = "import time\nfor _ in range(40): print(time.time(), flush=True); time
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """The pool of these jobs may grow to what holds all of them; their image is on no registry, so none runs."""
+    """Time jobs in a pool that may grow to hold all of them. Their image is in no registry, so none runs."""
     with sandbox(scratch, PARTS) as (home, variables, start_s):
         yield Line("start of the sandbox with Google and Kubernetes", start_s, "s", limit=START_S)
         values = google_section()

@@ -32,13 +32,13 @@ LOG = "projects/accel-sandbox/logs/batch_task_logs"
 TASKS, JOBS = 100_000, 1_000
 TASKS_OF_LOG, LINES_OF_TASK = 20, 5_000
 BEHIND_S, BATCH = 4.0, 500
-"""Of a log that is followed: 2 s lie between two looks, and reading what came meanwhile may take as long."""
+"""Limit for the delay of a followed log: polls are 2 s apart, and reading what came meanwhile may take as long."""
 MINUTE_S = 6.0
-"""How long the sandbox's minute is here: a tenth of a real one, for the client too."""
+"""Seconds of a minute of the sandbox: a tenth of a real one, for the client too."""
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """The grounds of both services are deployed once."""
+    """Deploy what both services need once, and measure them."""
     with sandbox(scratch, ("cloud", "google", "plugins")) as (home, variables, _):
         values = google_section()
         place = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
@@ -75,7 +75,7 @@ def _tasks(scratch: Path) -> Iterator[Line]:
 
 
 def _logs(scratch: Path) -> Iterator[Line]:
-    """Tasks that print at once; what they printed is read when they have ended."""
+    """Run tasks that print at once, and read their output when they have ended."""
     code = f"import sys; sys.stdout.writelines(f'line {{i}}\\n' for i in range({LINES_OF_TASK}))"
     path = _file(scratch, "print", image="local/examples", command=["python", "-c", code], tasks=TASKS_OF_LOG)
     ref = run((PYTHON, "-m", "jobs", "submit", path, "--to", "batch", "--wait", "-o", "id")).strip()
@@ -89,7 +89,7 @@ def _logs(scratch: Path) -> Iterator[Line]:
 
 
 def _followed(scratch: Path) -> Iterator[Line]:
-    """Lines of the tasks of a job that runs, written here as their VMs would, while its log is followed."""
+    """Follow the log of a running job, while lines of its tasks are written here as their VMs would."""
     gate = scratch / "gate"
     code = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.1)"
     path = _file(scratch, "follow", image="local/examples", command=["python", "-c", code])
@@ -114,7 +114,8 @@ def _followed(scratch: Path) -> Iterator[Line]:
 
 
 def _write(google: Google, uid: str, count: int, gate: Path) -> tuple[float, float]:
-    """When the first and the last line were written."""
+    """Write the lines at a constant rate, then let the job end. Return when the first and the last line were
+    written."""
     began = time.perf_counter()
     for first in range(0, count, BATCH):
         time.sleep(max(0, began + first / LINES_A_SECOND - time.perf_counter()))
@@ -139,7 +140,7 @@ def _write(google: Google, uid: str, count: int, gate: Path) -> tuple[float, flo
 
 
 def _submissions(url: str) -> Iterator[Line]:
-    """As fast as Vertex AI's limit lets one process, in minutes of MINUTE_S; what it refuses is counted."""
+    """Submit as fast as Vertex AI's limit lets one process, in minutes of MINUTE_S, and count what it refuses."""
     head = {"Authorization": f"Bearer {os.environ['GOOGLE_OAUTH_ACCESS_TOKEN']}"}
     paced = requests.post(f"{url}/sandbox-api/faults", json={"minute_s": MINUTE_S}, headers=head, timeout=10)
     paced.raise_for_status()

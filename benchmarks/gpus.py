@@ -1,7 +1,7 @@
-"""What a line about 16 GPUs costs the program that writes one every second, of one core.
+"""Share of one core that a line about 16 GPUs costs a program that writes one every second.
 
-With NVIDIA's own library where there is one: run `python -m benchmarks.gpus` on a machine with GPUs, and it also says
-what the health check finds. Elsewhere a library stands in that answers at once, so that the figure is that of our code.
+NVIDIA's own library is used if there is one: run `python -m benchmarks.gpus` on a machine with GPUs, and it also prints
+what the health check finds. Elsewhere a stand-in answers at once, so that the figure is that of our code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY_S = 1.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """CPU time of a line, as a share of one core with a line a second; the line goes to a file."""
+    """Measure the CPU time of a line, as a share of one core with a line a second. The lines go to a file."""
     from tests.support import fake_nvml
 
     try:
@@ -48,7 +48,7 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def main() -> int:
-    """The figure alone, and the health of this machine; 1 where a limit is broken."""
+    """Print the figure alone, and the health of this machine. Return 1 if a limit is broken."""
     from jobs.runtime import health
 
     with tempfile.TemporaryDirectory() as scratch:

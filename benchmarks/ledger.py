@@ -1,5 +1,5 @@
-"""What a hold takes in the ledger of one machine, in a month with many jobs: as a submit sees it, from its first look
-at the ledger to the hold that was read back."""
+"""Time of a reservation in the ledger of one machine, in a month with many jobs: as a submit sees it, from its first
+look at the ledger to the reservation that was read back."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .measure import Line
 
 TEAM, JOBS, RUNS = "research", 5_000, 50
 LIMITS_MS = {1: 50, AT_ONCE: 200}
-"""By how many jobs a command has."""
+"""Limits by the number of jobs of a command."""
 _OTHER = Hold("", TEAM, "2026-11", 1, 1, 1, 1, 1, 3600, "job", "gpu", "me", 0, 0, ref="local:/job")
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Limit: 50 ms for a job."""
+    """Time reservations at submit. Limit: 50 ms for a job."""
     allowances = Allowances.model_validate({"stack": "bench/bench", "teams": {TEAM: {"usd": 1000}}})
     with patch.dict(os.environ, {"XDG_STATE_HOME": str(scratch)}):
         ledger = ledger_at(address(allowances))
@@ -41,7 +41,8 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _hold_ms(allowances: Allowances, key: str, jobs: int) -> float:
-    """By a client that has opened nothing yet; what is held is taken back afterwards."""
+    """Return the milliseconds of a reservation, by a client that has opened nothing yet. Release the reservation
+    afterwards."""
     price = Price(1, 1, 1, 1, 1, 3600)
     wanted = [
         ReservationRequest(Request("local", "gpu", "job", f"{key}-{number}", {}), TEAM, price) for number in range(jobs)

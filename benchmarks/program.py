@@ -24,7 +24,7 @@ SLOPE_LIMIT = 2.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Limit: a queue among a hundred costs less than twice a queue among ten."""
+    """Time the evaluation. Limit: a queue among a hundred costs less than twice a queue among ten."""
     milliseconds: dict[int, float] = {}
     mebibytes: dict[int, float] = {}
     for size in SIZES:

@@ -1,4 +1,4 @@
-"""Seeded schedules of what happens to Spot machines, and what one job makes of them under each policy.
+"""Seeded schedules of Spot machines, and the outcome of one job under each policy.
 
 A schedule says when there is capacity, and when a machine that is held is taken away. `poisson`: reclaims and stockouts
 come independently of each other. `bursty`: they come together; for hours nothing happens, then machines go again and
@@ -16,25 +16,25 @@ from jobs.model.deadline import decide, look_s, shortest_deadline_s
 Kind = Literal["poisson", "bursty"]
 KINDS: tuple[Kind, ...] = ("poisson", "bursty")
 NEVER_ENDS = 20
-"""A run that takes so many times its work is given up."""
+"""Multiple of its work after which a run is given up."""
 HOUR = 3600.0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """`reclaims`: when whatever machine is held is taken away. `stockouts`: from when to when none can be had; a
-    machine that is held stays."""
+    """Times of a Spot market. `reclaims`: when whatever machine is held is preempted. `stockouts`: from when to when
+    none can be had; a machine that is held stays."""
 
     reclaims: tuple[float, ...]
     stockouts: tuple[tuple[float, float], ...]
 
     def next_reclaim(self, now: float) -> float:
-        """The first after now."""
+        """Return the first reclaim after now, or infinity if there is none."""
         at = bisect_right(self.reclaims, now)
         return self.reclaims[at] if at < len(self.reclaims) else float("inf")
 
     def available_at(self, now: float) -> float:
-        """The first moment, now or later, at which a machine can be had."""
+        """Return the first moment, now or later, at which a machine can be had."""
         for start, end in self.stockouts:
             if start <= now < end:
                 now = end
@@ -43,8 +43,8 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Task:
-    """A job. `stop_s`, `start_s`: the longest that stopping takes, and starting with its restore; each time some part
-    of it passes. `changeover_s`: what its file says."""
+    """A job. `stop_s` and `start_s` are the longest times of a stop, and of a start with its restore; each takes a
+    random part of them. `changeover_s` is the one in its file."""
 
     work_s: float
     deadline_s: float
@@ -56,7 +56,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What became of a run; `ended_s` is infinite where it was given up."""
+    """Outcome of a run; `ended_s` is infinite if it was given up."""
 
     ended_s: float = float("inf")
     spot_s: float = 0.0
@@ -68,16 +68,16 @@ class Outcome:
     """Work that was done more than once."""
 
     def usd(self, spot_hour: float, on_demand_hour: float) -> float:
-        """At these prices of a machine."""
+        """Return the cost at these prices of a machine for an hour."""
         return (self.spot_s * spot_hour + self.on_demand_s * on_demand_hour) / HOUR
 
 
 Policy = Callable[[float, float, Task], bool] | None
-"""By the time and the seconds of saved work: whether to move to on demand now. None never does."""
+"""Whether to move to on demand now, by the time and the seconds of saved work. None never does."""
 
 
 def prefer(now: float, saved_s: float, task: Task) -> bool:
-    """`spot: prefer`."""
+    """Decide as `spot: prefer` does."""
     return decide(now, task.deadline_s, task.work_s - saved_s, task.changeover_s).move
 
 
@@ -86,12 +86,12 @@ ALWAYS_SPOT: Policy = None
 
 
 def on_demand(now: float, saved_s: float, task: Task) -> bool:
-    """On demand from the start."""
+    """Run on demand from the start."""
     return True
 
 
 def schedule(kind: Kind, seed: int, length_s: float) -> Schedule:
-    """The same for the same seed, on any machine."""
+    """Return a schedule that is the same for the same seed, on any machine."""
     chance = random.Random(f"{kind} {seed}")
     mean_life_s = chance.uniform(0.5, 24) * HOUR
     mean_gap_s, mean_stockout_s = chance.uniform(4, 48) * HOUR, chance.uniform(0.1, 4) * HOUR
@@ -120,7 +120,7 @@ def schedule(kind: Kind, seed: int, length_s: float) -> Schedule:
 
 
 def task(seed: int) -> Task:
-    """A job that may begin on Spot, with more or less slack."""
+    """Return a job that may begin on Spot, with more or less slack."""
     chance = random.Random(f"task {seed}")
     work_s = chance.uniform(1, 24) * HOUR
     stop_s, start_s = chance.uniform(0, 120), chance.uniform(60, 900)
@@ -131,7 +131,7 @@ def task(seed: int) -> Task:
 
 
 def run(task: Task, schedule: Schedule, policy: Policy, seed: int) -> Outcome:
-    """The job to its end. The seed says how long its starts and stops take, and when it is looked at."""
+    """Run the job to its end. The seed determines how long its starts and stops take, and when it is looked at."""
     job = _Run(task, schedule, policy, random.Random(f"run {seed}"))
     job.to_the_end()
     return job.outcome
@@ -148,7 +148,7 @@ class _Run:
         self.look = 0.0
 
     def to_the_end(self) -> None:
-        """Attempts on Spot until it has ended or moves; then on demand."""
+        """Attempt the job on Spot until it has ended or moves, then run it on demand."""
         while self.now < NEVER_ENDS * self.task.work_s:
             free = self.schedule.available_at(self.now)
             if self._watched(free, lambda now: self.saved_s) or self._attempt():
@@ -160,7 +160,7 @@ class _Run:
             self.outcome.ended_s = self.now + needs_s
 
     def _watched(self, until: float, saved: Callable[[float], float]) -> bool:
-        """Lets time pass; True, at the time of the look, where the job is moved before."""
+        """Let time pass. If the job is moved before, stop at the time of that look and return True."""
         at, task, policy = max(self.look, self.now), self.task, self.policy
         while policy and at <= until:
             if policy(at, saved(at), task):
@@ -171,7 +171,7 @@ class _Run:
         return False
 
     def _attempt(self) -> bool:
-        """One machine on Spot, from its start; True where the job has ended or moves."""
+        """Run one machine on Spot, from its start. Return True if the job has ended or moves."""
         begun, before = self.now, self.saved_s
         works = begun + self.chance.uniform(0, self.task.start_s)
         ends = works + self.task.work_s - before

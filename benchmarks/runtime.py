@@ -1,4 +1,4 @@
-"""What a job pays for accel_runtime: its import, a question whether to stop, and a checkpoint of 1 GiB.
+"""Cost of accel_runtime to a job: its import, a question whether to stop, and a checkpoint of 1 GiB.
 
 The import is the processor's time of fresh processes above that of processes that import nothing, in turn; the least of
 each counts. Other load can only add to it, and adds far less than to the time on the clock. The checkpoint is held
@@ -24,7 +24,7 @@ from .measure import PYTHON, Failed, Line, run
 IMPORT_LIMIT_MS = 30.0
 STOP_LIMIT_NS = 1000.0
 RATE_LIMIT = 1 / 0.9
-"""Of the plain write's time: 0.9 of its rate."""
+"""Multiple of the plain write's time: 0.9 of its rate."""
 GIB = 1 << 30
 BLOCK = 16 << 20
 ROUNDS = 5
@@ -39,7 +39,7 @@ ASKED = (
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Measures the package as a job has it: from the file that is put on its path."""
+    """Measure the package as a job has it: from the file that is put on its path."""
     wheel = runtime_wheel.write(scratch)
     unpacked = scratch / "unpacked"
     shutil.unpack_archive(str(wheel), str(unpacked), "zip")
@@ -55,7 +55,7 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _cpu_ms(program: str, path: Path) -> float:
-    """Of a fresh process, in its own code and in the kernel for it. Raises Failed."""
+    """Return the CPU time of a fresh process, in its own code and in the kernel for it. Raise Failed."""
     values = {**os.environ, "PYTHONPATH": str(path)}
     values.pop("PYTHONDONTWRITEBYTECODE", None)
     process = os.posix_spawn(PYTHON, [PYTHON, "-c", program], values)

@@ -33,10 +33,10 @@ from .measure import PYTHON, ROOT, Failed, Line, once_s, run
 
 SUBMIT_S, LINES_A_SECOND, TIMES = 2.0, 10_000, 1.5
 BEHIND_S = 4.0
-"""Of a log that is followed: 2 s lie between two looks, and reading what came meanwhile may take as long."""
+"""Limit for the delay of a followed log: polls are 2 s apart, and reading what came meanwhile may take as long."""
 HOSTS, EACH, BATCH = 64, 2_000, 250
 ON_64 = "v5litepod-256"
-"""A slice of so many hosts."""
+"""Type of a slice of 64 hosts."""
 REQUESTS, RUNS = 20, 4
 HEAD = "import pulumi\nimport pulumi_gcp as gcp\n"
 NOTHING = """pulumi.ComponentResource("accel:bench:Nothing", f"one-{index}").register_outputs({})
@@ -49,7 +49,7 @@ gcp.tpu.V2QueuedResource(name, name=name, project="accel-sandbox", zone="us-cent
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """The ground of jobs is deployed once; what their machines would write is written here."""
+    """Deploy what jobs need once, and measure them. What their machines would write is written here."""
     with sandbox(scratch, ("cloud", "google", "plugins")) as (_, variables, _):
         values = google_section()
         place = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
@@ -75,7 +75,7 @@ def _submits(scratch: Path) -> Iterator[Line]:
 
 
 class Wide:
-    """A job on 64 hosts, which there are not: its record, and what its machines would write."""
+    """A job on 64 hosts that do not exist: its record, and what its machines would write."""
 
     def __init__(self, text: str) -> None:
         target = TpuVmTarget(**json.loads(Path(os.environ["ACCEL_TARGETS"]).read_text())["tpu"])
@@ -89,12 +89,12 @@ class Wide:
         self.ref = f"tpu-vm:{self.backend.bucket}/{self.record.name}"
 
     def claim(self, **of_attempt: Any) -> None:
-        """Puts the record where clients look for it, with its attempt so."""
+        """Put the record where clients look for it, with these values in its attempt."""
         self.record = self.record.with_last(made=self.begun.isoformat(), started=self.begun.isoformat(), **of_attempt)
         self.backend.records.claim(self.record)
 
     def machines(self) -> None:
-        """Those of the attempt, which run nothing."""
+        """Create the machines of the attempt, which run nothing, and wait for them."""
         body = queued_resource(self.record, self.record.last)
         del body["tpu"]["nodeSpec"][0]["node"]["metadata"]["startup-script"]
         place = body["tpu"]["nodeSpec"][0]["parent"]
@@ -103,7 +103,7 @@ class Wide:
             time.sleep(0.1)
 
     def write(self, host: int, first: int, last: int) -> None:
-        """Lines of a host, as its agent writes them: one each millisecond."""
+        """Write lines of a host, as its agent does: one for each millisecond."""
         labels = {marks.JOB: self.record.name, marks.ATTEMPT: "1", marks.HOST: str(host)}
         name = f"{self.record.last.name}-{host}"
         entries = [
@@ -120,7 +120,7 @@ class Wide:
         self.google.post("logging", "v2/entries:write", body)
 
     def end(self, host: int) -> None:
-        """A host's own words."""
+        """Write the result that a host reports."""
         now = datetime.now(UTC).isoformat()
         told = {"host": host, "exit_code": 0, "reason": "exited", "started": now, "stopped": now, "lines": EACH}
         path = f"{folder(self.record.name, 1)}/result-{host}.json"
@@ -149,7 +149,8 @@ def _logs() -> Iterator[Line]:
 
 
 def _followed(wide: Wide, count: int) -> tuple[float, float]:
-    """Lines a second that were written, and how much later than the last of them was written it was read."""
+    """Follow the log. Return the lines written per second, and the seconds from the writing of the last one to its
+    reading."""
     lines: list[str] = []
     command = (PYTHON, "-m", "jobs", "logs", "-f", wide.ref)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as follower:
@@ -170,7 +171,8 @@ def _followed(wide: Wide, count: int) -> tuple[float, float]:
 
 
 def _write(wide: Wide) -> tuple[float, float]:
-    """The rest of the lines of all hosts, side by side, and their ends: when the first and the last were written."""
+    """Write the rest of the lines of all hosts, side by side, then their results. Return when the first and the last
+    line were written."""
     began = time.perf_counter()
     batches = [(first, host) for first in range(0, EACH, BATCH) for host in range(HOSTS)]
     for index, (first, host) in enumerate(batches):
@@ -183,7 +185,7 @@ def _write(wide: Wide) -> tuple[float, float]:
 
 
 def _check(lines: list[str]) -> None:
-    """Every line once, those of each host in order."""
+    """Check that every line is there once, those of each host in order."""
     found: dict[str, list[int]] = {}
     for line in lines:
         if line.startswith("[node "):
@@ -195,7 +197,7 @@ def _check(lines: list[str]) -> None:
 
 
 def _requests(scratch: Path) -> Iterator[Line]:
-    """Updates that make the resources, in turn: each in a stack of its own."""
+    """Time updates that create the resources, in turn, each in a stack of its own."""
     kinds = {"queued": QUEUED, "nothing": NOTHING}
     took: dict[str, list[float]] = {name: [] for name in kinds}
     for name, resource in kinds.items():

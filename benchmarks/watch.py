@@ -1,4 +1,4 @@
-"""How much of a core `watch` needs for an array of 10,000 tasks, each of which tells of a step every ten seconds.
+"""Share of a core that `watch` needs for an array of 10,000 tasks, each of which reports a step every ten seconds.
 
 The cloud is made up here: it answers at once, which leaves out what a real one's answers cost to read (the client of
 the cloud's own, a few ms a call). Its lines come evenly, a thousand a second.
@@ -30,8 +30,8 @@ REF = JobRef("made-up", "here", "array")
 
 
 class Array:
-    """A backend of one array that ends when it has told of the steps of so many seconds; half of its lines tell
-    nothing."""
+    """A backend of one array, which ends when it has reported the steps of so many seconds. Half of its lines are no
+    reports."""
 
     def __init__(self, seconds: int) -> None:
         self.begun = time.monotonic()
@@ -44,7 +44,7 @@ class Array:
         return self.lines >= self.most
 
     def status(self, ref: JobRef) -> Status:
-        """As clouds tell of an array: how many tasks are in which state."""
+        """Return the number of tasks in each state, as clouds do for an array."""
         done = TASKS if self.over else min(TASKS // 2, int(100 * (time.monotonic() - self.begun)))
         return Status(
             ref,
@@ -58,7 +58,7 @@ class Array:
         )
 
     def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
-        """At the pace of a real job, not as fast as they are taken."""
+        """Yield lines at the pace of a real job, not as fast as they are taken."""
         sources = [f"task {number}" for number in range(TASKS)]
         while not self.over:
             due = min(self.most, int((time.monotonic() - self.begun) * TASKS / STEP_EVERY_S))
@@ -74,7 +74,7 @@ class Array:
 
 
 def cpu_s(tasks: Array) -> float:
-    """Seconds of a core that watching it takes, the making of the lines with it."""
+    """Return the seconds of a core that watching it takes, the making of the lines with it."""
     shown = io.StringIO()
     backend = cast(Backend, cast(Any, tasks))
     watching = Watching(
@@ -89,7 +89,7 @@ def cpu_s(tasks: Array) -> float:
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """One run. On a busy machine it takes longer, and more frames are drawn: that makes it no better."""
+    """Measure one run. On a busy machine it takes longer, and more frames are drawn: that makes it no better."""
     used = cpu_s(Array(SECONDS))
     name = f"watch of {TASKS:,} tasks, {TASKS // STEP_EVERY_S:,} steps told a second"
     yield Line(name, 100 * used / SECONDS, "% of a core", limit=LIMIT)

@@ -1,6 +1,6 @@
-"""Says what JAX sees of a TPU slice, and whether its chips compute and add up across all hosts.
+"""Smoke test of a TPU slice: what JAX sees of it, and whether its chips compute and add up across all hosts.
 
-Every host of the slice runs it. Where a job has several, the variables that accel sets bring them together:
+Every host of the slice runs it. If a job has several, the variables that accel sets bring them together:
 JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES, JAX_PROCESS_ID. On a machine without a TPU it does the same on the CPU.
 
     REQUIRE_TPU      1: fail where there is no TPU
@@ -15,7 +15,7 @@ SIZE = 256  # of a matrix of ones: each element of its square is SIZE, which bfl
 
 
 def meet():
-    """Where the job has several processes; their number is only then in the environment."""
+    """Connect the processes of a job that has several. Only then is their number in the environment."""
     import jax
 
     address = os.environ.get("JAX_COORDINATOR_ADDRESS")
@@ -32,7 +32,8 @@ def meet():
 
 
 def matmul():
-    """One element of a product, compiled, on the first device of this process; None where they differ."""
+    """Return one element of a product, compiled, on the first device of this process, or None if the elements
+    differ."""
     import jax
 
     ones = jax.numpy.ones((SIZE, SIZE), jax.numpy.bfloat16)
@@ -42,7 +43,7 @@ def matmul():
 
 
 def psum():
-    """The sum of 1, 2, ... over all devices of all processes, each of which has one of the numbers."""
+    """Return the sum of 1, 2, ... over all devices of all processes, each of which has one of the numbers."""
     import jax
     import numpy as np
     from jax.sharding import NamedSharding, PartitionSpec

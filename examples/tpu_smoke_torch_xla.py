@@ -1,4 +1,4 @@
-"""Says what PyTorch/XLA sees of a TPU slice, and whether each of its devices computes.
+"""Smoke test of a TPU slice: what PyTorch/XLA sees of it, and whether each of its devices computes.
 
 Every host of the slice runs it, and on each there is a process for every device. Without torch_xla it does the same
 once, with plain torch on the CPU.
@@ -17,7 +17,7 @@ SIZE = 256  # of a matrix of ones: each element of its square is SIZE, which bfl
 
 
 def matmul(device):
-    """A product, on the device."""
+    """Return a product that the device computes."""
     import torch
 
     ones = torch.ones(SIZE, SIZE, dtype=torch.bfloat16, device=device)
@@ -25,7 +25,7 @@ def matmul(device):
 
 
 def check(who, product):
-    """Says what came out; ends the process where it is wrong."""
+    """Print the result. End the process if it is wrong."""
     lowest, highest = float(product.min()), float(product.max())
     print(f"{who}: matmul {lowest:.0f} to {highest:.0f}, expected {SIZE}", flush=True)
     if (lowest, highest) != (SIZE, SIZE):
@@ -33,7 +33,7 @@ def check(who, product):
 
 
 def on_xla(index, require_tpu):
-    """In a process of its own for each device, which alone may open it."""
+    """Check a device in a process of its own, which alone may open it."""
     import torch_xla
     import torch_xla.runtime as xr
 

@@ -85,7 +85,7 @@ def save(checkpoints, arrays):
 
 
 def newest(checkpoints):
-    """Place and arrays of the newest complete checkpoint; None and nothing where there is none."""
+    """Return the place and arrays of the newest complete checkpoint, or None and nothing if there is none."""
     found = checkpoints.resume()
     if found is None:
         return None, {}
@@ -94,7 +94,7 @@ def newest(checkpoints):
 
 
 def begin(settings, checkpoints):
-    """The step to go on after, and the parameters with the optimiser's velocities: saved ones or new ones."""
+    """Return the step to go on after, and the parameters with the optimiser's velocities: saved ones or new ones."""
     if checkpoints:
         place, arrays = newest(checkpoints)
         if place:

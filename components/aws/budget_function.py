@@ -1,8 +1,8 @@
-"""Runs in AWS Lambda, beside accel/budget: stops the stack when AWS Budgets says that a budget is over its line.
+"""AWS Lambda function, deployed with accel/budget. Stops the stack when AWS Budgets reports a budget over its line.
 
-A notification says which budget to look at, and AWS Budgets is asked what is spent. On a schedule it goes on with what
-is unfinished, and looks at every budget, since a notification comes once and may be lost; but not on the first day of a
-month, when a budget may still show what the last one cost. `stacks budget` uses the same levers.
+A notification says which budget to check; the spending is read from AWS Budgets. A schedule continues unfinished stops
+and checks every budget, since a notification is sent once and may be lost. It checks no budget on the first day of a
+month, when a budget may still show the cost of the last one. `stacks budget` uses the same levers.
 """
 
 import json
@@ -27,7 +27,7 @@ TRIES, PAUSE_S = 10, 1.0
 
 @dataclass(frozen=True)
 class Queues:
-    """Job queues: a disabled one takes no new jobs, and finishes those it has.
+    """Lever that disables job queues. A disabled queue accepts no new jobs, and finishes those it has.
 
     Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdateJobQueue.html
     """
@@ -69,10 +69,11 @@ class Queues:
 
 @dataclass(frozen=True)
 class Environments:
-    """Compute environments: disabled, minimum 0. The maximum stays.
+    """Lever that disables compute environments and sets their minimum to 0. The maximum stays.
 
-    A disabled one starts no more jobs and goes down to its minimum. A maximum that a job does not fit in is
-    MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE, for which the time limit of a queue cancels what waits. Sources:
+    A disabled environment starts no more jobs and goes down to its minimum. A maximum that is too small for a job is
+    MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE, for which the time limit of a queue cancels waiting jobs.
+    Sources:
     https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdateComputeEnvironment.html,
     https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html
     """
@@ -129,7 +130,7 @@ class Environments:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Running jobs: terminated, which is SIGTERM, and SIGKILL after 30 seconds. AWS does not retry them.
+    """Lever that terminates running jobs: SIGTERM, and SIGKILL after 30 seconds. AWS does not retry them.
 
     Source: https://docs.aws.amazon.com/batch/latest/userguide/job_timeouts.html
     """
@@ -138,7 +139,7 @@ class Jobs:
     queues: Sequence[str]
     """ARNs."""
     most: int | None
-    """Of them at once; None: all."""
+    """Number of jobs to terminate at once; None: all."""
     stage: str = "running"
     kind: str = "aws-job"
 
@@ -183,7 +184,7 @@ class Jobs:
 
 
 def call_patiently(call: Callable[[], Any]) -> Any:
-    """The call's answer, tried again while AWS is still at work on the change before. Raises LeverFailed."""
+    """Return the call's answer. Retry while AWS is still working on the previous change. Raise LeverError."""
     errors: Any = import_module("botocore.exceptions")
     for left in reversed(range(TRIES)):
         try:
@@ -204,42 +205,43 @@ def _short(arn: str) -> str:
 
 
 SETTINGS = "STACK"
-"""The variable of Settings, as JSON."""
+"""Variable with the Settings, as JSON."""
 AT_ONCE = 500
-"""Jobs that one run terminates: AWS takes some fifty calls a second, and a run has its end."""
+"""Number of jobs that one run terminates: AWS accepts some fifty calls a second, and a run has a time limit."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the stack tells its function."""
+    """Settings that the stack gives its function."""
 
     region: str
     account: str
     table: str
-    """Of the claims."""
+    """Name of the table of claims."""
     budgets: dict[str, dict[str, Any]]
-    """The fields of Limit, by the name that AWS Budgets knows."""
+    """Fields of Limit, by the budget's name in AWS Budgets."""
     topics: dict[str, str]
-    """By the ARN of each topic, the budget that publishes to it: the same name."""
+    """Name in AWS Budgets of the budget that publishes to each topic, by the topic's ARN."""
     queues: list[str]
     """ARNs."""
     environments: list[str]
     """ARNs."""
     told: list[str]
-    """ARNs of topics that are told what was done."""
+    """ARNs of topics that are notified of what was done."""
 
 
 class UnconfirmedNotification(Exception):
-    """AWS Budgets has sent a notification and does not show what it was for: Lambda calls again, twice, and after that
-    the schedule does."""
+    """AWS Budgets has sent a notification, but does not show the spending that caused it. Lambda calls again, twice;
+    after that, the schedule does."""
 
 
 class UnfinishedStop(Exception):
-    """Some calls were refused: Lambda calls again, and the schedule after that."""
+    """Some calls were refused. Lambda calls again; after that, the schedule does."""
 
 
 def handler(event: Any, context: Any) -> dict[str, Any]:
-    """For a notification of SNS, or for the schedule. What was done, and what is left."""
+    """Handle a notification of SNS, or a call by the schedule. Return what was done, and why the stack is stopped.
+    Raise UnfinishedStop and UnconfirmedNotification."""
     settings = Settings(**json.loads(os.environ[SETTINGS]))
     sdk: Any = import_module("boto3")  # here, since a program that deploys this needs none
     now, budgets = time.time(), sdk.client("budgets")
@@ -258,7 +260,7 @@ def handler(event: Any, context: Any) -> dict[str, Any]:
 
 
 def levers(sdk: Any, settings: Settings, most: int | None = AT_ONCE) -> list[Lever]:
-    """Everything that an AWS section can stop. `most`: jobs that are terminated at once; None: all."""
+    """Return the levers of an AWS section. `most`: number of jobs to terminate at once; None: all."""
     batch = sdk.client("batch", region_name=settings.region)
     return [
         Queues(batch, settings.queues),
@@ -268,7 +270,7 @@ def levers(sdk: Any, settings: Settings, most: int | None = AT_ONCE) -> list[Lev
 
 
 def read(budgets: Any, settings: Settings, name: str) -> Reading:
-    """What AWS Budgets says of one budget of a month."""
+    """Return the reading of one monthly budget from AWS Budgets."""
     found = call_patiently(lambda: budgets.describe_budget(AccountId=settings.account, BudgetName=name))["Budget"]
     spend: dict[str, Any] = found.get("CalculatedSpend") or {}
     forecast = spend.get("ForecastedSpend")
@@ -283,20 +285,20 @@ def read(budgets: Any, settings: Settings, name: str) -> Reading:
 
 
 class TableStore:
-    """The state as a row of the claim table, replaced on the condition that it is the one that was read."""
+    """State as a row of the claim table, replaced only if it is unchanged since it was read."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
         self._dynamodb, self._table = dynamodb, table
 
     def load(self) -> tuple[State, int]:
-        """The state, and its version: 0 where there is none."""
+        """Return the state and its version; 0: there is none."""
         key = {stop.TABLE_KEY: {"S": stop.KEY}}
         answer = call_patiently(lambda: self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True))
         item = answer.get("Item")
         return (of_json(item[stop.STATE]["S"]), int(item[stop.VERSION]["N"])) if item else (State(), 0)
 
     def save(self, state: State, seen: int) -> int:
-        """The next version. Raises Moved."""
+        """Replace the state of version `seen`, and return the new version. Raise StateConflict."""
         item: dict[str, Any] = {
             stop.TABLE_KEY: {"S": stop.KEY},
             stop.STATE: {"S": to_json(state)},

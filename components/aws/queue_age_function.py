@@ -1,7 +1,7 @@
-"""Runs in AWS Lambda, as the whole of a function: publishes how old the oldest RUNNABLE job of each queue is.
+"""AWS Lambda function in a single file. Publishes the age of the oldest RUNNABLE job of each queue.
 
-Batch tells since when a job exists, not since when it is RUNNABLE: where a job waited for others first, that time is
-counted too. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_JobSummary.html
+Batch reports since when a job exists, not since when it is RUNNABLE: if a job first waited for others, that time is
+included. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_JobSummary.html
 """
 
 import json
@@ -12,12 +12,12 @@ from typing import Any
 
 METRIC = "OldestRunnableJob"
 MOST_JOBS = 50_000
-"""Looked at of one queue: 500 pages, which is what the function's time allows."""
+"""Number of jobs to read of one queue: 500 pages, which is what the function's timeout allows."""
 
 
 def handler(event: Any, context: Any) -> dict[str, float]:
-    """Seconds by queue, 0 where none is RUNNABLE. The variables QUEUES (a JSON list of ARNs) and NAMESPACE say what is
-    asked for, and where it is published."""
+    """Publish and return the age in seconds by queue, 0 if no job is RUNNABLE. The variables QUEUES (a JSON list of
+    ARNs) and NAMESPACE say which queues to read, and where to publish."""
     sdk: Any = import_module("boto3")  # here, since a program that deploys this needs none
     batch, cloudwatch = sdk.client("batch"), sdk.client("cloudwatch")
     queues: list[str] = json.loads(os.environ["QUEUES"])

@@ -1,9 +1,9 @@
-"""Cordons the node that it runs on when the kernel's log reports a GPU error from a list.
+"""Cordon the node that this program runs on when the kernel's log reports a GPU error from a list.
 
-A program of its own: a pod of health.py runs this file alone, so it knows nothing but the standard library. It reads
-$KMSG record by record, as /dev/kmsg gives them (first all since boot, then each new one), the list of error numbers in
-$XIDS anew for each error, and the node's own annotation, so that an error that was answered once, and whose node
-somebody has uncordoned since, is not answered again after a restart.
+A program of its own: a pod of health.py runs this file alone, so it uses only the standard library. It reads $KMSG
+record by record, as /dev/kmsg returns them (first all since boot, then each new one), and reads the list of error
+numbers in $XIDS anew for each error. It also reads the node's own annotation, so that an error that was handled before
+a restart is not handled again, even if somebody has uncordoned the node since.
 https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg
 """
 
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 LAST = "accel/xid"
-"""Annotation of a node: number and GPU of the error that cordoned it last."""
+"""Annotation of a node: number and GPU of the last error that cordoned it."""
 
 SEEN = "accel/xid-seen"
-"""Annotation of a node: boot, and number of the record in the kernel's log, of that error."""
+"""Annotation of a node: boot of that error, and the number of its record in the kernel's log."""
 
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, )?(.*)")
 _RECORD = 8192  # the kernel gives one record a read, and refuses a buffer that is too small for it
@@ -36,7 +36,7 @@ _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 60.0
 
 @dataclass(frozen=True)
 class Xid:
-    """An error of a GPU, and the number of its record."""
+    """GPU error, and the number of its record."""
 
     record: int
     gpu: str
@@ -45,7 +45,7 @@ class Xid:
 
 
 def parse_record(record: bytes) -> Xid | None:
-    """The error in a record (`priority,number,time,flags;message`); None for any other message."""
+    """Return the error in a record (`priority,number,time,flags;message`); None for any other message."""
     about, _, message = record.decode("utf-8", "replace").partition(";")
     match = _XID.search(message)
     if not match:
@@ -54,18 +54,18 @@ def parse_record(record: bytes) -> Xid | None:
 
 
 def parse_numbers(text: str) -> set[int]:
-    """The numbers of a list: one a line, what follows a # is a remark. Raises ValueError."""
+    """Return the numbers of a list: one per line, with comments after #. Raise ValueError for anything else."""
     return {int(line) for each in text.splitlines() if (line := each.partition("#")[0].strip())}
 
 
 def serious(xid: Xid, numbers: set[int]) -> bool:
-    """Whether the node shall take no new pods: the number is on the list, and of 154, which repeats what another error
-    asks for, the text asks for a reset or a reboot."""
+    """Return whether the node should accept no new pods: the number is on the list, and for 154, which repeats what
+    another error requests, the text requests a reset or a reboot."""
     return xid.number in numbers and (xid.number != _SUMMARY or any(words in xid.text for words in _SERIOUS))
 
 
 def records(log: int) -> Iterator[bytes]:
-    """Records of an open log, until it ends; /dev/kmsg never does."""
+    """Yield the records of an open log until it ends; /dev/kmsg never does."""
     while True:
         try:
             record = os.read(log, _RECORD)
@@ -78,14 +78,15 @@ def records(log: int) -> Iterator[bytes]:
 
 
 class Node(Protocol):
-    """The node object, as far as this program needs it."""
+    """Node object, as far as this program needs it."""
 
     def annotations(self) -> dict[str, str]: ...
     def change(self, patch: dict[str, Any]) -> None: ...
 
 
 class ApiNode:
-    """A node over Kubernetes' API, with the account of the pod. Tries for ever: a lost cordon is a lost job."""
+    """Node in the Kubernetes API, accessed with the pod's account. Calls are retried forever, because a lost cordon is
+    a lost job."""
 
     def __init__(self, name: str, url: str, account: Path = _ACCOUNT, first_wait_s: float = _FIRST_WAIT_S) -> None:
         self._url = f"{url}/api/v1/nodes/{name}"
@@ -94,11 +95,10 @@ class ApiNode:
         self._tls = ssl.create_default_context(cafile=str(account / "ca.crt")) if url.startswith("https") else None
 
     def annotations(self) -> dict[str, str]:
-        """What is written on the node."""
         return self._ask("GET", None)["metadata"].get("annotations") or {}
 
     def change(self, patch: dict[str, Any]) -> None:
-        """Merges a patch into the node."""
+        """Merge a patch into the node."""
         self._ask("PATCH", patch)
 
     def _ask(self, verb: str, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class ApiNode:
 
 
 def watch(log: int, node: Node, numbers: Path, boot: str, cordon: bool = True) -> None:
-    """Answers each serious error of the log once; without `cordon` the node is only annotated."""
+    """Handle each serious error in the log once: cordon and annotate the node; without `cordon`, only annotate it."""
     before, _, number = node.annotations().get(SEEN, "").partition("/")
     seen = int(number) if before == boot else -1
     for record in records(log):
@@ -138,13 +138,13 @@ def watch(log: int, node: Node, numbers: Path, boot: str, cordon: bool = True) -
 
 
 def say(text: str) -> None:
-    """One line for whoever reads the pod's log."""
+    """Write one line to the pod's log."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def main() -> None:
-    """Reads the environment and watches until it is killed."""
+    """Read the environment and watch until killed."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     node = ApiNode(os.environ["NODE_NAME"], f"https://{f'[{host}]' if ':' in host else host}:{port}")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

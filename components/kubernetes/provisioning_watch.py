@@ -1,15 +1,15 @@
-"""Ends the waits of ProvisioningRequests that neither succeed nor fail.
+"""End the waits of ProvisioningRequests that neither succeed nor fail.
 
-A program of its own: a pod of provisioning_watchdog.py runs this file alone, so it knows nothing but the standard
-library, and of Python 3.9. Every $EVERY_S seconds it looks at the requests that Kueue's check $CHECK made and that
-still wait. One whose pool is not in $POOLS, or that is older than $AGE_S, is asked for anew or given up:
+A program of its own: a pod of provisioning_watchdog.py runs this file alone, so it uses only the standard library of
+Python 3.9. Every $EVERY_S seconds it checks the waiting requests that Kueue's check $CHECK created. A request whose
+pool is not in $POOLS, or that is older than $AGE_S, is made anew or given up:
 
-anew     the Workload is made inactive, whereupon Kueue takes its quota back; then its requests are deleted, since Kueue
-         0.14 would take the same ones again; then it is active again and gets a flavor of those that there are now.
-         Deleting the request alone would not do: Kueue makes the same one again for as long as it holds the quota.
-given up  the Workload is made inactive, as `kueuectl stop workload` does, and stays so.
+anew      the Workload is deactivated, so that Kueue releases its quota; then its requests are deleted, since Kueue 0.14
+          would reuse them; then the Workload is activated again and gets one of the flavors that exist now. Deleting
+          the request alone is not enough: Kueue creates the same one again for as long as it holds the quota.
+given up  the Workload is deactivated, as `kueuectl stop workload` does, and stays inactive.
 
-Each step is read off the objects, so that a restart loses none. GKE cancels what a deleted request asked Google for.
+Each step is derived from the objects, so a restart loses none. GKE cancels a deleted request's own request to Google.
 https://github.com/kubernetes-sigs/kueue/blob/v0.14.0/pkg/controller/admissionchecks/provisioning/controller.go
 https://github.com/GoogleCloudPlatform/cluster-autoscaler/blob/main/pkg/provisioningrequests/reconciler/resize_request_reconciler.go
 https://github.com/kubernetes/autoscaler/issues/9490
@@ -37,11 +37,11 @@ POOL_LABEL = "accel.dev/pool"
 ASKED_AGAIN = "accel.dev/provisioning-asked-again"
 ASKING_AGAIN = "accel.dev/provisioning-again"
 GIVEN_UP = "accel.dev/provisioning-given-up"
-"""As accel/contract/gke.py has them."""
+"""Same values as in accel/contract/gke.py."""
 
 NODE_POOL = "cloud.google.com/gke-nodepool"
 ENDED = {"Provisioned", "Failed", "BookingExpired", "CapacityRevoked"}
-"""Conditions after which a request waits no more.
+"""Conditions after which a request no longer waits.
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go"""
 
 _REQUESTS, _WORKLOADS = "/apis/autoscaling.x-k8s.io/v1", "/apis/kueue.x-k8s.io/v1beta1"
@@ -49,15 +49,15 @@ _PAGE = 200
 _GONE = (404, 409)  # it is no more, or it has changed since it was read
 
 Object = dict[str, Any]
-"""A Kubernetes object."""
+"""Kubernetes object."""
 Pools = dict[str, str]
-"""Names of pools by the author's key."""
+"""Pool names by the author's key."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a wait ends, and how; `settle_s`: a request that is younger is not held against the list of pools, which may
-    be older than the pool that took it."""
+    """Limits of a wait, and how it ends. A request is compared with the list of pools only after `settle_s`, since the
+    list may be older than the pool that accepted the request."""
 
     age_s: float
     settle_s: float
@@ -67,7 +67,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class PendingRequest:
-    """A request that waits: for how long, since when it is where it is, and what it waits for that is not there."""
+    """Waiting request. `settled_s` counts from its creation or its acceptance, whichever is later; `missing` says which
+    pool it waits for that does not exist."""
 
     age_s: float
     settled_s: float
@@ -76,7 +77,7 @@ class PendingRequest:
 
 
 class Act(NamedTuple):
-    """What to do with a Workload: `anew`, `give-up`, `delete` its requests, `wake` it; empty: nothing."""
+    """Action for a Workload: `anew`, `give-up`, `delete` its requests, `wake` it (activate it again); empty: none."""
 
     verb: str = ""
     reason: str = ""
@@ -84,17 +85,17 @@ class Act(NamedTuple):
 
 
 def holds(found: Object, kind: str) -> bool:
-    """Whether a condition of an object is true."""
+    """Return whether a condition of the object is true."""
     return any(each["type"] == kind and each["status"] == "True" for each in _conditions(found))
 
 
 def waits(request: Object) -> bool:
-    """Whether a request has neither ended nor been provided."""
+    """Return whether the request has neither ended nor been provisioned."""
     return not any(holds(request, kind) for kind in ENDED)
 
 
 def workload_of(request: Object, check: str) -> str | None:
-    """The Workload for which an admission check made the request; None where it is another's."""
+    """Return the Workload for which the admission check created the request; None if the check did not create it."""
     for owner in request["metadata"].get("ownerReferences", []):
         name = owner["name"]
         ours = re.fullmatch(f"{re.escape(f'{name}-{check}')}-[0-9]+", request["metadata"]["name"])
@@ -104,7 +105,8 @@ def workload_of(request: Object, check: str) -> str | None:
 
 
 def missing(selectors: list[dict[str, str]], details: dict[str, str], pools: Pools) -> str | None:
-    """Which pool a request is bound to that is not there: its pods' selectors name one, or GKE has chosen it."""
+    """Describe the missing pool that a request is bound to, by its pods' selectors or by GKE's choice; None: there is
+    none."""
     for selector in selectors:
         for label, known in ((POOL_LABEL, pools.keys()), (NODE_POOL, pools.values())):
             if label in selector and selector[label] not in known:
@@ -117,7 +119,7 @@ def missing(selectors: list[dict[str, str]], details: dict[str, str], pools: Poo
 
 
 def decide(workload: Object, asked: list[PendingRequest], limits: Limits) -> Act:
-    """What to do with a Workload and its requests that wait."""
+    """Return the action for a Workload with these waiting requests."""
     metadata = workload["metadata"]
     marked = ASKING_AGAIN in metadata.get("labels", {})
     if metadata.get("deletionTimestamp") or holds(workload, "Admitted") or holds(workload, "Finished"):
@@ -152,14 +154,14 @@ def _conditions(found: Object) -> list[Object]:
 
 
 class Api:
-    """Kubernetes' API, with the account of the pod. Raises OSError, HTTPException and ValueError."""
+    """Kubernetes API client with the pod's account. Its methods raise OSError, HTTPException and ValueError."""
 
     def __init__(self, url: str, account: Path) -> None:
         self._url, self._account = url, account
         self._tls = ssl.create_default_context(cafile=str(account / "ca.crt")) if url.startswith("https") else None
 
     def ask(self, verb: str, path: str, body: Object | None = None) -> Object:
-        """One request; the body of a PATCH is merged."""
+        """Send one request and return the answer. The body of a PATCH is merged."""
         # The token is rotated, so it is read for each request.
         headers = {
             "Authorization": f"Bearer {(self._account / 'token').read_text().strip()}",
@@ -171,7 +173,7 @@ class Api:
             return json.load(answer)
 
     def items(self, path: str, **query: str) -> Iterator[Object]:
-        """All of a collection, page by page."""
+        """Yield all objects of a collection, page by page."""
         query["limit"] = str(_PAGE)
         while True:
             page = self.ask("GET", f"{path}?{urllib.parse.urlencode(query)}")
@@ -182,7 +184,7 @@ class Api:
 
 
 def look(api: Api, check: str, pools: Pools, limits: Limits, now: float) -> None:
-    """Looks at every request once and does what is to be done; `now` in seconds since 1970."""
+    """Check every request once and take the due actions. `now` is in seconds since 1970."""
     found: dict[tuple[str, str], list[Object]] = {}
     for request in api.items(f"{_REQUESTS}/provisioningrequests"):
         name = workload_of(request, check)
@@ -256,7 +258,8 @@ _DO = {"anew": _anew, "give-up": _give_up, "delete": _delete, "wake": _wake}
 
 
 def _change(api: Api, workload: Object, marks: Object, active: bool) -> None:
-    """Only what was read is changed: a job that is cancelled meanwhile stays so."""
+    """Change the Workload only if it is unchanged since it was read, so that a job that was cancelled meanwhile stays
+    cancelled."""
     metadata = workload["metadata"]
     path = f"{_WORKLOADS}/namespaces/{metadata['namespace']}/workloads/{metadata['name']}"
     marked = {"resourceVersion": metadata["resourceVersion"], **marks}
@@ -268,13 +271,13 @@ def _tell(workload: Object, text: str) -> None:
 
 
 def say(text: str) -> None:
-    """One line for whoever reads the pod's log."""
+    """Write one line to the pod's log."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def main() -> None:
-    """Reads the environment and looks until it is killed."""
+    """Read the environment and check until killed."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     account = Path(os.environ.get("ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount"))
     api = Api(f"https://{f'[{host}]' if ':' in host else host}:{port}", account)

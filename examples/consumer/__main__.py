@@ -1,4 +1,4 @@
-"""Another team's program: builds on what the platform's stack exports, and checks the shape while it does.
+"""Another team's program. It builds on the outputs of the platform's stack, and checks their shape while it does.
 
 It owns a queue, a job definition and a node pool of its own, and exports them in the platform's own form, so that
 `accel-jobs submit --to team` and `--to team-gke` go there.
@@ -20,7 +20,7 @@ LABELS = {"team": "vision"}
 
 
 def queue(name: str) -> pulumi.Output[Any]:
-    """A queue over the platform's environments and a definition with its roles; the target that they are."""
+    """Create a queue over the platform's environments, and a definition with its roles. Return their target."""
     import pulumi_aws as aws
 
     theirs = read_target(AwsBatchTarget, platform, name)
@@ -56,7 +56,7 @@ IMAGE = "local/examples"
 
 
 def container(platform_target: AwsBatchTarget) -> dict[str, Any]:
-    """What a job of the team runs as, with the platform's roles and log."""
+    """Return the container properties of the team's jobs, with the platform's roles and log."""
     log = {"awslogs-group": platform_target.log_group, "awslogs-region": platform_target.region}
     return {
         "image": IMAGE,
@@ -69,9 +69,9 @@ def container(platform_target: AwsBatchTarget) -> dict[str, Any]:
 
 
 def node_pool(name: str, like: str) -> pulumi.Output[Any]:
-    """Spot nodes of the team's own in the platform's cluster, as those of one of its pools; the target that they are.
+    """Create Spot nodes of the team's own in the platform's cluster, like those of one of its pools.
 
-    Jobs go there past the platform's queue, which does not know the pool.
+    Return their target. Jobs go there past the platform's queue, which does not know the pool.
     """
     import pulumi_gcp as gcp
 

@@ -33,8 +33,8 @@ def exec(
 ) -> None:
     """Run COMMAND in every task or node of JOB that runs, such as `-- nvidia-smi`, and exit as it does.
 
-    In several at once their lines have their numbers before them, and the exit code is the first that is not 0. With
-    --check it is 125 where a machine is not as it should be.
+    If the command runs in several, each line of output begins with the number of its task or node, and the exit code
+    is the first that is not 0. With --check, the exit code is 125 if a machine fails the check.
     """
     # Imported late: execution needs pydantic and the targets' models, which --help does not.
     from .execution import execute

@@ -1,7 +1,7 @@
-"""Checkpoints that are there whole or not at all, whenever the program is killed.
+"""Checkpoints that are complete or absent, whenever the program is killed.
 
-They lie in a folder of this machine, or in a bucket: a store, which knows names and files, and not what is in them. A
-checkpoint has a name of its own that no other attempt has, so nothing is ever written over.
+They lie in a store, which is a folder of this machine or a bucket. A store knows names and files, not their content.
+Each checkpoint has a name that no other attempt uses, so nothing is ever overwritten.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ VERSION = 1
 
 
 class Checkpoint:
-    """A complete one, whose digests were right when it was found."""
+    """A complete checkpoint, whose digests were right when it was found."""
 
     def __init__(self, step: int, place: str, folder: Path, files: dict[str, File], held: Any = None) -> None:
         self.step = step
-        """Steps that were done."""
+        """Number of steps done."""
         self.place = place
-        """Folder or URL, for people."""
+        """Folder or URL, to show to people."""
         self.folder = folder
-        """Its files on this machine."""
+        """Folder on this machine with its files."""
         self.files = files
         self._held = held
 
     def path(self, name: str) -> Path:
-        """Of a file or a folder in it. Raises FileNotFoundError."""
+        """Return the path of a file or a folder in the checkpoint. Raise FileNotFoundError if it is missing."""
         path = self.folder / check_name(name)
         if not path.exists():
             raise FileNotFoundError(f"{self.place} holds no {name}; there is {', '.join(sorted(self.files))}")
         return path
 
     def open(self, name: str) -> IO[bytes]:
-        """A file, to read. Raises FileNotFoundError."""
+        """Open a file for reading. Raise FileNotFoundError if it is missing."""
         return self.path(name).open("rb")
 
 
@@ -58,15 +58,16 @@ class _Damaged(Exception):
 
 
 class Checkpoints:
-    """Those of one job in a folder, `s3://bucket/prefix` or `gs://bucket/prefix`.
+    """Checkpoints of one job in a folder, `s3://bucket/prefix` or `gs://bucket/prefix`.
 
         checkpoints = Checkpoints("gs://runs/digits", keep=3, interval_s=600)
         found = checkpoints.resume()                  # None: begin anew
         checkpoints.save(step, lambda into: torch.save(state, into.open("state.pt")))
 
-    Each task of an array has a folder in it, `task-<index>`, unless `shared`; a smoke run has `smoke`. Where a job has
-    several nodes or processes, only one writes: that of rank 0, unless `writer` says; the others' `save` does nothing.
-    Two programs that write to one place at the same time delete each other's unfinished checkpoints.
+    Each task of an array uses the folder `task-<index>` in it, unless `shared` is set; a smoke run uses `smoke`. If a
+    job has several nodes or processes, only one writes: the one with rank 0, unless `writer` says otherwise. In the
+    others, `save` does nothing. Two programs that write to one place at the same time delete each other's unfinished
+    checkpoints.
 
     Raises:
         ValueError: a URL of another kind, or a number out of range.
@@ -102,14 +103,15 @@ class Checkpoints:
         self._got: Checkpoint | None = None
 
     def due(self) -> bool:
-        """Whether `interval_s` is over since the last save, or since the start. A kill loses no more than that."""
+        """Return whether `interval_s` has passed since the last save or the start. A kill loses no more than that."""
         return time.monotonic() - self._begun >= self.interval_s
 
     def save(self, step: int, write: Callable[[Writing], object]) -> str | None:
-        """Writes one, and deletes older ones but for the newest `keep`; its place, None where another process writes.
+        """Write a checkpoint, and delete older ones beyond the newest `keep`.
 
-        `write` opens files in what it is given (`into.open("state.pt")`), or puts them into its folder
-        (`into.folder / "model"`). It is complete when this returns; until then, and after any error, it is absent.
+        Return its place, or None if another process writes. `write` opens files in its argument
+        (`into.open("state.pt")`), or puts them into its folder (`into.folder / "model"`). The checkpoint is complete
+        when this returns; until then, and after any error, it is absent.
 
         Raises:
             ValueError: nothing was written, or the step is negative.
@@ -141,11 +143,11 @@ class Checkpoints:
         return self._store.place(name)
 
     def resume(self) -> Checkpoint | None:
-        """The newest one that is complete and undamaged, on this machine; None where there is none.
+        """Return the newest complete and undamaged checkpoint, or None if there is none.
 
-        Those that are not are skipped, with a line that says so; of older ones the process that writes deletes what a
-        kill left half deleted. What cannot be looked at is an error, never "none".
-        Read it before the next `save`, which may delete it.
+        Its files are then on this machine. Report each checkpoint that is skipped. In the process that writes, delete
+        older ones that a kill left half deleted. A checkpoint that cannot be inspected is an error, never "none". Read
+        the files before the next `save`, which may delete them.
 
         Raises:
             OSError: the place cannot be read; s3.StoreError for a bucket.
@@ -169,12 +171,12 @@ class Checkpoints:
         return None
 
     def _age(self, name: str) -> tuple[int, float]:
-        """Step, and when it was written: of two of one step the later one."""
+        """Return the sort key: the step, and the time of writing, since two checkpoints can have one step."""
         manifest = self._manifest(name)
         return _step(name), manifest["at"] if manifest else 0.0
 
     def _manifest(self, name: str) -> dict[str, Any] | None:
-        """What a checkpoint says it holds, None where that is missing or damaged."""
+        """Return the manifest of a checkpoint, or None if it is missing or damaged."""
         try:
             text = self._store.manifest(name)
         except OSError as error:
@@ -190,7 +192,7 @@ class Checkpoints:
             return None
 
     def _complete(self, name: str, sizes: dict[str, int]) -> bool:
-        """Whether it has its manifest and all files in their sizes; their content is not read."""
+        """Return whether the manifest is there, and all files in their sizes. The files' content is not read."""
         manifest = self._manifest(name) if MANIFEST in sizes else None
         return manifest is not None and all(sizes.get(f) == file.size for f, file in manifest["files"].items())
 
@@ -214,8 +216,8 @@ class Checkpoints:
         return Checkpoint(_step(name), self._store.place(name), got.folder, files, got.held)
 
     def _older(self, newest: str, step: int) -> Iterator[str]:
-        """The older ones but for `keep - 1`. The one just written is none, nor are those of later steps: of a run that
-        went further, or damaged."""
+        """Yield the older checkpoints except the newest `keep - 1` complete ones. Leave out the one just written, and
+        those of later steps, which are damaged or of a run that went further."""
         names = self._store.names()
         older = [name for name in names if NAME.fullmatch(name) and name != newest and _step(name) <= step]
         complete = sorted((name for name in older if self._complete(name, names[name])), key=self._age)
@@ -223,7 +225,7 @@ class Checkpoints:
         yield from (name for name in older if name not in kept)
 
     def _delete(self, names: Iterable[str]) -> None:
-        """What stays is told: newer ones are safe, and the next save tries again."""
+        """Delete checkpoints. Report a failure and go on: newer ones are safe, and the next save tries again."""
         try:
             for name in names:
                 self._store.remove(name)
@@ -251,7 +253,7 @@ def _print(line: str) -> None:
 
 _WRITING, _DELETING = ".writing-", ".deleting-"
 _UPLOADS = 4
-"""Files at once; each of a large file's parts has a connection of its own besides."""
+"""Files transferred at once. Each part of a large file has a connection of its own besides."""
 
 
 class _Fetched(NamedTuple):
@@ -262,17 +264,17 @@ class _Fetched(NamedTuple):
 
 
 class _Folder:
-    """On a disk of this machine, or one that several mount. A name appears by a rename: whole, or not at all."""
+    """Store on a disk of this machine, or on one that several machines mount. A rename makes a checkpoint appear, so it
+    is complete or absent."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def place(self, name: str) -> str:
-        """Of a checkpoint, in words."""
         return str(self.path / name)
 
     def names(self) -> dict[str, dict[str, int]]:
-        """Each checkpoint's files with their sizes, complete or not."""
+        """Return the sizes of each checkpoint's files. Include incomplete checkpoints."""
         found: dict[str, dict[str, int]] = {}
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_dir() and not path.name.startswith("."):
@@ -282,12 +284,14 @@ class _Folder:
         return found
 
     def prepare(self) -> None:
-        """Makes the folder, so that a place that cannot be written is an error at the start; ends deletions."""
+        """Create the folder, so that a place that cannot be written is an error at the start. Finish interrupted
+        deletions."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._delete(_DELETING)
 
     def begin(self, name: str) -> Path:
-        """A new folder to write into. What a killed attempt left half written goes: one job writes here at a time."""
+        """Return a new folder to write into. Delete what a killed attempt left half written: only one job writes here
+        at a time."""
         self.prepare()
         self._delete(_WRITING)
         folder = self.path / (_WRITING + name)
@@ -295,7 +299,7 @@ class _Folder:
         return folder
 
     def commit(self, name: str, folder: Path, manifest: bytes) -> None:
-        """Makes it complete, whose files are on the disk."""
+        """Make a checkpoint complete. Its files are already on the disk."""
         write(folder / MANIFEST, manifest)
         for root, _, _ in os.walk(str(folder)):
             flush(Path(root))
@@ -303,24 +307,24 @@ class _Folder:
         flush(self.path)
 
     def manifest(self, name: str) -> bytes | None:
-        """None where it has none."""
+        """Return the manifest, or None if it is missing."""
         try:
             return (self.path / name / MANIFEST).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def fetch(self, name: str, files: list[str]) -> _Fetched:
-        """It is here."""
+        """Return the checkpoint's own folder, since its files are already on this machine."""
         return _Fetched(self.path / name, None)
 
     def remove(self, name: str) -> None:
-        """Out of the list first, so that a kill leaves none that looks complete."""
+        """Rename the checkpoint before deleting it, so that a kill leaves none that looks complete."""
         going = self.path / (_DELETING + name)
         (self.path / name).rename(going)
         shutil.rmtree(str(going))
 
     def abandon(self, folder: Path) -> None:
-        """Deletes what was begun."""
+        """Delete an unfinished checkpoint."""
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def _delete(self, kind: str) -> None:
@@ -330,7 +334,8 @@ class _Folder:
 
 
 class _Bucket:
-    """Objects below a prefix: the files first, the manifest last. `client` is one of s3.py or gcs.py."""
+    """Store below a prefix of a bucket. The manifest is uploaded last and deleted first. `client` is one of s3.py or
+    gcs.py."""
 
     def __init__(self, client: Any, url: str, prefix: str, scratch: str | None) -> None:
         self.client = client
@@ -339,11 +344,10 @@ class _Bucket:
         self.scratch = scratch
 
     def place(self, name: str) -> str:
-        """Of a checkpoint, in words."""
         return f"{self.url}/{name}"
 
     def names(self) -> dict[str, dict[str, int]]:
-        """Each checkpoint's objects with their sizes, complete or not."""
+        """Return the sizes of each checkpoint's objects. Include incomplete checkpoints."""
         found: dict[str, dict[str, int]] = {}
         for key, size in self.client.sizes(self.prefix).items():
             name, cut, file = key[len(self.prefix) :].partition("/")
@@ -352,25 +356,25 @@ class _Bucket:
         return found
 
     def prepare(self) -> None:
-        """A bucket has no folders."""
+        """Do nothing: a bucket has no folders."""
 
     def begin(self, name: str) -> Path:
-        """A folder of this machine; what is in it is uploaded once it is whole."""
+        """Return a new folder on this machine. Its files are uploaded once all of them are written."""
         return Path(tempfile.mkdtemp(prefix="accel-checkpoint-", dir=self.scratch))
 
     def commit(self, name: str, folder: Path, manifest: bytes) -> None:
-        """Uploads the files, then the manifest."""
+        """Upload the files, then the manifest. Delete the folder on this machine."""
         files = [path for path in folder.rglob("*") if path.is_file()]
         self._each(lambda path: self.client.put(self._key(name, path.relative_to(folder).as_posix()), path), files)
         self.client.put_bytes(self._key(name, MANIFEST), manifest)
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def manifest(self, name: str) -> bytes | None:
-        """None where it has none."""
+        """Return the manifest, or None if it is missing."""
         return self.client.get_bytes(self._key(name, MANIFEST))
 
     def fetch(self, name: str, files: list[str]) -> _Fetched:
-        """Downloads it. Raises FileNotFoundError where an object is gone."""
+        """Download the files. Raise FileNotFoundError if an object is gone."""
         held = tempfile.TemporaryDirectory(prefix="accel-checkpoint-", dir=self.scratch)
         folder = Path(held.name)
         for file in files:
@@ -379,12 +383,12 @@ class _Bucket:
         return _Fetched(folder, held)
 
     def remove(self, name: str) -> None:
-        """The manifest first, so that a kill leaves none that looks complete."""
+        """Delete the manifest first, so that a kill leaves no checkpoint that looks complete."""
         self.client.delete(self._key(name, MANIFEST))
         self._each(self.client.delete, list(self.client.sizes(f"{self.prefix}{name}/")))
 
     def abandon(self, folder: Path) -> None:
-        """Deletes what is on this machine; objects without a manifest go with the next save."""
+        """Delete the folder on this machine. The next save deletes objects without a manifest."""
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def _key(self, name: str, file: str) -> str:
@@ -397,7 +401,8 @@ class _Bucket:
 
 
 def _store(where: str, scratch: str | None) -> _Folder | _Bucket:
-    """Of a path or a URL. Raises ValueError for a URL of another kind, ImportError where s3:// lacks boto3."""
+    """Return the store of a path or a URL. Raise ValueError for another kind of URL, ImportError for s3:// without
+    boto3."""
     scheme, cut, rest = where.partition("://")
     if not cut:
         return _Folder(Path(where))

@@ -1,7 +1,7 @@
-"""Objects of a bucket of Cloud Storage, by its JSON API and the standard library.
+"""Client for the objects of a Cloud Storage bucket, with the JSON API and the standard library.
 
-The token is that of the machine's service account, from the metadata server; elsewhere google-auth's, where the image
-has it.
+On Google's machines the metadata server provides the token of the service account. Elsewhere google-auth does, if the
+image has it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from urllib.parse import quote, urlencode
 from .s3 import StoreError
 
 ROOT = "https://storage.googleapis.com/"
-"""Unless ACCEL_STORAGE_ROOT says otherwise."""
+"""Default; ACCEL_STORAGE_ROOT overrides it."""
 TOKEN = "GOOGLE_OAUTH_ACCESS_TOKEN"  # noqa: S105, a variable's name
 PASSING = frozenset({0, 401, 408, 429, 500, 502, 503, 504})
 ATTEMPTS = 6
 TIMEOUT_S = 60
 PART = 64 << 20
-"""A larger file goes up in parts beside each other, which are then made one object."""
+"""Bytes above which a file is uploaded in parallel parts, which are then composed into one object."""
 PARTS = 32
-"""Google makes one of at most so many. Source: https://docs.cloud.google.com/storage/docs/composite-objects"""
+"""Maximum number of parts that Google composes. Source: https://docs.cloud.google.com/storage/docs/composite-objects"""
 CONNECTIONS = 8
 BLOCK = 1 << 20
 MARK = ".part-"
 
 
 class Gcs:
-    """A bucket. For several threads."""
+    """A bucket. Several threads can share it."""
 
     def __init__(self, bucket: str) -> None:
         self._bucket = bucket
@@ -46,7 +46,7 @@ class Gcs:
         self._token: tuple[str, float] = ("", 0.0)
 
     def put(self, key: str, path: Path) -> None:
-        """Uploads a file."""
+        """Upload a file, a large one in parallel parts."""
         size = path.stat().st_size
         if size <= PART:
             return self._upload(key, path, 0, size)
@@ -68,27 +68,27 @@ class Gcs:
         return None
 
     def put_bytes(self, key: str, data: bytes) -> None:
-        """One request: the object is there whole or not at all."""
+        """Write an object in one request, so that it is complete or absent."""
         self._call("POST", self._uploads(key), data, "application/octet-stream")
 
     def get(self, key: str, path: Path) -> None:
-        """Raises FileNotFoundError where there is none."""
+        """Download an object. Raise FileNotFoundError if it is missing."""
         self._call("GET", f"{self._object(key)}?alt=media", into=path)
 
     def get_bytes(self, key: str) -> bytes | None:
-        """None where there is none."""
+        """Return the content of an object, or None if it is missing."""
         try:
             return self._call("GET", f"{self._object(key)}?alt=media")
         except FileNotFoundError:
             return None
 
     def delete(self, key: str) -> None:
-        """Also where there is none."""
+        """Delete an object, unless it is missing."""
         with contextlib.suppress(FileNotFoundError):
             self._call("DELETE", self._object(key))
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Keys below a prefix, with their bytes."""
+        """Return the keys below a prefix, with the sizes of their objects in bytes."""
         found: dict[str, int] = {}
         query = {"prefix": prefix, "fields": "items(name,size),nextPageToken"}
         while True:
@@ -118,7 +118,7 @@ class Gcs:
         kind: str = "application/json",
         into: Path | None = None,
     ) -> bytes:
-        """The answer's body, repeated while what went wrong may pass. Raises StoreError, FileNotFoundError."""
+        """Return the body of the answer. Retry failures that may pass. Raise StoreError, FileNotFoundError."""
         status, said = 0, ""
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -170,7 +170,7 @@ class _Slice:
 
 
 def _token() -> tuple[str, float]:
-    """A token, and how many seconds it lasts. Raises StoreError."""
+    """Return a token and its lifetime in seconds. Raise StoreError if there is none."""
     host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
     url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,6 +1,6 @@
-"""What the GPUs of this machine do, and whether they are sound: by NVML, or else by nvidia-smi.
+"""Use and health of this machine's GPUs, by NVML, or else by nvidia-smi.
 
-A reading is what a line of the log takes (see lines.py): what a driver does not tell is absent from it.
+A reading has the form of a line of the log (see lines.py). Values that a driver does not report are absent from it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ THROTTLE = {
     0x80: "power brake",
     0x100: "display clock",
 }
-"""Why clocks are lower than they could be, by bit. 0x1 (idle) and 0x2 (clocks that somebody set) are no fault.
-Source: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html"""
+"""Reasons for reduced clocks, by bit. 0x1 (idle) and 0x2 (clocks that somebody set) are no fault. Source:
+https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html"""
 
 ACTIONS = {
     1: "a reset",
@@ -27,29 +27,29 @@ ACTIONS = {
     3: "its peer-to-peer traffic drained",
     4: "to be drained and reset",
 }
-"""What the driver asks for before a GPU is used again, by its recovery action; 0 is nothing.
-Source: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html"""
+"""Actions that the driver asks for before a GPU is used again, by its recovery action; 0 is none. Source:
+https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html"""
 
 Pci = tuple[int, int, int]
 """Domain, bus and device."""
 
 
 class Unreadable(Exception):
-    """The driver, or what asks it, does not answer as it should; the words are for a person."""
+    """The driver, or the tool that asks it, does not answer as it should. The message is for people."""
 
 
 class State(NamedTuple):
-    """How sound a GPU is. What the driver does not tell is None."""
+    """Health of a GPU. A value that the driver does not report is None."""
 
     number: int
     name: str
     pci: Pci | None
     parts: int
-    """What a program sees of it: 1, or the MIG instances that this process may use."""
+    """Devices that a program sees: 1, or the number of MIG instances that this process may use."""
     fault: str
-    """Why it cannot be used at all; empty where it can."""
+    """Reason why it cannot be used at all; empty if it can."""
     action: int | None
-    """What the driver asks for, a key of ACTIONS; 0 for nothing."""
+    """Action that the driver asks for, a key of ACTIONS; 0 for none."""
     ecc: int | None
     """Uncorrected memory errors since the driver was loaded."""
     retired_pending: bool | None
@@ -61,39 +61,40 @@ class State(NamedTuple):
 
 
 class Source(Protocol):
-    """A way to ask the driver. Every method raises Unreadable where it does not answer."""
+    """A way to ask the driver. Every method raises Unreadable if the driver does not answer."""
 
     least_s: float
-    """Seconds between two readings below which they would cost too much."""
+    """Minimum seconds between two readings; more frequent ones would cost too much."""
 
     def read(self) -> list[dict[str, Any]]:
-        """One object a GPU, as a line of the log has it."""
+        """Return one object for each GPU, in the form of a line of the log."""
         ...
 
     def xids(self) -> dict[int, list[int]]:
-        """Error numbers that the driver reported since the last call, by index of the GPU; none where it cannot."""
+        """Return the error numbers that the driver reported since the last call, by index of the GPU; none if it cannot
+        report any."""
         ...
 
     def states(self) -> list[State]:
-        """How sound each GPU is."""
+        """Return the health of each GPU."""
         ...
 
     def driver(self) -> str:
-        """The driver's version; empty where it is not told."""
+        """Return the driver's version, or an empty string if it is unknown."""
         ...
 
     def close(self) -> None:
-        """Lets go of the driver."""
+        """Release the driver."""
         ...
 
 
 def throttle_reasons(mask: int) -> list[str]:
-    """The reasons in a mask."""
+    """Return the reasons in a mask."""
     return [name for bit, name in THROTTLE.items() if mask & bit]
 
 
 def pci(text: str) -> Pci | None:
-    """`00000000:3B:00.0`, or `0000:3b:00` as the kernel's log has it; None for anything else."""
+    """Parse `00000000:3B:00.0`, or `0000:3b:00` as in the kernel's log. Return None for anything else."""
     parts = text.strip().partition(".")[0].split(":")
     try:
         domain, bus, device = (int(part, 16) for part in parts)

@@ -1,12 +1,12 @@
-"""GPUs by NVML, or where it cannot be loaded by nvidia-smi.
+"""Access to GPUs by NVML, or by nvidia-smi if NVML cannot be loaded.
 
 NVML is the library that comes with NVIDIA's driver; it is called through ctypes, so that nothing is installed.
 
 Source of every function, structure and number here: https://docs.nvidia.com/deploy/nvml-api/ and nvml.h of
 https://github.com/NVIDIA/go-nvml/blob/314e96d0e80c8d21d5e52fd1a697ec2e46e11605/gen/nvml/nvml.h
 
-nvidia-smi is a process for each reading, so it is asked less often. Its output is read line by line, a line a GPU, with
-`[N/A]`, `[Not Supported]` and the like for what is not told; the name comes last, since it may have commas.
+nvidia-smi is a process for each reading, so it is asked less often. Its output has a line for each GPU, with `[N/A]`,
+`[Not Supported]` and the like for unknown values. The name comes last, since it may have commas.
 Source: https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
@@ -30,7 +30,7 @@ _XID_EVENT = 8
 _RECOVERY_ACTION = 230
 _EVENTS_A_POLL = 64
 _NEWEST = "nvmlEventSetWait_v2"
-"""Of the functions that are called without a look whether they are there; drivers have it since 450."""
+"""Newest of the functions that are called without a check that they exist; drivers have it since 450."""
 
 
 class _Utilization(ctypes.Structure):
@@ -72,8 +72,7 @@ class _Gpu(NamedTuple):
 
 
 class Nvml:
-    """NVML, started. Raises OSError where there is no such library, or a too old one; Unreadable where it does not
-    start."""
+    """The started NVML library. Raises OSError if it is missing or too old, and Unreadable if it does not start."""
 
     least_s = 0.0
 
@@ -94,11 +93,11 @@ class Nvml:
         self._events = self._listening()
 
     def read(self) -> list[dict[str, Any]]:
-        """See gpus.Source. A GPU that is lost has its index and name alone."""
+        """Return readings as gpus.Source does. A lost GPU has only its index and name."""
         return [self._reading(gpu) for gpu in self._gpus]
 
     def xids(self) -> dict[int, list[int]]:
-        """See gpus.Source. In MIG mode only those of the whole GPU are told to everybody.
+        """Return errors as gpus.Source does. In MIG mode, only errors of the whole GPU are reported to every process.
         https://docs.nvidia.com/deploy/nvml-api/group__nvmlEvents.html"""
         found: dict[int, list[int]] = {}
         event = _Event()
@@ -111,22 +110,19 @@ class Nvml:
         return found
 
     def states(self) -> list[State]:
-        """See gpus.Source."""
         return [self._state(gpu) for gpu in self._gpus]
 
     def driver(self) -> str:
-        """See gpus.Source."""
         text = ctypes.create_string_buffer(96)
         return _text(text) if self._nvml.nvmlSystemGetDriverVersion(text, len(text)) == _OK else ""
 
     def close(self) -> None:
-        """See gpus.Source."""
         if self._events:
             self._nvml.nvmlEventSetFree(self._events)
         self._nvml.nvmlShutdown()
 
     def _known(self, name: str) -> Any:
-        """A function of the library; None where the driver is too old to have it."""
+        """Return a function of the library, or None if the driver is too old to have it."""
         return getattr(self._nvml, name, None)
 
     def _check(self, code: int) -> None:
@@ -144,7 +140,8 @@ class Nvml:
         return _Gpu(index, handle, "", _text(name) if told else "", self._parts(handle))
 
     def _parts(self, handle: c_void_p) -> list[c_void_p] | None:
-        """The MIG instances that this process may see: the other places answer that nothing is there."""
+        """Return the MIG instances that this process may see, or None without MIG. Other places answer that nothing is
+        there."""
         ask, now, then = self._known("nvmlDeviceGetMigMode"), c_uint(), c_uint()
         if ask is None or ask(handle, byref(now), byref(then)) != _OK or now.value != 1:
             return None
@@ -158,7 +155,7 @@ class Nvml:
         return found
 
     def _listening(self) -> c_void_p | None:
-        """A set of events with the errors of every GPU; None where no GPU gives them."""
+        """Return a set of events with the errors of every GPU, or None if no GPU reports them."""
         events = c_void_p()
         if self._nvml.nvmlEventSetCreate(byref(events)) != _OK:
             return None
@@ -227,7 +224,7 @@ class Nvml:
         )
 
     def _remapped(self, handle: c_void_p) -> tuple[bool | None, bool | None]:
-        """Whether a row is to be remapped, and whether one could not be; before Ampere nobody knows."""
+        """Return whether a row is to be remapped, and whether one could not be. Both are unknown before Ampere."""
         ask, told = self._known("nvmlDeviceGetRemappedRows"), [c_uint() for _ in range(4)]
         if ask is None or ask(handle, *(byref(each) for each in told)) != _OK:
             return None, None
@@ -241,7 +238,8 @@ class Nvml:
 
 
 def open_source() -> Source | None:
-    """The way to ask the driver here; None on a machine with neither NVML nor nvidia-smi. Raises Unreadable."""
+    """Return the way to ask the driver here, or None on a machine with neither NVML nor nvidia-smi. Raise
+    Unreadable."""
     try:
         return Nvml()
     except OSError:
@@ -255,7 +253,7 @@ def _text(buffer: Any) -> str:
 
 
 TIMEOUT_S = 20.0
-"""With a sick GPU nvidia-smi can hang for ever."""
+"""Limit for one call of nvidia-smi, which can hang forever if a GPU is faulty."""
 
 _REASONS, _REASONS_BEFORE_535 = "clocks_event_reasons.active", "clocks_throttle_reasons.active"
 _KEYS = {
@@ -281,7 +279,7 @@ class Smi:
     """nvidia-smi; `command` is its name or path."""
 
     least_s = 10.0
-    """A reading takes a process of tens to hundreds of milliseconds, of which a core sees a part."""
+    """A reading takes a process of tens to hundreds of milliseconds, part of which is CPU time."""
 
     def __init__(self, command: str = "nvidia-smi", timeout_s: float = TIMEOUT_S) -> None:
         self._command = command
@@ -289,19 +287,17 @@ class Smi:
         self._unknown: set[str] = set()
 
     def there(self) -> bool:
-        """Whether there is such a command."""
+        """Return whether the command exists."""
         return shutil.which(self._command) is not None
 
     def read(self) -> list[dict[str, Any]]:
-        """See gpus.Source."""
         return [_reading(row) for row in self._query(_READING)]
 
     def xids(self) -> dict[int, list[int]]:
-        """None: nvidia-smi does not tell them."""
+        """Return nothing: nvidia-smi does not report XIDs."""
         return {}
 
     def states(self) -> list[State]:
-        """See gpus.Source."""
         rows = self._query(_STATE)
         cut = {int(row["index"]) for row in rows if row.get(_MIG) == "Enabled"}
         parts = {index: count for index, count in self._parts().items() if index in cut} if cut else {}
@@ -309,15 +305,14 @@ class Smi:
         return [_state(row, parts.get(int(row["index"])), remapped) for row in rows]
 
     def driver(self) -> str:
-        """See gpus.Source."""
         rows = self._rows(["--query-gpu=driver_version", "--format=csv,noheader"])
         return rows[0] if rows else ""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def _query(self, fields: tuple[str, ...]) -> list[dict[str, str]]:
-        """The cells of each GPU by field; a field that this nvidia-smi does not know is left out."""
+        """Return the cells of each GPU by field. Leave out the fields that this nvidia-smi does not have."""
         while True:
             asked = [field for field in fields if field not in self._unknown]
             if _REASONS in fields and _REASONS in self._unknown and _REASONS_BEFORE_535 not in self._unknown:
@@ -335,7 +330,7 @@ class Smi:
             return [dict(zip(asked, row)) for row in cells if len(row) == len(asked) and row[0].isdigit()]
 
     def _parts(self) -> dict[int, int]:
-        """MIG instances by the index of their GPU."""
+        """Return the number of MIG instances by the index of their GPU."""
         found: dict[int, int] = {}
         index = -1
         for line in self._rows(["-L"]):
@@ -347,7 +342,7 @@ class Smi:
         return found
 
     def _remapped(self) -> dict[Any, tuple[bool | None, bool | None]]:
-        """Whether a row is to be remapped, and whether one could not be, by place on the bus."""
+        """Return whether a row is to be remapped, and whether one could not be, by place on the bus."""
         try:
             lines = self._rows([f"--query-remapped-rows={','.join(_ROWS)}", "--format=csv,noheader"])
         except Unreadable:
@@ -356,7 +351,7 @@ class Smi:
         return {pci(row[0]): (_yes(row[1]), _yes(row[2])) for row in cells if len(row) == len(_ROWS)}
 
     def _rows(self, arguments: list[str]) -> list[str]:
-        """The lines that it prints. Raises Unreadable."""
+        """Return the lines that nvidia-smi prints. Raise Unreadable if it fails."""
         try:
             process = subprocess.Popen(
                 [self._command, *arguments],

@@ -1,10 +1,10 @@
-"""Lines about GPUs and the machine, written beside the program at an interval.
+"""Lines about GPUs and the machine, written at an interval while the program runs.
 
     with Stats(every_s=10):
         train()
 
-A thread of its own, which opens the driver itself, so that a driver that hangs does not stop the program; whatever goes
-wrong in it is said in a line, and never raised into the program.
+A separate thread opens the driver, so that a driver that hangs does not stop the program. Whatever goes wrong in the
+thread is reported in a line, and never raised into the program.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ _V1 = (
 
 
 class Host:
-    """Readings of the machine; the first one tells the CPU since this was made. `root` is put before every path."""
+    """Readings of the machine. The first one has the CPU use since the object was created. `root` is put before every
+    path."""
 
     def __init__(self, root: str = "") -> None:
         self._root = root
         self._before = self._ticks()
 
     def read(self) -> dict[str, Any]:
-        """One object, as a line of the log has it. CPU is the machine's, with all that runs beside this job."""
+        """Return one object, in the form of a line of the log. CPU is the whole machine's, with all that runs beside
+        this job."""
         told: dict[str, Any] = {}
         now, before = self._ticks(), self._before
         if now and before and now[1] > before[1]:
@@ -52,7 +54,7 @@ class Host:
         return told
 
     def _ticks(self) -> tuple[int, int] | None:
-        """Busy and all, over all cores since the machine started.
+        """Return the busy and the total ticks of all cores since the machine started, or None if they are unknown.
         https://docs.kernel.org/filesystems/proc.html#miscellaneous-kernel-statistics-in-proc-stat"""
         first = self._text("/proc/stat").partition("\n")[0].split()
         if len(first) < 5 or first[0] != "cpu":
@@ -63,8 +65,8 @@ class Host:
         return sum(ticks) - idle, sum(ticks)
 
     def _memory(self) -> tuple[int, int]:
-        """Bytes in use, without files that the kernel would drop, and in all: the container's limit, else the
-        machine's memory. Zeros where nothing tells."""
+        """Return the bytes in use, without files that the kernel would drop, and in total: the container's limit, else
+        the machine's memory. Return zeros if both are unknown."""
         machine = {
             name: int(rest.split()[0]) * 1024
             for name, _, rest in (line.partition(":") for line in self._text("/proc/meminfo").splitlines())
@@ -94,11 +96,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class Stats:
-    """One line every `every_s` seconds from start() to stop(), or within a `with`; of nvidia-smi no more than one in
-    ten seconds, since each costs a process. Started again it goes on.
+    """Writer of one line every `every_s` seconds, from start() to stop() or within a `with`. With nvidia-smi it writes
+    at most one in ten seconds, since each costs a process. It can be started again.
 
-    A line's `xid` has the errors since start(); each is told by an event of its own as well, and so is a GPU that is
-    lost. They come from NVML's events, and so are absent with nvidia-smi, and in MIG mode without privileges.
+    A line's `xid` has the errors since start(). Each error is also reported by an event of its own, and so is a lost
+    GPU. Errors come from NVML's events, so they are absent with nvidia-smi, and in MIG mode without privileges.
     """
 
     def __init__(
@@ -122,14 +124,14 @@ class Stats:
         self._since = 0.0
 
     def start(self) -> None:
-        """Begins to write; nothing where it does so already."""
+        """Start to write, unless it does so already."""
         if self._thread is None:
             self._ended.clear()
             self._thread = threading.Thread(target=self._run, name="accel-stats", daemon=True)
             self._thread.start()
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Ends it; one that hangs in the driver is left behind after `timeout_s`."""
+        """Stop writing. After `timeout_s`, leave a thread that hangs in the driver behind."""
         if self._thread is not None:
             self._ended.set()
             self._thread.join(timeout_s)
@@ -144,7 +146,7 @@ class Stats:
 
     @property
     def share(self) -> float:
-        """Of one core that it used since start(), 0 to 1; processes of nvidia-smi not counted."""
+        """Share of one core used since start(), 0 to 1, without the processes of nvidia-smi."""
         passed = time.monotonic() - self._since
         return self._cpu_s / passed if self._since and passed > 0 else 0.0
 
@@ -166,7 +168,7 @@ class Stats:
             return  # standard output is gone or closed, and with it whoever reads the lines
 
     def line(self, source: Source | None) -> None:
-        """Writes one line."""
+        """Write one line."""
         told: dict[str, Any] = {"host": self._host.read()}
         if source:
             try:
@@ -192,7 +194,7 @@ class Stats:
         return readings
 
     def _event(self, said: str) -> None:
-        """Once each: a GPU that is lost stays so."""
+        """Report a fault once, since a lost GPU stays lost."""
         if said not in self._told:
             self._told.add(said)
             self._write(lines.format_line(event="health", said=said))

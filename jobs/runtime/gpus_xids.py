@@ -1,7 +1,7 @@
 """Errors of GPUs (XIDs) that the driver wrote into the kernel's log since the machine started.
 
-The log may be read by root on the machine itself and by few containers: /dev/kmsg has to be there, and the kernel wants
-CAP_SYSLOG where kernel.dmesg_restrict is 1. https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg
+The log can be read by root on the machine itself and in few containers: /dev/kmsg has to be there, and the kernel
+requires CAP_SYSLOG if kernel.dmesg_restrict is 1. https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BAD = {
     156: "part of the GPU retired",
     158: "GPU timed out for good",
 }
-"""Those after which a GPU is fit for nothing before it was reset, or its machine replaced. Not 63 (a row was remapped)
-nor 94 (a memory error that one program alone had), for which NVIDIA asks for nothing, or to start the program again.
-Source: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"""
+"""Errors after which a GPU is unusable until it is reset or its machine replaced. Not 63 (a row was remapped) nor 94 (a
+memory error that only one program had), for which NVIDIA asks for nothing, or to start the program again. Source:
+https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"""
 
 _SUMMARY, _SERIOUS = 154, ("GPU Reset Required", "Node Reboot Required", "Drain and Reset")
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, )?(.*)")
@@ -52,13 +52,13 @@ class Xid(NamedTuple):
 
     @property
     def bad(self) -> bool:
-        """Whether the GPU is fit for nothing after it; 154 repeats what another asks for, and counts by its text."""
+        """Whether the GPU is unusable after it. 154 repeats what another error asks for, and counts by its text."""
         now = self.text.rpartition(" to ")[2]  # "changed from 0x0 (None) to 0x1 (GPU Reset Required)"
         return self.number in BAD and (self.number != _SUMMARY or any(words in now for words in _SERIOUS))
 
 
 def read_xids(path: str = KMSG) -> list[Xid] | None:
-    """Every XID of the log; None where it may not be read, or there is none."""
+    """Return every XID in the log, or None if the log is missing or may not be read."""
     try:
         log = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -77,7 +77,7 @@ def read_xids(path: str = KMSG) -> list[Xid] | None:
 
 
 def _next(log: int) -> bytes:
-    """The next record; empty where there is none for now."""
+    """Return the next record, or empty bytes if there is none for now."""
     while True:
         try:
             return os.read(log, _RECORD)

@@ -1,10 +1,10 @@
-"""Whether the GPUs of this machine are fit for a job, before it starts:
+"""Check of this machine's GPUs before a job starts:
 
     python -m accel_runtime.health --gpus 8 -- python train.py
 
-With a fault it ends with BAD_NODE, so that the scheduler tries again, on another machine where it has one; on AWS
-Batch, whose five retry rules have room for one exit code, with that of a stop. Otherwise the command takes its place,
-and without one it ends with 0.
+After a fault the exit code is BAD_NODE, so that the scheduler tries again, on another machine if it has one. On AWS
+Batch, whose five retry rules have room for one exit code, it is that of a stop. Without a fault the command replaces
+this process; without a command, the exit code is 0.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _SAID_MAX = 4000
 
 
 class Fault(NamedTuple):
-    """Something about the machine; `check` is the key of CHECKS that it came from."""
+    """A fault of the machine; `check` is the key of CHECKS that it came from."""
 
     check: str
     words: str
 
 
 class Health(NamedTuple):
-    """What is wrong, and what is to be known but no reason to go elsewhere."""
+    """Faults of the machine, and notes that are no reason to go elsewhere."""
 
     faults: list[Fault]
     notes: list[str]
@@ -50,7 +50,7 @@ class Health(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """All faults and notes in one line."""
         words = [found.words for found in self.faults] or [f"{self._count}, driver {self.driver or 'unknown'}: fit"]
         return "; ".join([*words, *self.notes])[:_SAID_MAX]
 
@@ -80,9 +80,9 @@ def check(
     open_source: Callable[[], Source | None] = open_source,
     log: Callable[[], list[Xid] | None] = read_xids,
 ) -> Health:
-    """Looks at the machine. `gpus`: how many the job asked for; `allowed`: keys of CHECKS that are no fault.
+    """Check the machine. `gpus` is the number that the job asked for; `allowed` are keys of CHECKS that are no fault.
 
-    The driver is asked by a thread, and given up after `timeout_s`.
+    A thread asks the driver, and is given up after `timeout_s`.
     """
     answers: list[Health] = []
     thread = threading.Thread(target=lambda: answers.append(_look(gpus, open_source, log)), daemon=True)
@@ -141,7 +141,8 @@ def _notes(state: State) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; what it found is a line of the log, and each fault one on standard error."""
+    """Check the machine and run the command. Write the result as a line of the log, and each fault on standard
+    error."""
     listed = "; ".join(f"{name}: {what}" for name, what in CHECKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m accel_runtime.health",
@@ -165,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Does not come back but where the command cannot be run; then as a shell."""
+    """Replace this process with the command. If that cannot be run, return the exit code that a shell would."""
     try:
         os.execvp(command[0], list(command))  # noqa: S606  the point of it
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""What goes into a checkpoint: values of torch, trees of JAX by Orbax, files and folders. Nothing is imported unless
-used.
+"""Content of checkpoints: values of torch, trees of JAX by Orbax, files and folders. A library is imported only when it
+is used.
 
     checkpoints.save(step, hooks.torch({"model": model.state_dict(), "optimizer": optimizer.state_dict()}))
     state = hooks.torch_load(checkpoints.resume(), map_location="cpu")
@@ -23,7 +23,7 @@ Write = Callable[["Writing"], None]
 
 
 def torch(state: Any, name: str = "state.pt") -> Write:
-    """For `save`: what torch.save takes, written as a stream and hashed on the way.
+    """Return the `write` for `save` of what torch.save takes. It streams the data, and hashes it on the way.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.save.html
     """
@@ -36,15 +36,15 @@ def torch(state: Any, name: str = "state.pt") -> Write:
 
 
 def torch_load(found: Checkpoint, name: str = "state.pt", **options: Any) -> Any:
-    """What `torch` wrote; `options` are torch.load's. Raises FileNotFoundError."""
+    """Load what `torch` wrote. `options` are those of torch.load. Raise FileNotFoundError if it is missing."""
     return importlib.import_module("torch").load(str(found.path(name)), **options)
 
 
 def orbax(tree: Any, name: str = "tree") -> Write:
-    """For `save`: a tree of arrays that this process holds whole, by Orbax's StandardCheckpointer.
+    """Return the `write` for `save` of a tree of arrays that this process holds whole, by Orbax's StandardCheckpointer.
 
-    A tree that several processes hold parts of is written by Orbax's own CheckpointManager, which commits over all of
-    them. Source: https://orbax.readthedocs.io/en/latest/guides/checkpoint/orbax_checkpoint_101.html
+    For a tree that several processes hold parts of, use Orbax's own CheckpointManager, which commits over all of them.
+    Source: https://orbax.readthedocs.io/en/latest/guides/checkpoint/orbax_checkpoint_101.html
     """
 
     def write(into: Writing) -> None:
@@ -56,13 +56,13 @@ def orbax(tree: Any, name: str = "tree") -> Write:
 
 
 def orbax_load(found: Checkpoint, like: Any = None, name: str = "tree") -> Any:
-    """What `orbax` wrote, in the shapes and places of `like`. Raises FileNotFoundError."""
+    """Load what `orbax` wrote, in the shapes and places of `like`. Raise FileNotFoundError if it is missing."""
     with importlib.import_module("orbax.checkpoint").StandardCheckpointer() as checkpointer:
         return checkpointer.restore(found.path(name).resolve(), like)
 
 
 def files(*paths: str | os.PathLike[str]) -> Write:
-    """For `save`: copies of files and folders, each under its own name.
+    """Return the `write` for `save` of copies of files and folders, each under its own name.
 
     Raises, when it is used:
         ValueError: two have one name.
@@ -83,15 +83,15 @@ def files(*paths: str | os.PathLike[str]) -> Write:
 
 
 def should_stop_jax() -> bool:
-    """`should_stop` agreed on by all processes of jax.distributed; every one must call it at the same step."""
+    """Return whether any process of jax.distributed is to stop. Every process must call it at the same step."""
     numpy = importlib.import_module("numpy")
     utils = importlib.import_module("jax.experimental.multihost_utils")
     return bool(utils.process_allgather(numpy.array([should_stop()])).any())
 
 
 def should_stop_torch(device: Any = None) -> bool:
-    """`should_stop` agreed on by all processes of torch.distributed; every one must call it at the same step. With NCCL
-    `device` is the process's GPU."""
+    """Return whether any process of torch.distributed is to stop. Every process must call it at the same step. With
+    NCCL, `device` is the process's GPU."""
     module = importlib.import_module("torch")
     flag = module.tensor([int(should_stop())], device=device)
     module.distributed.all_reduce(flag, op=module.distributed.ReduceOp.MAX)

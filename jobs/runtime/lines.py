@@ -23,11 +23,11 @@ from typing import Any, cast
 
 MARK = "@accel "
 LENGTH_MAX = 8000
-"""Bytes of a line. AWS CloudWatch and Cloud Logging take far more; a terminal and a person do not."""
+"""Maximum bytes of a line. AWS CloudWatch and Cloud Logging take far more; a terminal and a person do not."""
 
 
 def format_line(**told: Any) -> str:
-    """The line, without its end. Raises ValueError for one above LENGTH_MAX bytes."""
+    """Return a line, without its end. Raise ValueError if it has more than LENGTH_MAX bytes."""
     if "metrics" in told:
         told["metrics"] = {
             name: value
@@ -41,7 +41,7 @@ def format_line(**told: Any) -> str:
 
 
 def read(line: str) -> dict[str, Any] | None:
-    """What a line of a job's output tells; None for every other line, whatever it holds."""
+    """Return the values in a line of a job's output, or None for every other line, whatever it holds."""
     place = line.find(MARK)
     if place < 0 or (place > 0 and "{" in line[:place]):
         return None

@@ -1,7 +1,7 @@
-"""Who the other machines of the job are, and which task of an array this is, in one form on every platform.
+"""The nodes of a job and the task of its array, in one form on every platform.
 
-Where the platform tells the address of the main node alone, each of the others tells it its rank, and is answered with
-everybody's address: one line of JSON each way.
+If the platform reveals only the main node's address, each of the others sends its rank there and receives all
+addresses: one line of JSON each way.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Callable, cast
 
 PORT = 29500
-"""Of torchrun's examples. Source: https://docs.pytorch.org/docs/stable/elastic/run.html"""
+"""Port of torchrun's examples. Source: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 HOSTS_FILE = "/etc/cloudbatch-taskgroup-hosts"
-"""Of Google Batch, unless BATCH_HOSTS_FILE says otherwise.
-Source: https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
+"""Hosts file of Google Batch, unless BATCH_HOSTS_FILE names another. Source:
+https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One of an array: `index` from 0 to `count` - 1. A job without an array is one of one."""
+    """A task of an array: `index` is from 0 to `count` - 1. A job without an array is one of one."""
 
     index: int
     count: int
@@ -39,12 +39,12 @@ class Rendezvous:
     address: str
     port: int = PORT
     hosts: tuple[str, ...] = ()
-    """All nodes' addresses in the order of their ranks, where the platform tells them; else `meet` finds them."""
+    """Addresses of all nodes in the order of their ranks, if the platform reveals them; else `meet` finds them."""
     coordinator: str = ""
-    """Of JAX, where it has another port."""
+    """Address of JAX's coordinator, if it has another port."""
 
     def torchrun_env(self, processes: int | None = None) -> dict[str, str]:
-        """The variables with which `torchrun train.py` needs no options; `processes`: of each node.
+        """Return the variables with which `torchrun train.py` needs no options. `processes` is per node.
 
         Source: https://docs.pytorch.org/docs/stable/elastic/run.html
         """
@@ -61,7 +61,7 @@ class Rendezvous:
         return found if processes is None else {**found, "PET_NPROC_PER_NODE": str(processes)}
 
     def jax(self) -> dict[str, Any]:
-        """The arguments of jax.distributed.initialize, for one process a node."""
+        """Return the arguments of jax.distributed.initialize, for one process per node."""
         return {
             "coordinator_address": self.coordinator or f"{self.address}:{self.port}",
             "num_processes": self.nodes,
@@ -69,8 +69,8 @@ class Rendezvous:
         }
 
     def tf_config(self) -> str:
-        """TF_CONFIG of a MultiWorkerMirroredStrategy: every node is a worker. Raises ValueError while the others'
-        addresses are not known: `meet` finds them.
+        """Return TF_CONFIG of a MultiWorkerMirroredStrategy, in which every node is a worker. Raise ValueError while
+        the addresses of the others are unknown: `meet` finds them.
 
         Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
         """
@@ -80,7 +80,8 @@ class Rendezvous:
         return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": self.rank}})
 
     def meet(self, timeout_s: float = 600.0) -> Rendezvous:
-        """Itself with all hosts, once every node has called it. Uses the port after `port`. Raises TimeoutError."""
+        """Wait until every node has called it, and return this object with all hosts. Use the port after `port`. Raise
+        TimeoutError."""
 
         if len(self.hosts) == self.nodes:
             return self
@@ -89,7 +90,9 @@ class Rendezvous:
 
 
 def rendezvous() -> Rendezvous:
-    """Of this process's node, by the variables of accel or else of the platform; one of one where none are set.
+    """Return the rendezvous of this node, by the variables of accel or else of the platform.
+
+    Without any of them, this is one node of one.
 
     Raises:
         ValueError: a variable is missing or cannot be read.
@@ -104,7 +107,7 @@ def rendezvous() -> Rendezvous:
 
 
 def task() -> Task:
-    """This process's task. Raises ValueError where a variable is missing or cannot be read."""
+    """Return the task of this process. Raise ValueError if a variable is missing or cannot be read."""
     count = "ACCEL_TASK_COUNT"
     index = os.environ.get("ACCEL_TASK_INDEX_FROM", "ACCEL_TASK_INDEX")
     if count not in os.environ:
@@ -122,7 +125,7 @@ def task() -> Task:
 
 
 def first_process() -> bool:
-    """Whether this process is the job's first: torchrun's RANK where that is set, else the node's."""
+    """Return whether this process is the job's first: by torchrun's RANK if that is set, else by the node's."""
     return (_number("RANK") if os.environ.get("RANK") else rendezvous().rank) == 0
 
 
@@ -156,7 +159,7 @@ def _aws() -> Rendezvous | None:
 
 
 def _vertex() -> Rendezvous | None:
-    """The first pool's machine is the main one, those of the second follow."""
+    """Read CLUSTER_SPEC. The machine of the first pool is the main node, those of the second pool follow."""
     text = os.environ.get("CLUSTER_SPEC")
     if not text:
         return None
@@ -172,7 +175,7 @@ def _vertex() -> Rendezvous | None:
 
 
 def _tpu() -> Rendezvous | None:
-    """As GKE sets them: of a slice, and the MEGASCALE_ ones of several."""
+    """Read the variables that GKE sets for a slice, and the MEGASCALE_ ones for several."""
     inside = tuple(filter(None, os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")))
     if not inside:
         return None
@@ -187,11 +190,12 @@ def _tpu() -> Rendezvous | None:
 
 
 READERS: tuple[Callable[[], Rendezvous | None], ...] = (_accel, _aws, _vertex, _tpu)
-"""In the order in which they are asked."""
+"""Readers in the order in which they are tried."""
 
 
 def _of_main(rank: int, nodes: int, variable: str) -> Rendezvous:
-    """Of a job that is told its main node's address; the main node itself may not be."""
+    """Return the rendezvous of a job that gets its main node's address in a variable, which the main node itself may
+    lack."""
     address = os.environ.get(variable) or ""
     if not address and rank:
         raise ValueError(f"{variable}: is missing; it names the main node, and this is node {rank}")
@@ -236,7 +240,7 @@ PAUSE_S = 0.2
 
 
 def addresses(rank: int, nodes: int, main: str, port: int, timeout_s: float) -> tuple[str, ...]:
-    """All nodes' addresses in the order of their ranks. Raises TimeoutError."""
+    """Return the addresses of all nodes in the order of their ranks. Raise TimeoutError."""
     until = time.monotonic() + timeout_s
     return _gather(nodes, port, until) if rank == 0 else _ask(rank, nodes, main, port, until)
 
@@ -283,7 +287,7 @@ def _ask(rank: int, nodes: int, main: str, port: int, until: float) -> tuple[str
 
 
 def _line(caller: socket.socket) -> dict[str, Any]:
-    """What the other says; empty where that is nothing of ours."""
+    """Return the object that the other node sends, or an empty one if it is not ours."""
     text = b""
     try:
         while not text.endswith(b"\n") and len(text) < LINE_MAX:

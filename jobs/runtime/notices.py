@@ -1,4 +1,4 @@
-"""Threads that ask the machine's metadata server whether it is being taken away."""
+"""Threads that ask the machine's metadata server for notices of preemption and maintenance."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import urllib.request
 from typing import Callable
 
 Ask = Callable[[str, "float | None"], None]
-"""Takes the reason, and the seconds that are left."""
+"""Callback for the reason and the seconds that are left."""
 
 EVERY_S = 5.0
-"""How often AWS advises to look.
-Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
+"""Interval that AWS recommends. Source:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
 ANSWER_S = 2.0
 SILENT_MAX = 3
-"""Attempts without any answer after which there is no metadata server to be reached, as in a container on an instance
-whose hop limit is 1."""
+"""Attempts without any answer after which no metadata server is reachable, as in a container on an instance whose hop
+limit is 1."""
 TOKEN_S = 21600
 WAIT_S = 60
 MAINTENANCE_S = 60.0
-"""At least; a VM with GPUs has an hour. Source: https://docs.cloud.google.com/compute/docs/gpus/gpu-host-maintenance"""
+"""Minimum; a VM with GPUs has an hour. Source: https://docs.cloud.google.com/compute/docs/gpus/gpu-host-maintenance"""
 PREEMPTED_S = 30.0
 
 # It is on this machine: no proxy can reach it.
@@ -30,7 +30,7 @@ _local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Silent(Exception):
-    """Nobody answers."""
+    """No answer from the metadata server."""
 
 
 class Watch:
@@ -45,7 +45,7 @@ class Watch:
             thread.start()
 
     def close(self) -> None:
-        """Asks no more; a thread that waits for an answer ends with it."""
+        """Stop asking. A thread that waits for an answer ends with it."""
         self._over.set()
 
     def _ec2(self) -> None:
@@ -79,7 +79,7 @@ class Watch:
         self._changes("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE", "maintenance", MAINTENANCE_S)
 
     def _changes(self, key: str, wanted: str, reason: str, seconds: float) -> None:
-        """Waits for a value of the metadata. Source:
+        """Wait until the metadata has a value, and report it. Source:
         https://docs.cloud.google.com/compute/docs/metadata/querying-metadata#waitforchange"""
         host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
         etag, silent = "0", 0
@@ -102,7 +102,7 @@ class Watch:
 
 
 def _answer(method: str, url: str, headers: dict[str, str], timeout_s: float) -> tuple[int, str, str]:
-    """Status, text and etag. Raises Silent."""
+    """Return status, text and etag of the answer. Raise Silent if there is none."""
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310
     try:
         with _local.open(request, timeout=timeout_s) as answer:
@@ -115,7 +115,8 @@ def _answer(method: str, url: str, headers: dict[str, str], timeout_s: float) ->
 
 
 def _left_s(text: str) -> float | None:
-    """Of an interruption, `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`; None where it does not tell."""
+    """Return the seconds until an interruption such as `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`, or
+    None if it has no time."""
     import calendar
     import json
 

@@ -1,4 +1,4 @@
-"""Where a job is told that its machine is being taken away, and how many seconds it then has."""
+"""Platforms of jobs: how each announces the end of a machine, and the seconds that the job then has."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class Platform(NamedTuple):
 
     name: str
     variable: str
-    """Set in every job there; empty where the machine's own data tell."""
+    """Variable that every job there has; empty if the machine's own data identify the platform."""
     maker: str
-    """Of the machine, as its firmware has it; empty where the variable tells."""
+    """Maker of the machine in its firmware; empty if the variable identifies the platform."""
     notice: str
-    """"ec2" or "gce": whose metadata server is asked; empty: a signal is all there is."""
+    """"ec2" or "gce", the metadata server to ask; empty if a signal is the only warning."""
     notice_s: float | None
     """Seconds between the notice and the end of the machine."""
     grace_s: float | None
-    """Seconds between SIGTERM and SIGKILL, where ACCEL_GRACE_S does not tell."""
+    """Seconds between SIGTERM and SIGKILL, unless ACCEL_GRACE_S says otherwise."""
     source: str
 
 
@@ -58,16 +58,17 @@ PLATFORMS = (
         "https://docs.cloud.google.com/compute/docs/instances/spot#preemption-process",
     ),
 )  # fmt: skip
-"""In the order in which they are looked for."""
+"""Platforms in the order in which they are tried."""
 
 ELSEWHERE = Platform("other", "", "", "", None, None, "")
 GRACE = "ACCEL_GRACE_S"
-"""Seconds between SIGTERM and SIGKILL, from whoever started the job and knows."""
+"""Variable with the seconds between SIGTERM and SIGKILL, set by whoever started the job and knows."""
 MACHINE = "/sys/class/dmi/id/"
 
 
 def here() -> Platform:
-    """The platform of this process, by its variables and the machine's firmware: nothing is asked over the network."""
+    """Return the platform of this process, from its variables and the machine's firmware. Nothing is asked over the
+    network."""
     for row in PLATFORMS:
         if row.variable and os.environ.get(row.variable):
             return row
@@ -76,7 +77,8 @@ def here() -> Platform:
 
 
 def grace_s(platform: Platform) -> float | None:
-    """Seconds after SIGTERM. Raises ValueError for an ACCEL_GRACE_S that is no number of seconds."""
+    """Return the seconds from SIGTERM to SIGKILL, or None if unknown. Raise ValueError for an unusable
+    ACCEL_GRACE_S."""
     told = os.environ.get(GRACE)
     if told is None:
         return platform.grace_s

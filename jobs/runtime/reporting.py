@@ -1,4 +1,4 @@
-"""What the program tells of itself, as lines of its output (lines.py)."""
+"""Reports of the program about itself, as lines of its output (lines.py)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from . import lines
 
 EVERY_S = 1.0
-"""Between two lines of `report`: a job of a thousand steps a second is not to drown its log."""
+"""Seconds between two lines of `report`: a job of a thousand steps a second must not flood its log."""
 
 _waiting: dict[str, Any] = {}
 _last = float("-inf")
 
 
 def report(step: int | None = None, steps: int | None = None, **metrics: float) -> None:
-    """Tells how far the job is, and what it measured: `report(step=120, steps=1000, loss=0.31)`.
+    """Report the job's progress and metrics: `report(step=120, steps=1000, loss=0.31)`.
 
-    Written once a second at most; what comes between is kept, the newest value of each name, and written with the next
-    line or at the program's end. A metric may be anything that float() takes, so also an array of one number.
+    Write at most one line a second. Keep the newest value of each name meanwhile, and write it with the next line or at
+    the program's end. A metric may be anything that float() takes, so also an array of one number.
 
     Raises:
         TypeError: a metric is no number.
@@ -40,7 +40,7 @@ def report(step: int | None = None, steps: int | None = None, **metrics: float) 
 
 
 def flush() -> None:
-    """Writes what `report` has kept back."""
+    """Write what `report` has kept back."""
     global _last
     if _waiting:
         _last = time.monotonic()
@@ -50,7 +50,7 @@ def flush() -> None:
 
 
 def event(kind: str, said: str, step: int | None = None) -> None:
-    """Tells of a "resume", "checkpoint", "stop", "health" or "end"; what `report` has kept comes before it."""
+    """Report a "resume", "checkpoint", "stop", "health" or "end". Write what `report` has kept back first."""
     flush()
     _write(lines.format_line(event=kind, said=said, **({} if step is None else {"step": step})))
 

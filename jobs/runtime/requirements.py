@@ -1,9 +1,9 @@
-"""Installs the packages that a job asks for, and becomes the job's command: `python3 -m accel_runtime.requirements
+"""Installation of the packages that a job asks for, before the job's command: `python3 -m accel_runtime.requirements
 FILE COMMAND...`.
 
-They go into a virtual environment that sees the image's own packages, so that only what is missing is fetched. It is
-kept below $ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and attempts that share the folder
-install once. Ends with FAILED where a package cannot be had.
+The packages go into a virtual environment that sees the image's own packages, so that only missing ones are downloaded.
+It is kept below $ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and attempts that share the
+folder install once. The exit code is FAILED if a package is unavailable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import venv
 from pathlib import Path
 
 FAILED = 69
-"""accel.rules.jobs.exit_codes has the same."""
+"""Exit code for packages that cannot be installed. accel.rules.jobs.exit_codes has the same."""
 CACHE = "ACCEL_REQUIREMENTS_CACHE"
 _OPTION = re.compile(r"(-[rcef]|--(?:requirement|constraint|editable|find-links)\b)(?:\s*=\s*|\s*)(\S+)")
 _ADDRESS = re.compile(r"(?:[a-z]+\+)?[a-z]+://|\$\{", re.IGNORECASE)
@@ -90,7 +90,7 @@ def install(file: Path) -> Path:
 
 
 def _cache() -> Path:
-    """The first folder that can be written."""
+    """Return the first folder that can be written."""
     shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "accel", "requirements")
     wanted = Path(os.environ.get(CACHE) or shared).expanduser()
     for path in (wanted, Path(tempfile.gettempdir(), f"accel-requirements-{os.getuid()}")):

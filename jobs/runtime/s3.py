@@ -1,4 +1,4 @@
-"""Objects of a bucket of Amazon S3, by boto3, which the image brings."""
+"""Client for the objects of an Amazon S3 bucket, with the boto3 of the image."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ATTEMPTS = 6
 
 
 class StoreError(OSError):
-    """A bucket refused or did not answer; the text names the object. `errno` is EIO where the object is damaged."""
+    """A bucket refused or did not answer; the text names the object. `errno` is EIO if the object is damaged."""
 
 
 class S3:
-    """Region, endpoint and credentials are found as boto3 finds them. For several threads."""
+    """A bucket. boto3 determines region, endpoint and credentials. Several threads can share it."""
 
     def __init__(self, bucket: str) -> None:
         try:
@@ -34,22 +34,22 @@ class S3:
         self._client: Any = boto3.client("s3", config=config(retries=retries, max_pool_connections=50))
 
     def put(self, key: str, path: Path) -> None:
-        """Uploads a file, a large one in parts beside each other."""
+        """Upload a file, a large one in parallel parts."""
         with self._asking(key):
             self._client.upload_file(str(path), self._bucket, key)
 
     def put_bytes(self, key: str, data: bytes) -> None:
-        """One request: the object is there whole or not at all."""
+        """Write an object in one request, so that it is complete or absent."""
         with self._asking(key):
             self._client.put_object(Bucket=self._bucket, Key=key, Body=data)
 
     def get(self, key: str, path: Path) -> None:
-        """Raises FileNotFoundError where there is none."""
+        """Download an object. Raise FileNotFoundError if it is missing."""
         with self._asking(key):
             self._client.download_file(self._bucket, key, str(path))
 
     def get_bytes(self, key: str) -> bytes | None:
-        """None where there is none."""
+        """Return the content of an object, or None if it is missing."""
         try:
             with self._asking(key):
                 return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
@@ -57,12 +57,12 @@ class S3:
             return None
 
     def delete(self, key: str) -> None:
-        """Also where there is none."""
+        """Delete an object, unless it is missing."""
         with self._asking(key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Keys below a prefix, with their bytes."""
+        """Return the keys below a prefix, with the sizes of their objects in bytes."""
         found: dict[str, int] = {}
         with self._asking(prefix):
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):

@@ -1,4 +1,4 @@
-"""Whether the job is to stop, why, and the exit code that says so: a flag that signals and notices set."""
+"""The request to stop a job, with its reason and exit code: a flag that signals and notices set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXIT_CODE = "ACCEL_STOP_EXIT_CODE"
 STOPPED, INTERRUPTED = 143, 130
-"""What a shell says of SIGTERM and SIGINT: no scheduler takes them for success."""
+"""Exit codes of a shell for SIGTERM and SIGINT. No scheduler takes them for success."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -37,21 +37,20 @@ _state = _State()
 
 
 def should_stop() -> bool:
-    """Whether to save and leave at the end of this step. Reads a flag, and costs less than a microsecond.
+    """Return whether to save and leave at the end of this step.
 
-    The first call begins to watch, where `watch` was not called. Raises RuntimeError if that call is not made in the
-    main thread, which alone can receive signals.
+    The call reads a flag, and costs less than a microsecond. The first call begins to watch if `watch` was not called.
+    It raises RuntimeError outside the main thread, which alone can receive signals.
     """
     return _state.asked or (not _state.watching and _began())
 
 
 def watch() -> str:
-    """Begins to watch for SIGTERM, SIGINT and the platform's own notices; the platform's name. A second call changes
-    nothing.
+    """Begin to watch for SIGTERM, SIGINT and the platform's own notices, and return the platform's name.
 
-    Call it first in a program that starts slowly: as the first process of a container, a program without a handler is
-    not reached by SIGTERM at all. Handlers that were there before are called too. A second Ctrl-C raises
-    KeyboardInterrupt.
+    A second call changes nothing. Call it first in a program that starts slowly: as the first process of a container, a
+    program without a handler does not receive SIGTERM at all. Handlers that were there before are called too. A second
+    Ctrl-C raises KeyboardInterrupt.
 
     Raises:
         RuntimeError: not in the main thread.
@@ -77,18 +76,19 @@ def watch() -> str:
 
 
 def stop_reason() -> str | None:
-    """`SIGTERM`, `SIGINT`, `spot-interruption`, `preempted`, `maintenance`, or what `ask_to_stop` was given; None while
-    nothing asked."""
+    """Return `SIGTERM`, `SIGINT`, `spot-interruption`, `preempted`, `maintenance`, or the reason given to
+    `ask_to_stop`. Return None while nothing has asked to stop."""
     return _state.reason
 
 
 def seconds_left() -> float | None:
-    """Until the process is killed, at least 0; None where nothing asked yet, or nobody can tell."""
+    """Return the seconds until the process is killed, at least 0, or None if nothing has asked to stop or the time is
+    unknown."""
     return None if _state.until is None else max(0.0, _state.until - time.monotonic())
 
 
 def ask_to_stop(reason: str, seconds: float | None = None) -> None:
-    """Stops the job for a reason of the program's own. The first reason counts, and the earliest end."""
+    """Stop the job for a reason of the program's own. The first reason counts, and the earliest end."""
     _state.reason = _state.reason or reason
     if seconds is not None:
         until = time.monotonic() + seconds
@@ -97,14 +97,15 @@ def ask_to_stop(reason: str, seconds: float | None = None) -> None:
 
 
 def exit_code() -> int:
-    """0 while nothing asked to stop; then 143, or what ACCEL_STOP_EXIT_CODE says, and 130 after Ctrl-C."""
+    """Return 0 while nothing has asked to stop. After that, return 130 for Ctrl-C, else ACCEL_STOP_EXIT_CODE, by
+    default 143."""
     if not _state.asked:
         return 0
     return INTERRUPTED if _state.reason == "SIGINT" else _configured()
 
 
 def finish(done: bool = False) -> NoReturn:
-    """Ends the program: with 0 where nothing asked to stop or the work is `done`, else with `exit_code()`."""
+    """End the program: with 0 if nothing has asked to stop or the work is `done`, else with `exit_code()`."""
     from .reporting import event
 
     code = 0 if done else exit_code()
@@ -142,7 +143,7 @@ def _noticed(reason: str, seconds: float | None) -> None:
 
 
 def _forked() -> None:
-    """In a forked child: it ends by SIGTERM as its kind did before, and no thread watches for it."""
+    """Restore the former signal handlers in a forked child, so that SIGTERM ends it. No thread watches for it."""
     global _state
     before, _state = _state.before, _State()
     for number, handler in before.items():

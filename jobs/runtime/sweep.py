@@ -24,8 +24,8 @@ from typing import Any
 
 SWEEP = "ACCEL_SWEEP"
 ONLY = "ACCEL_SWEEP_ONLY"
-"""Which of the sweep's tasks a job has, as `format_spans`; all of them without it. What exports the parameters takes it
-away, and then the index is the sweep's."""
+"""Tasks of the sweep that a job has, as `format_spans` writes them; without it, all of them. The export of the
+parameters removes it, and then the index is the sweep's."""
 INDEX_FROM, INDEX = "ACCEL_TASK_INDEX_FROM", "ACCEL_TASK_INDEX"
 
 _EXACT = Context(prec=28, rounding=ROUND_HALF_EVEN)
@@ -42,7 +42,8 @@ class Member:
 
 
 def task(env: Mapping[str, str] | None = None) -> Member | None:
-    """This process's task; None where its job is no sweep. Raises ValueError where the platform gave no index."""
+    """Return the task of this process, or None if its job is no sweep. Raise ValueError if the platform gave no valid
+    index."""
     env = os.environ if env is None else env
     if SWEEP not in env:
         return None
@@ -61,7 +62,7 @@ def task(env: Mapping[str, str] | None = None) -> Member | None:
 
 
 def count(spec: Mapping[str, Any]) -> int:
-    """How many tasks a sweep has."""
+    """Return the number of tasks of a sweep."""
     if "grid" in spec:
         total = 1
         for values in spec["grid"].values():
@@ -71,12 +72,12 @@ def count(spec: Mapping[str, Any]) -> int:
 
 
 def names(spec: Mapping[str, Any]) -> list[str]:
-    """The variables that a sweep sets."""
+    """Return the variables that a sweep sets."""
     return list(spec["list"]["names"] if "list" in spec else spec.get("grid") or spec["random"])
 
 
 def params(spec: Mapping[str, Any], index: int) -> dict[str, str]:
-    """The parameters of one task. Raises IndexError for one that the sweep does not have."""
+    """Return the parameters of one task. Raise IndexError if the sweep does not have it."""
     if not 0 <= index < count(spec):
         raise IndexError(f"task {index} of a sweep of {count(spec)}")
     if "grid" in spec:
@@ -87,7 +88,7 @@ def params(spec: Mapping[str, Any], index: int) -> dict[str, str]:
 
 
 def places(spec: Mapping[str, Any], index: int) -> list[int]:
-    """Of a grid: which value of each name a task has."""
+    """Return which value of each name a task of a grid has."""
     found: list[int] = []
     for values in reversed(spec["grid"].values()):
         index, at = divmod(index, len(values))
@@ -96,7 +97,7 @@ def places(spec: Mapping[str, Any], index: int) -> list[int]:
 
 
 def spans(text: str) -> list[int]:
-    """The whole numbers of `3,7,12-14`, in that order."""
+    """Return the whole numbers of `3,7,12-14`, in that order."""
     found: list[int] = []
     for each in filter(None, text.split(",")):
         low, _, high = each.partition("-")
@@ -105,7 +106,7 @@ def spans(text: str) -> list[int]:
 
 
 def format_spans(numbers: Sequence[int]) -> str:
-    """Whole numbers as `spans` reads them."""
+    """Format whole numbers as `spans` reads them."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

@@ -1,7 +1,7 @@
-"""Files of a checkpoint as they are written and read: each with its size and digest, hashed beside the disk's work.
+"""Writing and reading of a checkpoint's files, with their sizes and digests. Hashing runs in parallel with the disk.
 
-A digest is the SHA-256 of the SHA-256s of a file's pieces of 4 MiB, so that several threads can work at one file and at
-one write into it. What was written goes to the disk while the rest still comes.
+A digest is the SHA-256 of the SHA-256s of a file's pieces of 4 MiB, so that several threads can work on one file and on
+one write to it. Written data goes to the disk while the rest is still being written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import IO, Any, Callable, NamedTuple, cast
 PIECE = 4 << 20
 BUFFER = 1 << 20
 INLINE = 1 << 16
-"""Bytes that are hashed faster than another thread is woken."""
+"""Largest part, in bytes, that is hashed faster than another thread wakes up."""
 AHEAD = 64 << 20
-"""Bytes after which the disk begins, so that little is left for it at the end."""
+"""Bytes after which the kernel begins to write to the disk, so that little is left for the end."""
 _WRITE = 2
 """SYNC_FILE_RANGE_WRITE. Source: https://man7.org/linux/man-pages/man2/sync_file_range.2.html"""
 WRITE_MAX = 1 << 30
@@ -35,12 +35,13 @@ class File(NamedTuple):
 
 
 def threads() -> ThreadPoolExecutor:
-    """For hashing, since SHA-256 is slower than a fast disk; and one that may wait for the disk."""
+    """Return the threads for hashing, since SHA-256 is slower than a fast disk, and one more that may wait for the
+    disk."""
     return ThreadPoolExecutor(1 + min(4, max(2, os.cpu_count() or 2)), "accel-checkpoint")
 
 
 class Digest:
-    """Of a stream, in order; the caller lends each part until its futures are done."""
+    """Digest of a stream that is read in order. The caller lends each part until its futures are done."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self.size = 0
@@ -48,7 +49,7 @@ class Digest:
         self._pieces: list[Any] = []
 
     def update(self, part: memoryview) -> list[Future[None]]:
-        """Works at the part; what is not done on return is waited for by the caller."""
+        """Hash a part. Return the work that is not done yet; the caller waits for it."""
         working: list[Future[None]] = []
         at = 0
         while at < len(part):
@@ -66,12 +67,12 @@ class Digest:
         return working
 
     def file(self) -> File:
-        """What was read so far."""
+        """Return the size and digest of what was hashed so far."""
         return File(self.size, _joined([piece.digest() for piece in self._pieces]))
 
 
 class HashedFile(io.RawIOBase):
-    """A new file that only grows: what seeks, such as zipfile, writes it as a stream."""
+    """A new file that only grows. A writer that would seek, such as zipfile, writes it as a stream."""
 
     def __init__(self, path: Path, pool: ThreadPoolExecutor, done: Callable[[File], None]) -> None:
         self._file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -81,11 +82,10 @@ class HashedFile(io.RawIOBase):
         self._begun = 0
 
     def writable(self) -> bool:
-        """Always."""
         return True
 
     def write(self, data: Any) -> int:
-        """Writes all of it, and hashes it meanwhile."""
+        """Write all of the data, and hash it meanwhile."""
         part = memoryview(data).cast("B")
         written = self._digest.size
         working = self._digest.update(part)
@@ -100,7 +100,7 @@ class HashedFile(io.RawIOBase):
         return len(part)
 
     def close(self) -> None:
-        """On the disk before it counts."""
+        """Flush the file to the disk before it counts."""
         if self.closed:
             return
         try:
@@ -116,17 +116,17 @@ class Writing:
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
         self.folder = folder
-        """For what wants a path. What lies in it at the end is hashed then, which costs a reading."""
+        """Folder for libraries that need a path. Files put there are hashed at the end, which reads them once more."""
         self._pool = pool
         self._files: dict[str, File] = {}
         self._open: list[IO[bytes]] = []
 
     def open(self, name: str) -> IO[bytes]:
-        """A new file to write from its beginning to its end, hashed on the way.
+        """Open a new file to write from its beginning to its end. It is hashed on the way.
 
         Raises:
-            ValueError: the name leads out of the checkpoint, or is taken by us.
-            FileExistsError: it is there already.
+            ValueError: the name leads out of the checkpoint, or is reserved.
+            FileExistsError: the file exists already.
         """
         path = self.folder / check_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,8 @@ class Writing:
         return made
 
     def files(self) -> dict[str, File]:
-        """All of them, on the disk. Raises ValueError where there are none, or a link is among them."""
+        """Close the open files, and return all files, flushed to the disk. Raise ValueError if there are none, or if
+        one is a link."""
         for file in self._open:
             file.close()
         working: list[Future[None]] = []
@@ -158,14 +159,14 @@ class Writing:
         return self._files
 
     def abandon(self) -> None:
-        """Closes what is open; its folder is about to go."""
+        """Close the open files, because their folder is about to be deleted."""
         for file in self._open:
             with contextlib.suppress(OSError, ValueError):  # the disk that was full still is
                 file.close()
 
 
 def check_name(name: str) -> str:
-    """A file's name within a checkpoint, with / between folders. Raises ValueError."""
+    """Return a file's name within a checkpoint, with / between folders. Raise ValueError if it is not allowed."""
     parts = name.split("/")
     if not name or name == MANIFEST or any(part in ("", ".", "..") for part in parts) or "\\" in name:
         raise ValueError(f"{name!r}: is no name for a file of a checkpoint")
@@ -173,11 +174,11 @@ def check_name(name: str) -> str:
 
 
 MANIFEST = "manifest.json"
-"""Written last: with it a checkpoint is complete."""
+"""File that is written last and makes a checkpoint complete."""
 
 
 def read(path: Path, pool: ThreadPoolExecutor, piece: int) -> File:
-    """Size and digest of a file, its pieces of so many bytes read by several threads."""
+    """Return the size and digest of a file. Several threads read its pieces, each of `piece` bytes."""
     file = os.open(str(path), os.O_RDONLY)
     try:
         size = os.fstat(file).st_size
@@ -189,7 +190,7 @@ def read(path: Path, pool: ThreadPoolExecutor, piece: int) -> File:
 
 
 def write(path: Path, data: bytes) -> None:
-    """A new small file, on the disk when this returns."""
+    """Write a new small file. It is on the disk when this returns."""
     file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         _whole(file, memoryview(data))
@@ -199,7 +200,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def flush(path: Path) -> None:
-    """A file is on the disk, or the names of a folder's files: else a power cut can undo a rename."""
+    """Flush a file, or the names of a folder's files, to the disk. Without it a power cut can undo a rename."""
     file = os.open(str(path), os.O_RDONLY)
     try:
         os.fsync(file)
@@ -208,8 +209,8 @@ def flush(path: Path) -> None:
 
 
 def _begin(file: int, start: int, size: int) -> None:
-    """Has the kernel write part of a file out, and does not wait. What goes wrong then is told by the fsync at the end.
-    An early fsync would do too, but a bucket that is mounted takes one for the end of an object."""
+    """Make the kernel write part of a file to the disk, without waiting. The fsync at the end reports what goes wrong.
+    An early fsync would do too, but a mounted bucket takes one for the end of an object."""
     with contextlib.suppress(AttributeError, ImportError, OSError):  # Linux alone has it
         import ctypes
 

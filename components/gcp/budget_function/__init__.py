@@ -1,4 +1,4 @@
-"""What a Cloud Run function does when a budget is crossed: its archive has these files, accel/budget, and nothing else.
+"""Cloud Run function for a crossed budget. Its archive has these files, accel/budget, and nothing else.
 
-The standard library and accel.budget alone. `stacks budget` pulls the same levers from here.
+They use only the standard library and accel.budget. `stacks budget` pulls the same levers from here.
 """

@@ -1,4 +1,4 @@
-"""Google's REST APIs and a Kubernetes API server, as far as levers need them."""
+"""Client of Google's REST APIs and of a Kubernetes API server, as far as levers need them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from accel.budget.levers import LeverError
 
 METADATA = "metadata.google.internal"
 OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
-"""As gcloud reads it: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
+"""Prefix of variables with endpoints, as gcloud reads them:
+https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 PATHS = {"storage": "storage/v1/", "compute": "compute/v1/"}
-"""What stands between host and method of an API, where anything does."""
+"""Path between host and method, for APIs that have one."""
 GENERATION = "X-Goog-Generation"
 PASSING = frozenset({0, 408, 429, 500, 502, 503, 504})
 ATTEMPTS = 4
 TIMEOUT_S = 20
-"""Of each: a function that meets a silent API server twice has to be through before its own time is over."""
+"""Timeout of an attempt. A function that meets a silent API server twice must finish before its own timeout."""
 JSON, MERGE_PATCH = "application/json", "application/merge-patch+json"
 
 
 class CallError(LeverError):
-    """A call that was answered with an error, or with nothing (status 0)."""
+    """A call that failed with an error, or got no answer (status 0)."""
 
     def __init__(self, doing: str, status: int, text: str) -> None:
         super().__init__(f"{doing}: {f'HTTP {status}: ' if status else ''}{text}")
@@ -39,24 +40,24 @@ class CallError(LeverError):
 
 
 class NotThere(CallError):
-    """What was asked for is not there (404)."""
+    """The requested object does not exist (404)."""
 
 
 class Unmet(CallError):
-    """It is not as the caller took it to be (409, 412, or 400 FAILED_PRECONDITION)."""
+    """The object's state is not what the caller expected (409, 412, or 400 FAILED_PRECONDITION)."""
 
 
 _KINDS = {404: NotThere, 409: Unmet, 412: Unmet}
 
 
 SCOPES = "https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/userinfo.email"
-"""A token has the first alone where none is named; without the second clusters know its account by a number, and RBAC
-that names the e-mail does not count. Source:
+"""Scopes of a token. By default it has only the first; without the second, clusters know its account by a number, and
+RBAC rules that name its e-mail address do not apply. Source:
 https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances"""
 
 
 def metadata_token() -> str:
-    """Of the function's own account. Source:
+    """Return a token of the function's own account. Source:
     https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     host = os.environ.get("GCE_METADATA_HOST") or METADATA
     query = urlencode({"scopes": ",".join(SCOPES)})
@@ -69,24 +70,24 @@ def metadata_token() -> str:
 
 @dataclass
 class Cloud:
-    """Calls with one account's token; `sign` gives it. Every call is tried again while it may pass."""
+    """API client with one account's token, which `sign` returns. Every call is retried after a temporary error."""
 
     sign: Callable[[], str] = metadata_token
     _tokens: list[str] = field(default_factory=list[str])
 
     @property
     def token(self) -> str:
-        """Fetched with the first call: a function lives shorter than a token."""
+        """The account's token. It is fetched once, with the first call: a function lives shorter than a token."""
         if not self._tokens:
             self._tokens.append(self.sign())
         return self._tokens[0]
 
     def call(self, method: str, api: str, path: str, body: Any = None, **query: object) -> dict[str, Any]:
-        """An API's JSON answer; the path has its version. Raises CallError."""
+        """Call an API and return its JSON answer. `path` begins with the version. Raise CallError."""
         return json.loads(self.send(method, api, path, body, JSON, **query)[0] or b"{}")
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
-        """All objects of a list."""
+        """Yield all objects of a list."""
         token: object = None
         while True:
             page = self.call("GET", api, path, **{**query, "pageToken": token})
@@ -96,8 +97,8 @@ class Cloud:
                 return
 
     def done(self, api: str, at: str, operation: Mapping[str, Any], wait_s: float = 60) -> None:
-        """Wait for an operation's end. `at`: where operations are, by their names. Raises CallError for one that
-        failed, or takes longer."""
+        """Wait for an operation's end. `at` is the path of operations, without a name. Raise CallError if the operation
+        fails or takes longer."""
         end, seen = time.monotonic() + wait_s, dict(operation)
         while seen.get("status") not in (None, "DONE") and time.monotonic() < end:
             time.sleep(1)
@@ -110,7 +111,7 @@ class Cloud:
     def send(
         self, method: str, api: str, path: str, body: Any = None, kind: str = JSON, /, **query: object
     ) -> tuple[bytes, Mapping[str, str]]:
-        """An answer's bytes and headers."""
+        """Send a request and return the answer's bytes and headers. Raise CallError."""
         given = {name: str(value) for name, value in query.items() if value is not None}
         url = root(api) + path + (f"?{urlencode(given)}" if given else "")
         return self._sent(f"{api} {method.lower()} {path}", url, method, body, kind, None)
@@ -118,7 +119,8 @@ class Cloud:
     def kubernetes(
         self, cluster: Mapping[str, str], method: str, path: str, body: Any = None, kind: str = JSON
     ) -> dict[str, Any]:
-        """An API server's JSON answer. `cluster` has its endpoint and ca_certificate (PEM in base64)."""
+        """Call an API server and return its JSON answer. `cluster` has its endpoint and ca_certificate (PEM in base64).
+        Raise CallError."""
         endpoint = cluster["endpoint"]
         url = endpoint if "://" in endpoint else f"https://{endpoint}"
         pem = base64.b64decode(cluster["ca_certificate"]).decode()
@@ -156,7 +158,7 @@ def _tried(doing: str, opener: Any, request: urllib.request.Request) -> tuple[by
 
 
 def _said(body: bytes) -> str:
-    """Google's message, or the first line of what is none."""
+    """Return Google's message, or the first line of an answer without one."""
     try:
         answer: Any = json.loads(body)
         error: Any = answer.get("error", answer)
@@ -166,7 +168,7 @@ def _said(body: bytes) -> str:
 
 
 def root(api: str) -> str:
-    """Where an API is; `us-central1-aiplatform` is that of a region."""
+    """Return the root URL of an API; `us-central1-aiplatform` is that of a region."""
     if api == "storage-upload":  # at the same host, below a path of its own
         return root("storage").removesuffix("storage/v1/") + "upload/storage/v1/"
     name = api.rpartition("-")[2]
@@ -176,5 +178,5 @@ def root(api: str) -> str:
 
 
 def path_segment(text: str) -> str:
-    """One part of a path."""
+    """Quote one segment of a path."""
     return quote(text, safe="")

@@ -1,7 +1,7 @@
-"""Called with every message of a budget, which come several times a day whatever is spent.
+"""Entry point of the function. Every message of a budget calls it, several times a day, whatever is spent.
 
-Google counts what was spent hours late, so a budget stops late too. Messages that come twice, or out of order, do no
-harm: what is done already is not done again, and each call goes on with what is unfinished.
+Google counts spending hours late, so a budget stops the stack late too. Messages that arrive twice, or out of order, do
+no harm: finished steps are not repeated, and each call continues with what is unfinished.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .plan import Plan
 from .store import BucketStore
 
 BUCKET = "BUCKET"
-"""Variable: the bucket of the stop."""
+"""Variable with the name of the bucket of the stop."""
 ATTEMPTS = 3
 
 
 class UnfinishedStop(Exception):
-    """The stop is not through: the message is delivered again for a day, at the latest after ten minutes, and the
-    budget's next message goes on after that."""
+    """The stop is not finished. The message is delivered again for a day, each time after at most ten minutes; after
+    that, the budget's next message continues the stop."""
 
 
 def reading(key: str, data: dict[str, Any]) -> Reading:
-    """What a message says. Of a forecast it says the highest threshold that it is over, which is all that is known.
+    """Return the reading in a message. For the forecast, a message has only the highest threshold that is exceeded.
     Source: https://docs.cloud.google.com/billing/docs/how-to/budgets-programmatic-notifications#notification-format"""
     amount, over = float(data["budgetAmount"]), data.get("forecastThresholdExceeded")
     return Reading(
@@ -49,8 +49,8 @@ def reading(key: str, data: dict[str, Any]) -> Reading:
 
 
 def handler(event: Any) -> None:
-    """A CloudEvent with a message of Pub/Sub. Raises UnfinishedStop, and what the cloud refuses, so that it comes
-    again."""
+    """Handle a CloudEvent with a Pub/Sub message. Raise UnfinishedStop, and the cloud's refusals, so that the message
+    is delivered again."""
     message = event.data["message"]
     data, named = json.loads(base64.b64decode(message["data"])), message.get("attributes", {}).get("budgetId")
     cloud = Cloud()
@@ -77,7 +77,8 @@ def handler(event: Any) -> None:
 
 
 def _unfinished(state: State, pulled: list[Lever]) -> list[str]:
-    """Levers that are to be looked at again: pools with nodes, and running work whose grace period is not over."""
+    """Return a line for each lever to check again: pools with nodes, and running work whose grace period is not
+    over."""
     if state.stopped is None:
         return []
     ends = state.running_at is not None

@@ -1,8 +1,8 @@
-"""Everything that a budget stop changes of a stack at Google: pools, queues, TPU requests, and jobs that are queued.
+"""Levers of a stack on Google Cloud: what a budget stop changes about pools, queues, TPU requests, and jobs.
 
-Node pools grow no more, Kueue's queues admit nothing, and TPU requests that wait are deleted: these are taken back with
-the stop. Jobs that wait are cancelled, and with the running work the others. Nobody can take a cancellation back:
-`accel-jobs retry` submits such a job again. Only jobs are touched that carry the stack's labels and that of our client.
+Node pools stop growing, Kueue's queues admit nothing, and waiting TPU requests are deleted; resuming the stack restores
+these. Waiting jobs are cancelled, and the others together with the running work. A cancellation cannot be undone:
+`accel-jobs retry` submits such a job again. Only jobs that have the stack's labels and our client's are changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OFF: dict[str, Any] = {"enabled": False}
 _EACH, _TOTAL = ("minNodeCount", "maxNodeCount"), ("totalMinNodeCount", "totalMaxNodeCount")
 _QUEUES = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues"
 _NONE, _HOLD, _DRAIN = "None", "Hold", "HoldAndDrain"
-"""Stop policies. Hold: nothing new is admitted; HoldAndDrain: what runs is evicted too, by SIGTERM. Source:
+"""Stop policies. Hold: nothing new is admitted; HoldAndDrain: running work is also evicted, by SIGTERM. Source:
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#stoppolicy"""
 _WAITING_REQUESTS = ("CREATING", "ACCEPTED", "WAITING_FOR_RESOURCES")
 """Source: https://docs.cloud.google.com/tpu/docs/queued-resources"""
@@ -33,27 +33,27 @@ _NODE = (
     *("cidrBlock", "serviceAccount", "schedulingConfig", "dataDisks", "labels", "metadata", "tags"),
     *("shieldedInstanceConfig", "bootDiskConfig"),
 )
-"""What a request may say; the rest of an answer is Google's. Source: the schemas QueuedResource and Node of
+"""Fields that a request may set; the others of an answer are Google's. Source: the schemas QueuedResource and Node of
 https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources"""
 _MAKER, _JOBS = "accel-maker", "jobs"
-"""Label and value of what our client makes: jobs/backends/google_regional.py."""
+"""Label and value of jobs that our client creates: jobs/backends/google_regional.py."""
 _BATCH = {"waiting": ("QUEUED", "SCHEDULED"), "running": ("RUNNING",)}
 """Source: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs#State"""
 _VERTEX = {"waiting": ("JOB_STATE_QUEUED", "JOB_STATE_PENDING"), "running": ("JOB_STATE_RUNNING",)}
 """Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/JobState"""
 _WITH_MACHINES = ("ACTIVE", "made")
-"""States of a TPU's queued resource, and of a VM's attempt, whose machines are there. Source of the former:
+"""States of a TPU's queued resource, and of a VM's attempt, with existing machines. Source of the former:
 https://docs.cloud.google.com/tpu/docs/queued-resources"""
 _TPU_KINDS = ("tpu-vm", "tpu-queue")
 """Kinds of records whose machines are a queued resource."""
 _NO_MACHINES, _GONE = ("planned", "ended"), "gone"
 _READERS = 16
-"""A bucket keeps the records of jobs that are over too."""
+"""Threads that read records: a bucket keeps those of ended jobs too."""
 _SERVICES = ("google-batch", "vertex")
 
 
 def levers(plan: Plan, cloud: Cloud) -> list[Lever]:
-    """Every lever of a stack; what it does not have has nothing to change."""
+    """Return every lever of a stack. A lever for something that the stack does not have changes nothing."""
     return [
         Pools(cloud, plan.clusters),
         Queues(cloud, plan.clusters),
@@ -67,12 +67,12 @@ def levers(plan: Plan, cloud: Cloud) -> list[Lever]:
 
 
 class Pools:
-    """Pools of accelerators come to 0 nodes and stay there.
+    """Lever that brings pools of accelerators to 0 nodes and keeps them there.
 
-    GKE takes no maximum of 0: "max_node_count and total_max_node_count cannot be both set to zero"
-    (https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554). So a pool without nodes
-    has its autoscaling switched off. One that has nodes may shrink only (minimum 0, maximum 1), nothing running is
-    ended, and a later look switches it off, once the last of them is gone.
+    GKE accepts no maximum of 0: "max_node_count and total_max_node_count cannot be both set to zero"
+    (https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/pull/1554). So the autoscaling of a
+    pool without nodes is switched off. A pool with nodes may only shrink (minimum 0, maximum 1), nothing running is
+    ended, and a later call switches its autoscaling off once the last node is gone.
     """
 
     stage, kind = "maximums", "gke-pools"
@@ -120,24 +120,24 @@ class Pools:
             return {}
 
     def _nodes(self, pool: dict[str, Any]) -> int:
-        """Of all its groups, as they are wanted: what is on its way counts."""
+        """Return the target size of all the pool's groups, which includes nodes that are still to come."""
         paths = (url.partition("/compute/v1/")[2] for url in pool.get("instanceGroupUrls", []))
         return sum(int(self._cloud.call("GET", "compute", path).get("targetSize", 0)) for path in paths)
 
     def _set(self, name: str, autoscaling: dict[str, Any]) -> None:
-        """A cluster takes one change at a time, so its end is waited for."""
+        """Change a pool and wait for the end of the change: a cluster accepts one at a time."""
         begun = self._cloud.call("POST", "container", f"v1/{name}:setAutoscaling", {"autoscaling": autoscaling})
         self._cloud.done("container", f"v1/{name.partition('/clusters/')[0]}/operations", begun)
 
 
 def _narrow(before: dict[str, Any]) -> dict[str, Any]:
-    """Autoscaling that only shrinks a pool: down to none, and never above one node, or one of each zone."""
+    """Return autoscaling that only shrinks a pool: to no nodes, and never above one node, or one in each zone."""
     least, most = _TOTAL if before.get("totalMaxNodeCount") else _EACH
     return {**{name: value for name, value in before.items() if name not in (least, most)}, least: 0, most: 1}
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Google leaves zeros out."""
+    """Return whether two settings are equal. Google omits zeros."""
     return {k: v for k, v in one.items() if v} == {k: v for k, v in other.items() if v}
 
 
@@ -146,7 +146,8 @@ def _most(autoscaling: dict[str, Any]) -> int:
 
 
 class Queues:
-    """Kueue's ClusterQueues get a stop policy: Hold with the stop, HoldAndDrain when running work is stopped."""
+    """Lever that sets the stop policy of Kueue's ClusterQueues: Hold with the stop, HoldAndDrain when running work is
+    stopped."""
 
     def __init__(self, cloud: Cloud, clusters: list[PlannedCluster], *, drain: bool = False) -> None:
         self._cloud, self._after = cloud, _DRAIN if drain else _HOLD
@@ -179,7 +180,7 @@ class Queues:
         return None
 
     def _policy(self, path: str, queue: str) -> str:
-        """ "" where there is no such queue, or no cluster any more."""
+        """Return the queue's stop policy; "" if the queue does not exist, or its cluster no longer does."""
         if path not in self._clusters:
             return ""
         try:
@@ -199,7 +200,8 @@ class Queues:
 
 
 class TpuRequests:
-    """A request that waits is deleted. Taken back it is made again under its name, at the end of Google's queue."""
+    """Lever that deletes waiting TPU requests. Restoring creates a request again under its name, at the end of Google's
+    queue."""
 
     stage, kind = "waiting", "tpu-requests"
 
@@ -246,7 +248,7 @@ class TpuRequests:
 
 
 def _asked(found: dict[str, Any]) -> dict[str, Any]:
-    """The body with which it was asked for."""
+    """Return the body that creates the same request again."""
     specs = [
         {
             **{name: spec[name] for name in ("parent", "nodeId", "multisliceParams") if name in spec},
@@ -258,7 +260,7 @@ def _asked(found: dict[str, Any]) -> dict[str, Any]:
 
 
 class Regional:
-    """Jobs of Google Batch or Vertex AI of one stage."""
+    """Lever that cancels the jobs of Google Batch or Vertex AI of one stage."""
 
     def __init__(self, cloud: Cloud, plan: Plan, service: str, stage: str) -> None:
         self._cloud, self._plan, self._service = cloud, plan, service
@@ -284,7 +286,7 @@ class Regional:
                     yield job, str(job.get("state"))
 
     def pull(self, change: Change) -> None:
-        """A job that has ended or gone meanwhile is no failure."""
+        """Cancel a job. One that has ended or was deleted meanwhile is no failure."""
         region = change.name.split("/")[3]
         api = "batch" if self._service == "google-batch" else f"{region}-aiplatform"
         try:
@@ -297,15 +299,16 @@ class Regional:
 
 
 class Records:
-    """Jobs on TPUs and VMs of their own: the record says that they are cancelled, and their request goes."""
+    """Lever that cancels jobs on TPUs and VMs of their own: it marks the record as cancelled, and deletes the machines
+    or their request."""
 
     def __init__(self, cloud: Cloud, plan: Plan, stage: str) -> None:
         self._cloud, self._plan = cloud, plan
         self.stage, self.kind = stage, f"machines-{stage}"
 
     def plan(self) -> list[Change]:
-        """A job between two attempts waits too: the next client that looks would ask for machines again. One that is
-        cancelled already is told again while its machines are there."""
+        """Return the changes. A job between two attempts counts as waiting, since the next client would request
+        machines for it again. A job that is already cancelled is included while its machines exist."""
         return [change for bucket in self._plan.buckets for change in self._changes(bucket)]
 
     def _changes(self, bucket: str) -> Iterator[Change]:
@@ -322,7 +325,7 @@ class Records:
                 yield Change(self.stage, self.kind, f"{bucket}/{name}", None, "cancelled", text)
 
     def _state(self, record: Mapping[str, Any]) -> str:
-        """Of a TPU that was asked for the state of its queued resource; else that of the last attempt."""
+        """Return the state of a TPU's queued resource if it was requested, otherwise that of the last attempt."""
         last = record["attempts"][-1]
         if record["kind"] not in _TPU_KINDS or last["state"] != "made":
             return str(last["state"])
@@ -342,7 +345,7 @@ class Records:
         self._removed(record)
 
     def _removed(self, record: Mapping[str, Any]) -> None:
-        """Asks for the deletion of the attempt's machines, which get SIGTERM; the record's client does the rest."""
+        """Request the deletion of the attempt's machines, which get SIGTERM. The record's client does the rest."""
         place = (
             f"projects/{path_segment(record['body']['project'])}/zones/{path_segment(record['attempts'][-1]['zone'])}"
         )
@@ -361,7 +364,8 @@ class Records:
         raise AssertionError("what was cancelled is not restored")
 
     def _names(self, bucket: str) -> list[str]:
-        """Of jobs, and of TPUs that the stack declares, which would be asked for again."""
+        """Return the names of the records of jobs, and of TPUs that the stack declares, which would be requested
+        again."""
         at = f"b/{path_segment(bucket)}/o"
         return [
             each["name"]

@@ -1,4 +1,7 @@
-"""What Google last said of each budget, and what a chat was told: Google itself cannot be asked what is spent."""
+"""Last reading of each budget, and the thresholds that its chat was notified of.
+
+Readings are kept because Google cannot be asked for the spending: it only sends messages.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ TOLD = f"{FOLDER}/told.json"
 
 @dataclass(frozen=True)
 class NoticeState:
-    """Of one budget: the last reading, and the highest thresholds that its chat was told of in that period."""
+    """Last reading of one budget, and the highest thresholds that its chat was notified of in that period."""
 
     reading: Reading
     actual: float = 0.0
@@ -28,7 +31,7 @@ class NoticeState:
 
 
 def load(cloud: Cloud, bucket: str) -> dict[str, NoticeState]:
-    """By the author's keys; none where no message has come yet."""
+    """Return the states by the author's keys; none before the first message."""
     try:
         data, _ = cloud.send("GET", "storage", f"b/{path_segment(bucket)}/o/{path_segment(TOLD)}", alt="media")
     except NotThere:
@@ -40,13 +43,13 @@ def load(cloud: Cloud, bucket: str) -> dict[str, NoticeState]:
 
 
 def save(cloud: Cloud, bucket: str, told: dict[str, NoticeState]) -> None:
-    """Replaces it whole: messages come one at a time, and the last one counts."""
+    """Replace all stored states: messages arrive one at a time, and the last one counts."""
     data = json.dumps({key: asdict(each) for key, each in told.items()}, sort_keys=True).encode()
     cloud.send("POST", "storage-upload", f"b/{path_segment(bucket)}/o", data, uploadType="media", name=TOLD)
 
 
 def next_notices(before: NoticeState | None, reading: Reading, data: dict[str, Any]) -> tuple[NoticeState, list[str]]:
-    """What is to be remembered after a message, and which thresholds it is the first to say."""
+    """Return the state after a message, and a line for each threshold that it is the first to report."""
     old = before if before and before.reading.period == reading.period else NoticeState(reading)
     actual = max(old.actual, float(data.get("alertThresholdExceeded", 0)))
     forecast = max(old.forecast, float(data.get("forecastThresholdExceeded", 0)))
@@ -56,7 +59,7 @@ def next_notices(before: NoticeState | None, reading: Reading, data: dict[str, A
 
 
 def chat(cloud: Cloud, budget: PlannedBudget, reading: Reading, lines: list[str], outcome: Outcome) -> None:
-    """Says in a chat what was crossed and what was done. That it does not get through changes nothing else."""
+    """Post to the budget's chat what was crossed and what was done. A failure is printed and not raised."""
     happened = [*lines, *outcome.done, *(f"failed, and tried again: {each}" for each in outcome.news)]
     if budget.chat_secret is None or not happened:
         return

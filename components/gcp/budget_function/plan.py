@@ -1,6 +1,6 @@
-"""What a stack has that a budget stops: a document that the stack writes, and the function and `stacks budget` read.
+"""Plan of a stop: what a budget stops in a stack. The stack writes it; the function and `stacks budget` read it.
 
-It lies in the bucket of the stop, beside the state. Fields are only added.
+It is in the bucket of the stop, next to the state. New versions only add fields.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from accel.budget.spending import Limit
 
 FOLDER = "accel-budget"
 PLAN, STOP = f"{FOLDER}/plan.json", f"{FOLDER}/stop.json"
-"""Objects of the bucket. The stop is what clients read before they submit: accel.contract.stop has its fields."""
+"""Objects of the bucket. Clients read the stop before they submit; accel.contract.stop has its fields."""
 
 
 @dataclass(frozen=True)
 class PlannedCluster:
-    """A cluster: its pools of accelerators by the author's key, and Kueue's ClusterQueues there."""
+    """Cluster with its pools of accelerators by the author's key, and with Kueue's ClusterQueues."""
 
     path: str
     """projects/<p>/locations/<l>/clusters/<c>"""
@@ -30,14 +30,14 @@ class PlannedCluster:
 
 @dataclass(frozen=True)
 class PlannedBudget:
-    """A budget of the section, with the line at which it stops the stack, if it does."""
+    """Budget of the section, with the line at which it stops the stack, if it does."""
 
     key: str
     id: str
-    """Google's own, which messages carry."""
+    """Google's own id, which messages have."""
     display_name: str
     chat_secret: str | None = None
-    """projects/<p>/secrets/<s>, whose value is the address of a webhook of Google Chat."""
+    """projects/<p>/secrets/<s>, whose value is the URL of a Google Chat webhook."""
     at: float | None = None
     basis: str = "actual"
     running_after_s: int | None = None
@@ -49,8 +49,9 @@ class PlannedBudget:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything of one stack. `labels` are on its jobs; `buckets` have records of jobs on machines of their own;
-    `batch` and `vertex` are regions; `tpu_queues` are projects/<p>/locations/<z>/queuedResources/<q>."""
+    """Everything that a budget stops in one stack. `labels` are those of its jobs; `buckets` have the records of jobs
+    on machines of their own; `batch` and `vertex` are regions; `tpu_queues` are
+    projects/<p>/locations/<z>/queuedResources/<q>."""
 
     project: str
     labels: dict[str, str]
@@ -68,12 +69,12 @@ class Plan:
 
 
 def to_json(plan: Plan) -> str:
-    """The plan as text."""
+    """Return the plan as text."""
     return json.dumps(asdict(plan), sort_keys=True)
 
 
 def of_json(text: str | bytes) -> Plan:
-    """The plan as another version may have written it; fields that this one does not know are left out."""
+    """Parse a plan, which another version may have written. Unknown fields are ignored."""
     found = _known(Plan, json.loads(text))
     for name, kind in (("budgets", PlannedBudget), ("clusters", PlannedCluster)):
         found[name] = [kind(**_known(kind, each)) for each in found.get(name, [])]

@@ -1,6 +1,6 @@
-"""The state of a stop as an object of a bucket, replaced only as it was read.
+"""State of a stop as an object of a bucket, replaced only if it is unchanged since it was read.
 
-Its fields are those of accel.contract.stop; clients that submit read it. Source of the precondition:
+Its fields are those of accel.contract.stop; clients read it before they submit. Source of the precondition:
 https://docs.cloud.google.com/storage/docs/request-preconditions
 """
 
@@ -19,17 +19,17 @@ STOPPED, STATE = "stopped", "state"
 
 
 class BucketStore:
-    """Of one bucket."""
+    """State of a stop, and its plan, in one bucket."""
 
     def __init__(self, cloud: Cloud, bucket: str) -> None:
         self._cloud, self.bucket = cloud, bucket
 
     def plan(self) -> plans.Plan:
-        """What the stack has. Raises CallError."""
+        """Return the plan of the stack. Raise CallError."""
         return plans.of_json(self._read(plans.PLAN)[0])
 
     def load(self) -> tuple[State, str]:
-        """The state, and the object's generation; 0: there is none."""
+        """Return the state and the object's generation; 0: there is none."""
         try:
             data, generation = self._read(plans.STOP)
         except NotThere:
@@ -37,7 +37,7 @@ class BucketStore:
         return states.of_json(json.loads(data)[STATE]), generation
 
     def save(self, state: State, seen: str) -> str:
-        """Replaces what was seen; the new generation. Raises Moved."""
+        """Replace the state of generation `seen`, and return the new generation. Raise StateConflict."""
         document = {STATE: states.to_json(state)} | ({STOPPED: state.stopped} if state.stopped else {})
         data = json.dumps(document, sort_keys=True).encode()
         query = {"uploadType": "media", "name": plans.STOP, "ifGenerationMatch": seen}

@@ -1,3 +1,5 @@
-"""Runs one attempt of a job on a machine that was made for it. Standard library only, and Python 3.8: machines bring
-their own. It is shipped in the machine's metadata (see ..__init__) and started by startup.sh.
+"""Agent that runs one attempt of a job on a machine that was created for it.
+
+It uses only the standard library of Python 3.8, because machines bring their own Python. It is in the machine's
+metadata (see ..__init__), and startup.sh starts it.
 """

@@ -1,4 +1,4 @@
-"""What the agent asks of Google: the metadata server, Cloud Storage, Cloud Logging, Secret Manager, deletions."""
+"""Agent's client of Google: the metadata server, Cloud Storage, Cloud Logging, Secret Manager, deletions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROOTS = {
     "logging": "https://logging.googleapis.com/",
     "secretmanager": "https://secretmanager.googleapis.com/",
 }
-"""Unless ACCEL_<NAME>_ROOT says otherwise."""
+"""Root URLs of the APIs. The variable ACCEL_<NAME>_ROOT overrides one."""
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 TIMEOUT_S = 30
 LONGEST_PAUSE_S = 15.0
 
 
 class CallError(Exception):
-    """A call that was answered with an error, or with nothing for as long as it may take (status 0)."""
+    """A call that failed with an error, or got no answer in time (status 0)."""
 
     def __init__(self, doing: str, status: int, text: str) -> None:
         super().__init__(f"{doing}: {f'HTTP {status}: ' if status else ''}{text}")
@@ -34,7 +34,7 @@ class CallError(Exception):
 
 
 class Cloud:
-    """The machine's own account, by the metadata server. For several threads."""
+    """API client with the machine's own account, from the metadata server. Several threads may use it."""
 
     def __init__(self) -> None:
         self._metadata = f"http://{os.environ.get('GCE_METADATA_HOST') or METADATA}/computeMetadata/v1/"
@@ -44,7 +44,7 @@ class Cloud:
         self._token: tuple[str, float] = ("", 0.0)
 
     def metadata(self, path: str, *, attempts: int = 6) -> str | None:
-        """A value, None where there is none."""
+        """Return a value of the metadata server, None if there is none."""
         try:
             return self._ask(self._local, "GET", self._metadata + path, None, _FLAVOR, attempts)[0].decode()
         except CallError as refused:
@@ -53,7 +53,8 @@ class Cloud:
             raise
 
     def preempted(self, etag: str, wait_s: int) -> tuple[bool, str]:
-        """Whether the machine is being taken away, once that has changed since `etag` or `wait_s` are over. Source:
+        """Return whether the machine is being preempted, and the value's etag, once it differs from `etag` or after
+        `wait_s` seconds. Source:
         https://docs.cloud.google.com/compute/docs/metadata/querying-metadata#waitforchange"""
         query = urlencode({"wait_for_change": "true", "last_etag": etag, "timeout_sec": wait_s})
         url = f"{self._metadata}instance/preempted?{query}"
@@ -61,7 +62,7 @@ class Cloud:
         return body.strip() == b"TRUE", headers.get("etag", "0")
 
     def tell(self, key: str, text: str) -> None:
-        """A guest attribute, which is a courtesy. Source:
+        """Write a guest attribute. It is optional: an error is only printed. Source:
         https://docs.cloud.google.com/compute/docs/metadata/manage-guest-attributes"""
         url = f"{self._metadata}instance/guest-attributes/accel/{key}"
         try:
@@ -70,7 +71,7 @@ class Cloud:
             print(f"accel: {refused}", flush=True)  # noqa: T201
 
     def token(self) -> str:
-        """Of the machine's service account, fresh for a minute at least."""
+        """Return a token of the machine's service account, valid for at least a minute."""
         text, until = self._token
         if time.monotonic() >= until - 60:
             answer = json.loads(self.metadata("instance/service-accounts/default/token") or "{}")
@@ -81,7 +82,7 @@ class Cloud:
     def call(
         self, method: str, url: str, body: Any = None, *, attempts: int = 6, kind: str = "application/json"
     ) -> bytes:
-        """The answer of an API. Repeated while it may pass. Raises CallError."""
+        """Call an API and return its answer. Retry after temporary errors. Raise CallError."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         for again in (False, True):
             headers = {"Authorization": f"Bearer {self.token()}", "Content-Type": kind}
@@ -94,7 +95,7 @@ class Cloud:
         raise AssertionError
 
     def read(self, bucket: str, name: str) -> bytes | None:
-        """An object's bytes, None where there is none."""
+        """Return an object's bytes, None if there is none."""
         try:
             return self.call("GET", f"{_root('storage')}storage/v1/b/{_part(bucket)}/o/{_part(name)}?alt=media")
         except CallError as refused:
@@ -103,7 +104,7 @@ class Cloud:
             raise
 
     def write(self, bucket: str, name: str, data: bytes, *, once: bool, kind: str = "application/json") -> bool:
-        """Writes an object; with `once` only where there is none, else false. Source:
+        """Write an object; with `once`, only if there is none. Return whether it was written. Source:
         https://docs.cloud.google.com/storage/docs/request-preconditions"""
         query = {"uploadType": "media", "name": name, **({"ifGenerationMatch": "0"} if once else {})}
         url = f"{_root('storage')}upload/storage/v1/b/{_part(bucket)}/o?{urlencode(query)}"
@@ -116,7 +117,7 @@ class Cloud:
         return True
 
     def names(self, bucket: str, prefix: str) -> list[str]:
-        """Of the objects below a prefix."""
+        """Return the names of the objects below a prefix."""
         found: list[str] = []
         query = {"prefix": prefix, "fields": "items/name,nextPageToken"}
         while True:
@@ -129,12 +130,12 @@ class Cloud:
             query["pageToken"] = answer["nextPageToken"]
 
     def log(self, body: dict[str, Any]) -> None:
-        """Writes log entries. One attempt: the caller keeps them until they are written. Source:
+        """Write log entries. Make one attempt: the caller keeps them until they are written. Source:
         https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/entries/write"""
         self.call("POST", f"{_root('logging')}v2/entries:write", body, attempts=1)
 
     def secret(self, version: str) -> str:
-        """A secret's value. Source:
+        """Return a secret's value. Raise CallError without any part of the answer. Source:
         https://docs.cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets.versions/access"""
         doing = f"secret {version}"
         try:
@@ -156,7 +157,7 @@ class Cloud:
         attempts: int,
         timeout_s: float = TIMEOUT_S,
     ) -> tuple[bytes, dict[str, str]]:
-        """Body and headers (in lower case) of an answer. Raises CallError."""
+        """Return the body and headers (in lower case) of an answer. Raise CallError."""
         doing = f"{method} {url.partition('?')[0]}"
         refused = CallError(doing, 0, "was not tried")
         for attempt in range(attempts):
@@ -188,7 +189,7 @@ def _part(text: str) -> str:
 
 
 def _told(error: urllib.error.HTTPError) -> str:
-    """What Google said, in one short line."""
+    """Return Google's message in one short line."""
     try:
         text = error.read(4096).decode("utf-8", "replace")
         told = json.loads(text)["error"]["message"]

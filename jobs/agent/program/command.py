@@ -1,4 +1,4 @@
-"""The job's command as a process of this machine: on the machine itself, or by docker in a container."""
+"""Run of the job's command as a process: on the machine itself, or by docker in a container."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .lines import Splitter
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 DRAIN_S = 10.0
-"""What a process left running may still hold the output open."""
+"""Seconds to wait for the end of the output, which a process that was left running may hold open."""
 
 
 class Stop:
-    """Wakes whoever sleeps when the job is to end, and knows why; the first reason counts."""
+    """Request for the end of the job, which wakes sleeping threads. Its first reason counts."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -26,7 +26,7 @@ class Stop:
         self._lock = threading.Lock()
 
     def ask(self, reason: str) -> None:
-        """The job is to end for this reason."""
+        """Request the end of the job for this reason."""
         with self._lock:
             self.reason = self.reason or reason
         self._event.set()
@@ -36,21 +36,21 @@ class Stop:
         return self._event.is_set()
 
     def sleep(self, seconds: float | None) -> bool:
-        """Until asked, or so many seconds; whether it was asked."""
+        """Sleep for so many seconds, or until the end is requested. Return whether it was requested."""
         return self._event.wait(seconds)
 
 
 class CommandEnd(NamedTuple):
-    """How a command ended: `exit_code` as a shell has it, and the reason as a result has it."""
+    """End of a command: `exit_code` as in a shell, and the reason as in a result."""
 
     exit_code: int | None
     reason: str
     last: str = ""
-    """What it printed last."""
+    """Last line that it printed."""
 
 
 class Output:
-    """Reads a process's output to its end, in a thread of its own."""
+    """Reader of a process's output, to its end, in a thread of its own."""
 
     def __init__(self, stream: int, put: Callable[[str], None]) -> None:
         self.last = ""
@@ -74,12 +74,13 @@ class Output:
         splitter.end()
 
     def join(self) -> None:
-        """Ends with the output, or a while after the process."""
+        """Wait for the end of the output, at most DRAIN_S seconds."""
         self._thread.join(DRAIN_S)
 
 
 def environment(wanted: dict[str, str]) -> dict[str, str]:
-    """The job's own variables over the few that programs need; nothing of the agent's but where its metadata is."""
+    """Return the job's own variables over the few that programs need. Of the agent's variables, keep only those that
+    say where its metadata is."""
     kept = {name: os.environ[name] for name in ("GCE_METADATA_HOST", "NO_PROXY", "no_proxy") if name in os.environ}
     defaults = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -100,8 +101,8 @@ def run(
     grace_s: float,
     kill: Callable[[], None] = lambda: None,
 ) -> CommandEnd:
-    """Runs the command to its end. SIGTERM goes to its process group when it is to stop, SIGKILL after `grace_s`;
-    `kill` ends what no signal to the group does, a container."""
+    """Run the command to its end. When it has to stop, its process group gets SIGTERM, and SIGKILL after `grace_s`
+    seconds; `kill` ends a container, which no signal to the group does."""
     try:
         process = subprocess.Popen(
             command,
@@ -152,7 +153,8 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def quietly(command: Sequence[str], env: dict[str, str], stop: Stop, given: str = "", attempts: int = 1) -> str:
-    """Runs a command of the agent's own; what went wrong in one line, "" for nothing. Ends early when asked to stop."""
+    """Run one of the agent's own commands. Return its error in one line, "" for none. End early if a stop is
+    requested."""
     said = ""
     for attempt in range(attempts):
         if attempt and stop.sleep(5.0 * attempt):
@@ -184,5 +186,5 @@ def _talk(process: subprocess.Popen[bytes], given: str, text: list[bytes]) -> No
 
 
 def now() -> str:
-    """The time as results have it."""
+    """Return the current time in the format of results."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + "+00:00"

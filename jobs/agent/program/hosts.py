@@ -1,4 +1,4 @@
-"""The hosts of an attempt: which one this is, where the others are, and what a job is told of them."""
+"""Hosts of an attempt: which one this is, where the others are, and a job's variables about them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .cloud import CallError, Cloud
 from .command import Stop
 
 PORT = 29500
-"""Of torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""
+"""Port in torchrun's examples: https://docs.pytorch.org/docs/stable/elastic/run.html"""
 JAX_PORT = 8482
-"""Of the coordinator, as JAX chooses it on Cloud TPUs:
+"""Port of the coordinator that JAX chooses on Cloud TPUs:
 https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py"""
 
 STOPPED = "stopped: "
-"""A reason begins so where it is another host's."""
+"""Beginning of a reason that is another host's."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """This machine. `worker` is its number in its slice; `tpu` what its metadata has of the slice."""
+    """This machine. `worker` is its number in its slice; `tpu` is what its metadata has about the slice."""
 
     index: int
     worker: int
@@ -33,7 +33,7 @@ class Host:
 
 
 def this(cloud: Cloud, job: dict[str, Any]) -> Host:
-    """Which host this is. Raises ValueError for a name or number that tells nothing."""
+    """Return this host. Raise ValueError for a name or number from which its index cannot be read."""
     name = cloud.metadata("instance/name") or ""
     ip = cloud.metadata("instance/network-interfaces/0/ip") or ""
     if job["kind"] != "tpu-vm":
@@ -49,41 +49,41 @@ def this(cloud: Cloud, job: dict[str, Any]) -> Host:
 
 
 def attempt_name(job: dict[str, Any]) -> str:
-    """Of the machines, or what their names begin with."""
+    """Return the name of the attempt's machine, or the beginning of its machines' names."""
     return job["name"] if job["attempt"] == 1 else f"{job['name']}-r{job['attempt']}"
 
 
 def _tpu(text: str) -> dict[str, str]:
-    """Lines such as `MEGASCALE_NUM_SLICES: '2'`."""
+    """Parse lines such as `MEGASCALE_NUM_SLICES: '2'`."""
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip().strip("'") for name, colon, value in pairs if colon}
 
 
 class Folder:
-    """The attempt's folder in the bucket: where hosts meet and leave their results."""
+    """Attempt's folder in the bucket, where hosts meet and write their results."""
 
     def __init__(self, cloud: Cloud, job: dict[str, Any]) -> None:
         self._cloud, self._bucket, self._folder = cloud, job["bucket"], job["folder"]
         self.hosts: int = job["hosts"]
         self.poll_s = min(10.0, 1.0 + self.hosts / 8)
-        """Between two looks: a few a second of all hosts together."""
+        """Seconds between two reads, so that all hosts together make a few per second."""
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """An object of JSON, None where there is none."""
+        """Return a JSON object of the folder, None if there is none."""
         data = self._cloud.read(self._bucket, f"{self._folder}/{name}")
         return None if data is None else json.loads(data)
 
     def write(self, name: str, value: dict[str, Any], *, once: bool) -> bool:
-        """Whether it was written: with `once`, only where there is none."""
+        """Write a JSON object; with `once`, only if there is none. Return whether it was written."""
         return self._cloud.write(self._bucket, f"{self._folder}/{name}", json.dumps(value).encode(), once=once)
 
     def keep(self, name: str, text: bytes) -> None:
-        """An object of text, over one that is there."""
+        """Write a text object, over an existing one."""
         self._cloud.write(self._bucket, f"{self._folder}/{name}", text, once=False, kind="text/plain; charset=utf-8")
 
     def over(self, attempt: int) -> str:
-        """Why the job's record wants nothing more of this attempt, in words; "" where it does, or there is none. A
-        client that slept may have made these machines for an attempt that others had ended by then."""
+        """Return in words why the job's record no longer needs this attempt; "" if it does, or if there is no record. A
+        client that was suspended may have created these machines for an attempt that others had ended by then."""
         data = self._cloud.read(self._bucket, f"{self._folder.rpartition('/attempts/')[0]}/record.json")
         record: dict[str, Any] = json.loads(data or b"{}")
         if record.get("ended"):
@@ -95,20 +95,20 @@ class Folder:
         return f"attempt {max(states)} has taken its place" if states and max(states) > attempt else ""
 
     def arrive(self, host: Host) -> int:
-        """Says where this host is; how often it has booted for this attempt."""
+        """Write where this host is. Return how often it has booted for this attempt."""
         name = f"host-{host.index}.json"
         boots = int((self.read(name) or {}).get("boots", 0)) + 1
         self.write(name, {"ip": host.ip, "name": host.name, "boots": boots}, once=False)
         return boots
 
     def there(self, kind: str) -> list[int]:
-        """The hosts that have left an object of this kind."""
+        """Return the hosts that have written an object of this kind."""
         names = self._cloud.names(self._bucket, f"{self._folder}/{kind}-")
         found = [name.rpartition("/")[2][len(kind) + 1 : -len(".json")] for name in names if name.endswith(".json")]
         return sorted(int(number) for number in found if number.isdigit())
 
     def meet(self, wait_s: float, stop: Stop) -> tuple[list[str], list[int]]:
-        """Waits until every host has arrived: their addresses, and the hosts that have not come."""
+        """Wait until every host has arrived. Return their addresses, or none and the hosts that have not arrived."""
         until = time.monotonic() + wait_s
         while True:
             missing = sorted(set(range(self.hosts)) - set(self.there("host")))
@@ -120,7 +120,7 @@ class Folder:
         return [str((self.read(f"host-{index}.json") or {})["ip"]) for index in range(self.hosts)], []
 
     def failed(self, known: dict[int, dict[str, Any]]) -> dict[str, Any] | None:
-        """A result that is no success; `known` remembers those that were read."""
+        """Return a result that is no success, None if there is none. `known` keeps the results that were read."""
         for index in set(self.there("result")) - known.keys():
             known[index] = self.read(f"result-{index}.json") or {}
         for index in sorted(known):
@@ -130,7 +130,7 @@ class Folder:
 
 
 def watch(folder: Folder, host: Host, stop: Stop) -> None:
-    """Asks to stop once another host has failed: the rest would wait for it for ever. Ends with the job."""
+    """Request a stop once another host has failed, for which this one would wait forever. Return when the job ends."""
     known: dict[int, dict[str, Any]] = {}
     while not stop.sleep(folder.poll_s):
         try:
@@ -142,7 +142,7 @@ def watch(folder: Folder, host: Host, stop: Stop) -> None:
 
 
 def peer_reason(result: dict[str, Any]) -> str:
-    """A host's failure as the reason of another one's end. A machine that was taken away is nobody's failure."""
+    """Return a host's failure as the reason for another one's end. A preempted machine is nobody's failure."""
     if result.get("reason") == "preempted":
         return "preempted"
     said = result.get("reason")
@@ -153,7 +153,7 @@ def peer_reason(result: dict[str, Any]) -> str:
 
 
 def environment(job: dict[str, Any], host: Host, addresses: list[str]) -> dict[str, str]:
-    """What the job is told of its hosts; `addresses` of them all, in their order."""
+    """Return the variables that tell the job about its hosts. `addresses` has those of all hosts, in order."""
     found: dict[str, str] = {}
     if len(addresses) > 1:
         main = addresses[0]
@@ -185,7 +185,8 @@ def environment(job: dict[str, Any], host: Host, addresses: list[str]) -> dict[s
 
 
 def _tpu_environment(job: dict[str, Any], host: Host, addresses: list[str]) -> dict[str, str]:
-    """Of a TPU slice, and of several. libtpu finds the same in the metadata; the names are those that GKE sets."""
+    """Return the variables of a TPU slice, and of several. libtpu finds the same in the metadata; the names are those
+    that GKE sets."""
     first = host.slice * job["hosts_per_slice"]
     inside = addresses[first : first + job["hosts_per_slice"]]
     found = {

@@ -1,8 +1,8 @@
-"""What the job prints, line by line, into Cloud Logging.
+"""Transfer of the job's output to Cloud Logging, line by line.
 
-Nothing here ever holds the job up. A line is kept until Logging has taken it, in memory and then on disk, and one that
-it never takes ends in an object beside the results. Logging knows a line that is written twice by its insertId and
-timestamp. Limits: https://docs.cloud.google.com/logging/quotas (256 KiB an entry, 10 MB a request).
+It never delays the job. A line is kept, in memory and then on disk, until Logging has accepted it; a line that Logging
+never accepts goes to an object next to the results. Logging recognizes a line that is written twice by its insertId and
+timestamp. Limits: https://docs.cloud.google.com/logging/quotas (256 KiB per entry, 10 MB per request).
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from typing import Any, NamedTuple
 from .cloud import CallError
 
 LINE_MAX = 240 * 1024
-"""Bytes of a line; labels and names have the rest of an entry."""
+"""Most bytes of a line; labels and names take the rest of an entry."""
 GOES_ON = " [the line goes on]"
 BATCH_LINES, BATCH_BYTES = 1000, 4 * 1024 * 1024
 EVERY_S = 0.5
 MEMORY_BYTES = 64 * 1024 * 1024
-"""Of lines that wait; what is above goes to the file."""
+"""Most bytes of waiting lines in memory; further lines go to the file."""
 SILENCE_S = 5.0
-"""Between two attempts while Logging does not answer."""
+"""Seconds between two attempts while Logging does not answer."""
 BOOT_LINES = 10**9
 NEVER = (400, 413)
-"""A batch that is answered so has an entry that Logging does not take."""
+"""Statuses of a batch with an entry that Logging does not accept."""
 KEPT_BYTES = 100 * 1024 * 1024
-"""Of what Logging did not take: so much goes to the bucket, the last of it."""
+"""Most bytes of rejected lines that go to the bucket: the last ones."""
 HOPELESS = (401, 403, 404)
-"""May pass while the job runs, since permissions take minutes to reach everywhere; not worth to wait for at its end."""
+"""Statuses that may pass while the job runs, since permissions take minutes to reach everywhere; at its end they are
+not worth waiting for."""
 
 
 class Line(NamedTuple):
-    """A line as it will be written."""
+    """Line as it will be written."""
 
     number: int
     at: str
@@ -45,14 +46,14 @@ class Line(NamedTuple):
 
 
 class Splitter:
-    """Bytes as lines. A line that is too long is cut, and each piece but the last says so."""
+    """Splitter of bytes into lines. A line that is too long is cut, and each piece except the last says so."""
 
     def __init__(self, put: Callable[[str], None]) -> None:
         self._put = put
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """More bytes; whole lines are passed on."""
+        """Add bytes, and pass on whole lines."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._put_pieces(line)
@@ -64,7 +65,7 @@ class Splitter:
             self._rest = self._rest[end:]
 
     def end(self) -> None:
-        """A last line without an end is one too."""
+        """Pass on a last line that has no line end."""
         if self._rest:
             self._put_pieces(self._rest)
         self._rest = b""
@@ -80,8 +81,8 @@ class Splitter:
 
 
 class Lines:
-    """The log of one host. `write` sends a batch to Logging and raises CallError; the file `kept` has what it does not
-    take. `host` begins every insertId."""
+    """Log of one host. `write` sends a batch to Logging and raises CallError; the file `kept` gets what Logging does
+    not accept. Every insertId begins with `host`."""
 
     def __init__(
         self, write: Callable[[dict[str, Any]], None], head: dict[str, Any], host: str, boot: int, kept: Path
@@ -101,7 +102,7 @@ class Lines:
         threading.Thread(target=self._send, daemon=True).start()
 
     def put(self, text: str, severity: str = "DEFAULT") -> None:
-        """A line of the job; never waits for Logging."""
+        """Add a line of the job. Never waits for Logging."""
         with self._lock:
             # A clock that is set back must not turn lines around.
             self._last = max(time.time(), self._last)
@@ -116,18 +117,18 @@ class Lines:
         self._news.set()
 
     def say(self, text: str, severity: str = "NOTICE") -> None:
-        """A line of the agent's own, on the serial console too."""
+        """Add a line of the agent's own, and print it to the serial console."""
         print(f"accel: {text}", flush=True)  # noqa: T201
         self.put(f"accel: {text}", severity)
 
     @property
     def count(self) -> int:
-        """The number of the next line: those of the lines that were put are below it."""
+        """Number of the next line; all lines so far have lower numbers."""
         return self._number
 
     def flush(self, patience_s: float) -> bytes:
-        """Waits until all is written, at most so long; what is left is in the file then. The file's bytes, the last of
-        them where they are many."""
+        """Wait until all lines are written, at most so long; lines that are left go to the file. Return the file's
+        bytes, at most the last KEPT_BYTES."""
         until = time.monotonic() + patience_s
         enough = self._tries + 2  # one of them may be on its way already
         self._hurry.set()
@@ -172,7 +173,7 @@ class Lines:
         return found
 
     def _sent(self, batch: list[Line]) -> bool:
-        """Whether nothing more is to be done about the lines."""
+        """Send a batch. Return whether its lines are finished: accepted, or kept in the file."""
         entries = [
             {
                 "insertId": f"{self._host}-{line.number:010d}",

@@ -1,4 +1,4 @@
-"""One attempt on this host, from the machine's metadata over the container that runs the command to its release."""
+"""Run of one attempt on this host, from reading the machine's metadata to releasing the machine."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .hosts import Folder, Host, attempt_name
 from .lines import Lines
 
 FLUSH_S, LAST_FLUSH_S = 60.0, 3.0
-"""How long the end of a job waits for its log; the second where the machine is being taken away."""
+"""Seconds that the end of a job waits for its log; the second value if the machine is being preempted."""
 
 
 class Unready(Exception):
-    """The command cannot be started; the text is the reason of a result."""
+    """The command cannot be started. The text is the reason in the result."""
 
 
 def main() -> int:
-    """The exit status of the startup script, which nobody reads but the serial console."""
+    """Run the attempt. Return the exit status of the startup script, which appears only on the serial console."""
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Whoever shuts the machine down takes it away from the job.
@@ -81,7 +81,7 @@ def _log(cloud: Cloud, job: dict[str, Any], host: Host, boot: int) -> Lines:
 
 
 def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log: Lines, stop: Stop, boot: int) -> None:
-    """Runs the command, and leaves the result, whatever happens here."""
+    """Run the command and write the result, whatever happens here."""
     log.say(f"host {host.index} of {job['hosts']}: {host.name}, attempt {job['attempt']}, boot {boot}")
     threading.Thread(target=_watch_preemption, args=(cloud, stop), daemon=True).start()
     ended = CommandEnd(None, "not-started: the agent failed, see the machine's serial console")
@@ -113,7 +113,7 @@ def _attempt(cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log:
 def _ran(
     cloud: Cloud, job: dict[str, Any], host: Host, folder: Folder, log: Lines, stop: Stop, started: list[str]
 ) -> CommandEnd:
-    """From a booted machine to the command's end. Raises Unready and CallError where it does not come to start."""
+    """Prepare the machine and run the command to its end. Raise Unready or CallError if it cannot start."""
     if job["gpus"]:
         _driver(job, stop)
     addresses = [host.ip]
@@ -146,7 +146,7 @@ def _go_on(stop: Stop) -> None:
 
 
 def _driver(job: dict[str, Any], stop: Stop) -> None:
-    """Waits until the driver has found the machine's GPUs."""
+    """Wait until the driver has found the machine's GPUs. Raise Unready."""
     until = time.monotonic() + job["driver_wait_s"]
     while True:
         found = gpus()
@@ -172,8 +172,8 @@ def _watch_preemption(cloud: Cloud, stop: Stop) -> None:
 
 
 def _all_over(job: dict[str, Any], folder: Folder) -> None:
-    """Waits until every host has a result. Where one has failed, the others that have come are given the time to end;
-    a host that died tells nothing, and with a timeout all others have ended by then."""
+    """Wait until every host has a result. If one has failed, the others that have arrived get time to end. A host that
+    died reports nothing, and with a timeout all others have ended by then."""
     limit: int | None = job["timeout_s"]
     leave_s = job["grace_s"] + FLUSH_S
     until = float("inf") if limit is None else time.monotonic() + limit + leave_s
@@ -192,7 +192,7 @@ def _all_over(job: dict[str, Any], folder: Folder) -> None:
 
 
 def _release(cloud: Cloud, job: dict[str, Any]) -> list[str]:
-    """Deletes the machines, this one too. What was refused, in words."""
+    """Delete the machines, including this one. Return what was refused, in words."""
     said: list[str] = []
     for call in job["release"]:
         try:
@@ -215,13 +215,13 @@ def _flush(folder: Folder, log: Lines, host: Host, boot: int, patience_s: float)
 
 
 DAEMON = 125
-"""What `docker run` exits with where docker itself failed. Source:
+"""Exit code of `docker run` if docker itself failed. Source:
 https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
 PULLS = 4
 
 
 class Ready(NamedTuple):
-    """A command as it is run here, or why it cannot be."""
+    """Command as it is run here, or the fault that prevents it."""
 
     command: list[str]
     env: dict[str, str]
@@ -230,7 +230,7 @@ class Ready(NamedTuple):
 
 
 def gpus() -> int:
-    """The GPUs that the driver has found; 0 without a driver."""
+    """Return the number of GPUs that the driver has found; 0 without a driver."""
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -247,7 +247,7 @@ def prepare(
     say: Callable[[str], None],
     stop: Stop,
 ) -> Ready:
-    """Mounts buckets and pulls the image. `secrets` are never part of a command line."""
+    """Mount buckets, pull the image, and return the command. `secrets` are never part of a command line."""
     volumes, fault = _mounts(job, stop)
     if fault:
         return Ready([], {}, fault=fault)
@@ -277,7 +277,8 @@ def prepare(
 
 
 def _devices(job: dict[str, Any]) -> list[str]:
-    """Source of --privileged for TPUs: https://docs.cloud.google.com/tpu/docs/run-in-container"""
+    """Return docker's options for devices and shared memory. Source of --privileged for TPUs:
+    https://docs.cloud.google.com/tpu/docs/run-in-container"""
     accelerated = job["gpus"] or job["kind"] == "tpu-vm"
     found = ["--privileged"] if job["kind"] == "tpu-vm" else ["--gpus", "all"] if job["gpus"] else []
     shm_mib = job["shm_mib"] or (_memory_mib() // 2 if accelerated else 0)
@@ -303,7 +304,7 @@ def _pulled(cloud: Cloud, image: str, env: dict[str, str], say: Callable[[str], 
 
 
 def _mounts(job: dict[str, Any], stop: Stop) -> tuple[list[str], str]:
-    """Buckets made visible by gcsfuse: what docker is told of them, and what went wrong. Source:
+    """Mount buckets with gcsfuse. Return docker's options for them, and a fault, "" for none. Source:
     https://docs.cloud.google.com/storage/docs/cloud-storage-fuse/cli-options"""
     volumes: list[str] = []
     work = Path(os.environ.get("ACCEL_WORK") or ".")

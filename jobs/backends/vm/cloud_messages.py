@@ -1,4 +1,4 @@
-"""What the cloud says of an attempt's machines besides their state: for whoever wants to know why a job is as it is."""
+"""Messages of the cloud about an attempt's machines, besides their state, which help to explain a job's state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from .record import Attempt, Record
 from .state_machine import Machines
 
 SERIAL_BYTES = 8192
-"""Of a serial port's output, from its end."""
+"""Bytes to read from the end of a serial port's output."""
 
 
 @dataclass(frozen=True)
 class MachineMessages:
-    """Lines, each about one thing. `ill`: what is wrong with a machine that is there; `planned`: maintenance."""
+    """Lines, each about one thing. `ill`: faults of existing machines; `planned`: maintenance."""
 
     states: tuple[str, ...] = ()
     ill: tuple[str, ...] = ()
@@ -23,23 +23,23 @@ class MachineMessages:
 
 
 class ReportingMachines(Machines, Protocol):
-    """Machines that tell more of themselves. Each call reads only, and raises what the cloud's calls raise."""
+    """Machines that report more about themselves. Each call only reads, and raises what the cloud's calls raise."""
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
-        """States, health and maintenance."""
+        """Return states, health and maintenance."""
         ...
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """The end of what the first machine wrote to its serial port; empty where there is none to be read."""
+        """Return the end of the first machine's serial port output; empty if there is none to read."""
         ...
 
     def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """What was done to the first machine, and by whom, the oldest first."""
+        """Return what was done to the first machine, and by whom, oldest first."""
         ...
 
 
 def maintenance(name: str, of: Mapping[str, Any]) -> tuple[str, ...]:
-    """A line about `upcomingMaintenance`, which nodes of TPUs and instances have alike. Source:
+    """Return a line about `upcomingMaintenance`, which TPU nodes and instances both have. Source:
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     found = inside(of, "upcomingMaintenance")
     if not found:

@@ -1,8 +1,8 @@
-"""Everything in a bucket that nobody but its clients moves on, and where a stack's scheduled function begins.
+"""Reconciliation of a bucket's jobs on machines of their own and declared queues, as a stack's scheduled function.
 
-That is jobs on machines of their own, and declared queues. `accel-jobs tend` and the hooks of `pulumi up` do the same
-as the function on Cloud Run, and may do so at once. One call of the function is one look at one bucket; its archive has
-this module, what it imports, and `requests`; nothing else of this project.
+Only clients of the bucket advance these. `accel-jobs tend` and the hooks of `pulumi up` do the same as the function on
+Cloud Run, and may do so at the same time. One call of the function reconciles one bucket. Its archive has this module,
+what it imports, and `requests`; nothing else of this project.
 """
 
 import os
@@ -32,15 +32,16 @@ Say = Callable[[str], None]
 
 
 class Reconciler:
-    """Of one bucket. It remembers which jobs have ended, so that a process that lives on reads each of those once."""
+    """Reconciler of one bucket. It remembers which jobs have ended, so that a long-lived process reads each only
+    once."""
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
         self._ended: set[ListedRecord] = set()
 
     def reconcile(self, google: Google, say: Say, patience_s: float) -> list[str]:
-        """Do what is to be done now, and for `patience_s` what follows once machines are gone. What failed, a line
-        each: one job does not keep the others waiting."""
+        """Take the steps that are due now and, for `patience_s` seconds, those that follow once machines are gone.
+        Return a line for each failure: one job does not delay the others."""
         end = time.monotonic() + patience_s
         records, queues = Records(google, self.bucket), Queues(google, self.bucket)
         listed = set(records.listed())
@@ -83,14 +84,14 @@ def _now() -> datetime:
 
 
 PATIENCE_S = 120.0
-"""How long a call goes on with what it began; the next one goes on after that."""
+"""Seconds that a call continues what it began; after that, the next one does."""
 METADATA = "metadata.google.internal"
 
 _reconcilers: dict[str, Reconciler] = {}
 
 
 def handler(request: Any) -> tuple[str, int]:
-    """What failed, with status 500, so that the log and the scheduler show it."""
+    """Reconcile the bucket. Return the failures with status 500, so that the log and the scheduler show them."""
     bucket = os.environ[buckets.VARIABLE]
     os.environ[GIVEN] = _token()
     reconciler = _reconcilers.setdefault(bucket, Reconciler(bucket))
@@ -101,7 +102,7 @@ def handler(request: Any) -> tuple[str, int]:
 
 
 def _token() -> str:
-    """Of the function's own account. Source:
+    """Return a token of the function's own account. Source:
     https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     import requests
 
@@ -113,4 +114,4 @@ def _token() -> str:
 
 
 MACHINES: dict[str, Callable[[Google], Machines]] = {"tpu-vm": QueuedResources, "gce": Instances}
-"""By the kind of a record."""
+"""Classes of machines by the kind of a record."""

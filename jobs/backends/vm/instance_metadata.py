@@ -1,4 +1,4 @@
-"""What the machines of an attempt are sent with, whichever they are: their labels, and what starts the agent."""
+"""Labels and metadata of an attempt's machines, of whichever kind. The metadata starts the agent."""
 
 import json
 import uuid
@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 
 def under_way(read: Callable[[], T]) -> T:
-    """What a look at something gives that was asked for just now. Raises CloudSilent where the look is refused: what
-    was asked for goes on, and may be there later."""
+    """Read something that was requested just now. Raise CloudSilent if the read is refused: the request continues, and
+    what it creates may exist later."""
     try:
         return read()
     except (CloudRefused, NotFound) as refused:
@@ -27,7 +27,7 @@ def under_way(read: Callable[[], T]) -> T:
 
 
 def labels(record: Record, attempt: Attempt) -> dict[str, str]:
-    """The marks of an attempt. They do not depend on when it is sent, so that it is the same each time."""
+    """Return the labels of an attempt. They do not depend on when it is sent, so every request for it is the same."""
     if record.standing is not None:
         return marks.queue_labels(record.name, attempt.number, record.job_name)
     expires = int(datetime.fromisoformat(attempt.planned).timestamp()) + int(record.body["expires_s"])
@@ -35,7 +35,7 @@ def labels(record: Record, attempt: Attempt) -> dict[str, str]:
 
 
 def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
-    """What starts the agent, and what it is told; `release` is the URL by whose deletion the machines go. A declared
+    """Return the metadata with the agent and its spec. Deleting the URL `release` removes the machines. A declared
     queue runs nothing: its nodes only say where its record is."""
     if record.standing is not None:
         return {marks.QUEUE: json.dumps({"bucket": record.body["bucket"], "name": record.name})}
@@ -54,7 +54,10 @@ def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
 
 
 def request_id() -> str:
-    """By which Google knows a request that is sent again because it was not answered. Another one each time that
-    machines are asked for: for an hour the id of a request that was carried out gives its old operation, and what was
-    made by it and taken away since would not be made again. That nothing is made twice is for names to see to."""
+    """Return a new id, by which Google recognizes a request that is sent again because it was not answered.
+
+    Each request for machines needs a new one: for an hour, the id of a completed request returns its old operation, and
+    machines that it created and that were preempted since would not be created again. Names ensure that nothing is
+    created twice.
+    """
     return str(uuid.uuid4())

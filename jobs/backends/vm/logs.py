@@ -1,7 +1,7 @@
 """Output of a job's machines, from Cloud Logging: each line once, in order, however late Logging shows it.
 
 A host numbers its lines, and the number is in a line's insertId. So each host is read on from its last line before a
-gap, and its result tells where its lines end. The lines of all hosts come with one query (see google_logging.py).
+gap, and its result says where its lines end. The lines of all hosts come with one query (see google_logging.py).
 """
 
 import time

@@ -1,10 +1,11 @@
-"""TPUs that a stack declares: asked for, and asked for again when they were lost, until the stack wants them no more.
+"""TPUs that a stack declares. They are requested, and again after each loss, until the stack no longer declares them.
 
-gs://<bucket>/accel-queues/<key>.json           what is wanted, the body of a record; the stack writes it
-gs://<bucket>/accel-queues/<name>/record.json   what came of one writing of it, whose generation makes the name
+gs://<bucket>/accel-queues/<key>.json           declaration: the body of a record; the stack writes it
+gs://<bucket>/accel-queues/<name>/record.json   record of one version of it, whose generation is part of the name
 
-A record goes through the states of a job (control.py), so any number of clients may move it on at once. A writing
-that is replaced or deleted is cancelled first, and its TPUs are gone before the next ones are asked for.
+A record goes through the states of a job (state_machine.py), so any number of clients may advance it at once. The
+record of a version that is replaced or deleted is cancelled first, and its TPUs are gone before the next ones are
+requested.
 """
 
 import json
@@ -34,18 +35,18 @@ Say = Callable[[str], None]
 
 
 class QueueRecords(Records):
-    """Records of declared queues. No program on their nodes tells of an end."""
+    """Records of declared queues. No program on their nodes reports an end."""
 
     def __init__(self, google: Google, bucket: str) -> None:
         super().__init__(google, bucket, buckets.QUEUES)
 
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]:
-        """None, ever."""
+        """Return nothing: nodes of a declared queue write no results."""
         return {}
 
     def check(self, record: Record) -> None:
-        """Compares what the record asks for with what the stack declares. Raises NotPromised, and StaleRecord where the
-        stack has written another declaration since."""
+        """Compare what the record requests with what the stack declares. Raise NotPromised, and StaleRecord if the
+        stack has replaced or deleted the declaration since."""
         path = f"{buckets.QUEUES}/{record.job_name}.json"
         where, declaration = f"gs://{self.bucket}/{self._path(record.name)}", f"gs://{self.bucket}/{path}"
         try:
@@ -59,12 +60,12 @@ class QueueRecords(Records):
 
 
 class StaleRecord(CloudSilent):
-    """What a record was made for is wanted no more: the next look retires it."""
+    """The declaration of a record was replaced or deleted. The next `reconcile` retires the record."""
 
 
 @dataclass(frozen=True)
 class DeclaredQueue:
-    """One writing of what is wanted."""
+    """One version of a declaration, as the stack wrote it."""
 
     bucket: str
     key: str
@@ -76,17 +77,17 @@ class DeclaredQueue:
 
     @property
     def id(self) -> str:
-        """Of another writing it is another one, in every bucket."""
+        """Id that differs for each version of the declaration, and in each bucket."""
         return submission_key(self.key, f"{self.bucket}/{self.generation}")
 
     @property
     def name(self) -> str:
-        """Of its record."""
+        """Name of its record."""
         return labels.machine_name(platform_name(self.key, self.id))
 
 
 class Queues:
-    """The declared queues of one bucket."""
+    """Declared queues of one bucket."""
 
     def __init__(self, google: Google, bucket: str) -> None:
         self._google, self.bucket = google, bucket
@@ -94,8 +95,8 @@ class Queues:
         self.records = QueueRecords(google, bucket)
 
     def reconcile(self, say: Say, only: str | None = None) -> tuple[list[Record], list[str]]:
-        """Do what is to be done for every queue now, or for that of one key. The records that are left, and what
-        failed, a line each: one queue does not keep the others waiting."""
+        """Take the steps that are due for every queue, or only for the one of a key. Return the records that are left,
+        and a line for each failure: one queue does not delay the others."""
         # The records first: one that is made between the two lists is not taken for one of no declaration.
         records = {record.name: record for record in self.records.newest()}
         declared = {each.name: each for each in self._declared()}
@@ -118,8 +119,8 @@ class Queues:
         return left, failures
 
     def retire(self, key: str, say: Say, patience_s: float) -> None:
-        """Cancel every request of a key and wait until its TPUs are gone. The records stay, so that nobody asks again
-        as long as the declaration is there. Raises CloudSilent where that takes too long."""
+        """Cancel every request of a key and wait until its TPUs are gone. The records stay, so that no client requests
+        TPUs again while the declaration exists. Raise CloudSilent after `patience_s` seconds."""
         end = time.monotonic() + patience_s
         while True:
             for each in self._declared(key):
@@ -133,7 +134,7 @@ class Queues:
             time.sleep(POLL_S)
 
     def forget(self, key: str) -> None:
-        """Delete the records of a key that is declared no more."""
+        """Delete the ended records of a key that is no longer declared."""
         for record in list(self.records.newest()):
             if record.job_name == key and record.ended:
                 self.records.forget(record.name)
@@ -145,7 +146,7 @@ class Queues:
             yield DeclaredQueue(self.bucket, name, str(item.get("generation")))
 
     def _moved(self, declared: DeclaredQueue, record: Record | None, say: Say) -> Record | None:
-        """The queue as far as it can be moved on now; None where it is declared no more."""
+        """Advance a queue as far as possible now, and return its record; None if it is no longer declared."""
         if record is None:
             record = self._claimed(declared)
             if record is None:
@@ -157,7 +158,7 @@ class Queues:
         return self._advanced(record, say)
 
     def _claimed(self, declared: DeclaredQueue) -> Record | None:
-        """The record of a writing; None where it has been replaced."""
+        """Return the record of a version, and create it if it is new; None if the version was replaced."""
         try:
             data, generation = self._google.read("storage", declared.path)
         except NotFound:
@@ -180,7 +181,7 @@ class Queues:
             return None
 
     def _retired(self, record: Record, say: Say) -> Record | None:
-        """The record of a writing that is gone, on its way; None once it is forgotten."""
+        """Retire the record of a version that is gone, and return it; None once it is deleted."""
         with suppress(NotFound):  # where another client has forgotten it
             now = self._cancelled(record, UNWANTED, say)
             if not now.ended:
@@ -217,7 +218,7 @@ class Queues:
 
 
 def leaves(record: Record) -> bool:
-    """Whether its machines are on their way out: a look a moment later goes on."""
+    """Return whether the record's machines are being removed, so that a call a moment later can continue."""
     return not record.ended and record.last.state == ENDED
 
 

@@ -1,8 +1,8 @@
-"""Carries out a job's steps, one after the other, for as long as there is one.
+"""Execution of a job's steps, one after the other, for as long as there is one.
 
-Each step may be carried out again after a crash, by any client. A step that was decided on something old does no harm:
-the record is replaced only where nobody else has replaced it since, and machines that were made for an attempt which
-had ended by then are removed again.
+Any client may repeat a step after a crash. A step that was decided on old data does no harm: the record is replaced
+only if no other client has replaced it since, and machines that were created for an attempt that had ended by then are
+removed again.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from .record import ENDED, EXPIRED, GONE, LOST, MADE, NO_CAPACITY, PLANNED, REFU
 from .state_machine import ABSENT, Done, Machines, MachineState, Make, NoCapacity, Remove, Wait, Write, decide, end
 
 STEPS = 50
-"""More steps than one look ever takes."""
+"""Limit on the steps of one `advance`, more than it ever takes."""
 
 
 class RecordStore(Protocol):
-    """Where records are: see records.py."""
+    """Store of records: see records.py."""
 
     def read(self, name: str) -> tuple[Record, str]: ...
     def replace(self, record: Record, generation: str) -> str | None: ...
@@ -28,7 +28,7 @@ class RecordStore(Protocol):
 
 
 def look(machines: Machines, kept: RecordStore, record: Record) -> tuple[MachineState, Mapping[int, Result]]:
-    """What decide needs to know of the last attempt."""
+    """Return what `decide` needs to know about the last attempt."""
     last = record.last
     if record.ended or last.state == GONE:
         return MachineState(ABSENT, ""), {}
@@ -41,7 +41,8 @@ def look(machines: Machines, kept: RecordStore, record: Record) -> tuple[Machine
 def advance(
     machines: Machines, kept: RecordStore, name: str, clock: Callable[[], datetime], say: Callable[[str], None]
 ) -> Record:
-    """All that can be done for a job now; `say` is told what was done. Raises what the cloud's calls raise."""
+    """Take all steps that are possible for a job now, and return its record. `say` gets a line for each attempt that
+    ended or was planned. Raise what the cloud's calls raise."""
     made = 0
     for _ in range(STEPS):
         record, generation = kept.read(name)
@@ -73,8 +74,8 @@ def ask(
     clock: Callable[[], datetime],
     say: Callable[[str], None] = lambda text: None,
 ) -> CloudRefused | None:
-    """Has the last attempt's machines made. A refusal is written down, unless somebody has gone on meanwhile. Raises
-    NotPromised for a record that asks for what no target has."""
+    """Create the last attempt's machines. Record and return a refusal; it is not recorded if another client has
+    replaced the record meanwhile. Raise NotPromised for a record that requests what no target has."""
     kept.check(record)
     try:
         machines.make(record, record.last)
@@ -92,11 +93,12 @@ def ask(
 
 
 def take_back(machines: Machines, kept: RecordStore, before: Record) -> bool:
-    """Remove what was made for an attempt that has ended meanwhile; return whether it had.
+    """Remove what was created for an attempt that has ended meanwhile. Return whether it had ended.
 
-    Another client may have ended the attempt while this one made its machines: nobody else would remove them. (Nor
-    would this one, were it killed here: then they see it themselves when they start; see the agent's hosts.py. A
-    request that is taken away before it starts has no machines, and is one that `stacks leaks` deletes.)"""
+    Another client may have ended the attempt while this one created its machines, which no other client would remove.
+    If this client is killed before it removes them, the machines notice the end when they start: see the agent's
+    hosts.py. A request that is preempted before it starts has no machines; `stacks leaks` deletes it.
+    """
     now, _ = kept.read(before.name)
     attempt = next((each for each in now.attempts if each.number == before.last.number), None)
     if attempt is None or attempt.state not in (ENDED, GONE):

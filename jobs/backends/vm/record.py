@@ -1,4 +1,4 @@
-"""What is kept of a job on machines of its own: the request, and every attempt to run it."""
+"""Record of a job on machines of its own: the request, and every attempt to run it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -9,17 +9,19 @@ from accel.diagnostics.errors import CloudSilent
 T = TypeVar("T")
 
 PLANNED, MADE, ENDED, GONE = "planned", "made", "ended", "gone"
-"""States of an attempt: nothing was sent; its machines may be there; it is decided, they have to go; they are gone."""
+"""States of an attempt. planned: nothing was sent; made: its machines may exist; ended: its outcome is decided, and its
+machines must be removed; gone: its machines are removed."""
 
 SUCCEEDED, FAILED, LOST, NO_CAPACITY, EXPIRED, REFUSED, CANCELLED = (
     *("succeeded", "failed", "lost", "no-capacity", "expired", "refused", "cancelled"),
 )
-"""Outcomes. lost: the cloud took a machine away; expired: it waited in its zone for as long as it might."""
+"""Outcomes. lost: the cloud preempted or removed a machine; expired: the request waited in its zone for the longest
+time that it may."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request for machines, in one zone. Times are ISO, in UTC."""
+    """Request for machines in one zone. Times are ISO, in UTC."""
 
     number: int
     zone: str
@@ -28,17 +30,17 @@ class Attempt:
     state: str = PLANNED
     made: str | None = None
     started: str | None = None
-    """First seen to run."""
+    """Time at which it was first seen to run."""
     ended: str | None = None
     outcome: str = ""
     reason: str = ""
     exit_codes: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-    """Of the hosts that told of one."""
+    """Exit codes by host, for hosts that reported one."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A job. `body` is that of its request."""
+    """Record of a job. `body` is that of its request."""
 
     kind: str
     target: str
@@ -50,38 +52,39 @@ class Record:
     created: str
     attempts: tuple[Attempt, ...]
     cancelled: str | None = None
-    """Why it was asked to stop."""
+    """Reason for its cancellation."""
     ended: str | None = None
     outcome: str = ""
     reason: str = ""
 
     @property
     def last(self) -> Attempt:
-        """The attempt that counts: there is always one."""
+        """Last attempt, which is the one that counts. There is always one."""
         return self.attempts[-1]
 
     @property
     def hosts(self) -> int:
-        """How many machines run the command at once."""
+        """Number of machines that run the command at once."""
         return int(self.body["hosts"])
 
     @property
     def standing(self) -> Mapping[str, Any] | None:
-        """Of a declared queue, which has no command and no end of its own: until when it asks. None: it is a job."""
+        """Settings of a declared queue, which has no command and no end of its own: until when it requests TPUs. None
+        for a job."""
         return self.body.get("standing")
 
     def with_last(self, **changes: Any) -> "Record":
-        """The same with the last attempt changed."""
+        """Return a copy with the last attempt changed."""
         return replace(self, attempts=(*self.attempts[:-1], replace(self.last, **changes)))
 
     def count(self, *outcomes: str) -> int:
-        """How many attempts ended so."""
+        """Return the number of attempts with one of the outcomes."""
         return sum(attempt.outcome in outcomes for attempt in self.attempts)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a host told of its part: of result-<host>.json."""
+    """Result of a host, from result-<host>.json."""
 
     host: int
     exit_code: int | None
@@ -89,21 +92,21 @@ class Result:
     started: str | None
     stopped: str | None
     lines: int | None = None
-    """How many lines it has written to Cloud Logging: their numbers are below it."""
+    """Bound on the numbers of the lines that it has written to Cloud Logging: all are below it."""
 
 
 def was_never_made(record: Record) -> bool:
-    """Whether all that ever came of the job is that it was refused when it was asked for."""
+    """Return whether every attempt of the job was refused when it was requested."""
     return all(attempt.outcome == REFUSED and attempt.made is None for attempt in record.attempts)
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Plain JSON values."""
+    """Return the record as plain JSON values."""
     return asdict(record)
 
 
 def of_json(value: Mapping[str, Any], where: str) -> Record:
-    """What as_json gave; fields that a newer version has are left out. Raises CloudSilent for what is no record."""
+    """Parse what as_json returned. Fields of newer versions are ignored. Raise CloudSilent for an invalid record."""
     try:
         known: dict[str, Any] = {name: value[name] for name in Record.__dataclass_fields__ if name in value}
         names = Attempt.__dataclass_fields__
@@ -118,7 +121,7 @@ def of_json(value: Mapping[str, Any], where: str) -> Record:
 
 
 def result_of(value: Mapping[str, Any], host: int) -> Result:
-    """A host's own words; what is missing in them, or is of another type, is unknown: any job may write them."""
+    """Parse a host's result. A value that is missing, or of another type, is unknown: any job may write results."""
 
     def own(name: str, kind: type[T]) -> T | None:
         found = value.get(name)

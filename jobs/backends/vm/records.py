@@ -1,14 +1,14 @@
-"""Where records are: objects of the target's bucket, each replaced only as it was read.
+"""Store of records: objects of the target's bucket, each replaced only if it is unchanged since it was read.
 
 gs://<bucket>/accel-jobs/<job>/record.json                       the job (record.py)
-gs://<bucket>/accel-jobs/<job>/attempts/<n>/result-<host>.json   what each machine says at its end; written once
+gs://<bucket>/accel-jobs/<job>/attempts/<n>/result-<host>.json   what each machine reports at its end; written once
 
-The records of declared queues are in a folder of their own: see queues.py.
+Records of declared queues are in a folder of their own: see queues.py.
 
-Before machines are made, a record is compared with what its target promises. Compared are the account, the project,
-zones and network, what the machines are and whose image they boot, and that nothing runs on them but the agent. The
-image itself may be another one of the same project: a job goes on where a target's image was renewed. A target is a
-JSON value here, since the stack's function has no models.
+Before machines are created, a record is compared with its target: the account, the project, zones and network, the kind
+of machines, the project of their image, and that they run nothing except the agent. The image itself may be another one
+of the same project, so that a job continues after its target's image was renewed. A target is a JSON value here, since
+the stack's function has no models.
 """
 
 import json
@@ -38,7 +38,7 @@ CHANGED = "the target was changed after the job was sent, or the record was: can
 
 
 class Records:
-    """Of one bucket's folder. `known`: targets by name, as JSON values, that the client has of its own."""
+    """Records in one folder of a bucket. `known`: the client's own targets by name, as JSON values."""
 
     def __init__(
         self, google: Google, bucket: str, of: str = buckets.JOBS, known: Mapping[str, Mapping[str, Any]] = NONE
@@ -48,10 +48,11 @@ class Records:
         self._seen: dict[str, Result] = {}
 
     def claim(self, record: Record) -> tuple[Record, str | None]:
-        """The job of the record's key: this one with its generation where it is new, or what an earlier submit left.
-        A job that was refused when it was asked for is new again, and its next attempt has another number.
+        """Claim the record's key. Return this record with its generation if the job is new, otherwise the record of an
+        earlier submit and None. A job that was refused when it was requested is new again, and its next attempt has
+        another number.
 
-        Raises BadInput where the key is another job's.
+        Raise BadInput if the key belongs to another job.
         """
         try:
             return record, self._objects.create(self._path(record.name), _bytes(record))
@@ -72,7 +73,7 @@ class Records:
         return found, None
 
     def read(self, name: str) -> tuple[Record, str]:
-        """The record and its generation. Raises NotFound."""
+        """Return the record and its generation. Raise NotFound."""
         where = f"gs://{self.bucket}/{self._path(name)}"
         try:
             data, generation = self._google.read("storage", object_path(self.bucket, self._path(name)))
@@ -88,7 +89,7 @@ class Records:
         return record, generation
 
     def check(self, record: Record) -> None:
-        """Compares what the record asks for with the targets of the bucket. Raises NotPromised where none has it."""
+        """Compare what the record requests with the targets of the bucket. Raise NotPromised if no target has it."""
         differences: dict[str, str] = {}
         for name, target in chain(self._known.items(), published_targets(self._google, self.bucket)):
             if (found := difference(record, target)) is None:
@@ -102,21 +103,21 @@ class Records:
         raise NotPromised(f"{where}: target {name}: {differences[name]}; nothing is made", CHANGED)
 
     def replace(self, record: Record, generation: str) -> str | None:
-        """The new generation; None where somebody else has replaced it since."""
+        """Replace a record. Return the new generation, None if another client has replaced the record since."""
         try:
             return self._objects.replace(self._path(record.name), Stored(b"", generation), _bytes(record))
         except WriteConflict:
             return None
 
     def forget(self, name: str) -> None:
-        """Deletes a record; none is there is no error."""
+        """Delete a record. A missing record is no error."""
         self._google.delete("storage", object_path(self.bucket, self._path(name)))
 
     def _path(self, name: str) -> str:
         return f"{self._of}/{name}/{buckets.RECORD}"
 
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]:
-        """What the hosts of an attempt have said, by their numbers; what others write there is not read."""
+        """Return the results of an attempt by host. Objects that belong to no host of it are not read."""
         prefix = f"{folder(record.name, attempt.number)}/result-"
         items = self._google.pages("storage", f"b/{self.bucket}/o", "items", prefix=prefix)
         wanted = {f"{prefix}{host}.json": host for host in range(record.hosts)}
@@ -135,14 +136,14 @@ class Records:
         return self._seen[name]
 
     def newest(self) -> Iterator[Record]:
-        """Every job, the newest first."""
+        """Yield every record, newest first."""
         born = {item.name: item.created for item in self.listed()}
         for name in sorted(born, key=lambda each: born[each], reverse=True):
             with suppress(NotFound):
                 yield self.read(name)[0]
 
     def listed(self) -> Iterator["ListedRecord"]:
-        """Every record's name, without what is in it."""
+        """Yield the name of every record, without its content."""
         glob, fields = f"{self._of}/*/{buckets.RECORD}", "items(name,timeCreated,generation),nextPageToken"
         for item in self._google.pages("storage", f"b/{self.bucket}/o", "items", matchGlob=glob, fields=fields):
             name = str(item.get("name")).split("/")[1]
@@ -150,7 +151,7 @@ class Records:
 
 
 class ListedRecord(NamedTuple):
-    """A record as a list of objects has it."""
+    """Record in a list of objects."""
 
     name: str
     created: str
@@ -158,7 +159,7 @@ class ListedRecord(NamedTuple):
 
 
 def folder(name: str, attempt: int) -> str:
-    """Where the machines of an attempt leave their results."""
+    """Return the folder in which the machines of an attempt write their results."""
     return f"{buckets.JOBS}/{name}/attempts/{attempt}"
 
 
@@ -168,7 +169,7 @@ def _bytes(record: Record) -> bytes:
 
 Json = Mapping[str, Any]
 Row = tuple[str, object, object]
-"""A field, what the record has, and what the target has."""
+"""Field, the record's value, and the target's value."""
 
 _PROPERTIES = (
     *("machineType", "disks", "networkInterfaces", "serviceAccounts", "scheduling", "shieldedInstanceConfig"),
@@ -184,12 +185,12 @@ UNSAID: Json = {
     **{"tags": [], "types": [], "machine_types": []},
     **{"reservation": None, "placement": None},
 }
-"""What a target has where it does not say: those that are published leave it out."""
+"""Values of fields that a target does not have: published targets omit them."""
 _TPU = ("node", "subnetworks", "slices", "valid_s", "reservation")
 
 
 def difference(record: Record, target: Json) -> str | None:
-    """The first field in which they differ, in words; None where the record may be carried out."""
+    """Describe the first field in which they differ; None: the record may be carried out."""
     try:
         for field, given, wanted in _rows(record, {**UNSAID, **target}):
             if given != wanted:
@@ -227,7 +228,8 @@ def _common(record: Record, target: Json) -> Iterator[Row]:
 
 
 def _told(metadata: Json) -> Row:
-    """Nothing that starts anything: a startup script is added for each attempt."""
+    """Compare the metadata with the known entries, none of which starts anything: the startup script is added for each
+    attempt."""
     known = {**labels.METADATA, **labels.DRIVER}
     return "metadata", metadata, {key: known[key] for key in metadata if key in known}
 
@@ -286,7 +288,8 @@ _OF_KIND = {"gce": _gce, "tpu-vm": _tpu_vm}
 
 
 def _names(node: Json) -> list[str]:
-    """What a slice may be called: the number after a generation counts chips, or cores, of which a chip has two."""
+    """Return the names that a slice may have: the number after a generation counts chips, or cores, of which a chip has
+    two."""
     if "acceleratorConfig" not in node:
         return [node["acceleratorType"]]
     shape: Json = node["acceleratorConfig"]
@@ -295,7 +298,7 @@ def _names(node: Json) -> list[str]:
 
 
 def _project(image: str) -> str:
-    """Of projects/<p>/global/images/..., the p."""
+    """Return the p of projects/<p>/global/images/..."""
     return image.partition("projects/")[2].partition("/")[0]
 
 

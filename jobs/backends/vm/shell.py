@@ -386,7 +386,7 @@ def _ssh_library() -> Any:
 
 
 def _runs(connection: Connection, name: str) -> bool:
-    """Return whether the container exists and runs. Raise CloudRefused if docker does not tell."""
+    """Return whether the container exists and runs. Raise CloudRefused if docker cannot be asked."""
     said = {False: bytearray(), True: bytearray()}
     listed = ["sudo", "-n", "docker", "ps", "--quiet", "--filter", f"name=^{name}$"]
     code = connection.run(listed, Streams(lambda is_error, data: said[is_error].extend(data)))

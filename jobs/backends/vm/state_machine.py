@@ -1,4 +1,4 @@
-"""The next step of a job: from what is recorded of it, and what the cloud has."""
+"""Next step of a job, from its record and from what the cloud has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,34 +30,34 @@ ABSENT, WAITING, STARTING, RUNNING, TAKEN, BROKEN, LEAVING = (
 )
 
 START_S = 3600
-"""Machines that have been starting for longer will not start."""
+"""Seconds after which machines that are still starting will not start."""
 SILENT_S = 900
-"""How long after a job's timeout its machines may still tell how it ended."""
+"""Seconds after a job's timeout in which its machines may still report its end."""
 AGAIN_S = 300
-"""How long a declared queue waits before it asks again where it was refused, or there was no capacity."""
+"""Seconds that a declared queue waits after a refusal, or without capacity, before it requests TPUs again."""
 REMEMBERED = 20
-"""Attempts that the record of a declared queue keeps: it may have any number."""
+"""Number of attempts that the record of a declared queue keeps: it may have any number."""
 
 _SAID = {
     exit_codes.STOPPED: "it stopped because its machine is taken away",
     exit_codes.BAD_NODE: "its machine is not fit for it",
 }
-"""What a command's exit code says of a lost machine."""
+"""Reason for a lost machine, by the command's exit code."""
 
 
 @dataclass(frozen=True)
 class MachineState:
-    """An attempt's machines as the cloud has them; `native` is its own word for the state."""
+    """State of an attempt's machines in the cloud; `native` is the cloud's own name for it."""
 
     state: str
     native: str
     reason: str = ""
     stockout: bool = False
-    """Of `failed`: the zone had none."""
+    """Whether the state is `failed` because the zone had no capacity."""
 
 
 class NoCapacity(CloudRefused):
-    """A zone said at once that it has none. `zones` are those that it named instead."""
+    """A zone refused at once because it has no capacity. `zones` are those that it named instead."""
 
     def __init__(self, message: str, zones: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -65,53 +65,53 @@ class NoCapacity(CloudRefused):
 
 
 class Machines(Protocol):
-    """The cloud's side of an attempt. Every call may be made again."""
+    """Machines of attempts in the cloud. Every call may be repeated."""
 
     def make(self, record: Record, attempt: Attempt) -> None:
-        """By name: what is there already is not made. Raises NoCapacity, CloudRefused, CloudSilent."""
+        """Create the attempt's machines by name, except existing ones. Raise NoCapacity, CloudRefused, CloudSilent."""
         ...
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
-        """Reads only."""
+        """Return the state of the attempt's machines. Read-only."""
         ...
 
     def remove(self, record: Record, attempt: Attempt) -> None:
-        """Asks for it and returns. What is not there is no error."""
+        """Request the removal of the attempt's machines and return at once. Missing machines are no error."""
         ...
 
 
 @dataclass(frozen=True)
 class Write:
-    """The record is to be this one."""
+    """Step: replace the record with this one."""
 
     record: Record
 
 
 @dataclass(frozen=True)
 class Make:
-    """The last attempt's machines are to be made."""
+    """Step: create the last attempt's machines."""
 
 
 @dataclass(frozen=True)
 class Remove:
-    """The last attempt's machines have to go."""
+    """Step: remove the last attempt's machines."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing to do before the cloud has moved."""
+    """Step: nothing until something changes in the cloud."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """Nothing is left to do."""
+    """Step: nothing, because the job has ended."""
 
 
 Step = Write | Make | Remove | Wait | Done
 
 
 def decide(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Step:
-    """The next step. `seen` and `results` are of the last attempt."""
+    """Return the next step. `seen` and `results` are those of the last attempt."""
     if record.ended:
         return Done()
     match record.last.state:
@@ -178,7 +178,8 @@ def _running(record: Record, now: datetime) -> Step:
 
 
 def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] | None:
-    """What the hosts' own words decide: all have to succeed, and one that fails ends the attempt."""
+    """Return the outcome and the reason that follow from the hosts' results: all must succeed, and one that fails ends
+    the attempt. None: not decided yet."""
     # A host that was stopped because of another says so; the other's own words count.
     for result in sorted(results.values(), key=lambda each: ((each.reason or "").startswith("stopped: "), each.host)):
         on = f" on host {result.host}" if record.hosts > 1 else ""
@@ -193,12 +194,12 @@ def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] |
 
 
 def end(record: Record, outcome: str, reason: str | None, now: datetime, **more: object) -> Write:
-    """The last attempt is decided; its machines have to go."""
+    """Return the step that ends the last attempt with this outcome, so that its machines are removed."""
     return Write(record.with_last(state=ENDED, outcome=outcome, reason=reason or "", ended=_stamp(now), **more))
 
 
 def _next(record: Record, now: datetime) -> Record:
-    """The record with another attempt, or with its end. The last attempt has no machines any more."""
+    """Return the record with another attempt, or with its end. The last attempt has no machines any more."""
     last = record.last
     if record.cancelled and last.outcome != SUCCEEDED:
         return replace(record, ended=_stamp(now), outcome=CANCELLED, reason=record.cancelled)
@@ -211,7 +212,7 @@ def _next(record: Record, now: datetime) -> Record:
 
 
 def may_go_on(record: Record) -> bool:
-    """Whether another attempt follows the last one, which has an outcome."""
+    """Return whether another attempt follows the last one, which has an outcome."""
     if record.standing is not None:
         return record.last.outcome in (LOST, NO_CAPACITY, REFUSED)
     match record.last.outcome:
@@ -227,7 +228,7 @@ def may_go_on(record: Record) -> bool:
 
 
 def _round(record: Record) -> list[Attempt]:
-    """The attempts since the job last had machines: each zone is asked once."""
+    """Return the attempts since the job last had machines, in which each zone is tried once."""
     found: list[Attempt] = []
     for attempt in reversed(record.attempts):
         if attempt.outcome not in (NO_CAPACITY, EXPIRED):
@@ -237,7 +238,7 @@ def _round(record: Record) -> list[Attempt]:
 
 
 def zone_after(record: Record) -> str:
-    """Where the next attempt goes: after a failure of its own the job stays, else it moves to the next zone."""
+    """Return the zone of the next attempt: the same one after a failure of the job itself, otherwise the next one."""
     zones: list[str] = list(record.body["zones"])
     last = record.last
     if last.outcome == FAILED or last.zone not in zones:
@@ -246,7 +247,7 @@ def zone_after(record: Record) -> str:
 
 
 def plan_attempt(record: Record, zone: str, now: datetime) -> Record:
-    """The record with one more attempt, of which nothing was sent."""
+    """Return the record with one more attempt, for which nothing was sent yet."""
     number = record.last.number + 1
     name = labels.attempt_name(record.name, number, record.body.get(labels.PREFIX, ""))
     attempt = Attempt(number=number, zone=zone, name=name, planned=_stamp(now))
@@ -255,8 +256,8 @@ def plan_attempt(record: Record, zone: str, now: datetime) -> Record:
 
 
 def _over(record: Record, now: datetime) -> str:
-    """Why a declared queue asks no more: its time is over, or the request that waits has waited for as long as it may.
-    "" while it may ask."""
+    """Return why a declared queue requests no more TPUs: its time is over, or its request has waited for the longest
+    time that it may. "" while it may request them."""
     until, valid_s = (record.standing or {}).get("until"), record.body["machine"].get("valid_s")
     if until and now >= datetime.fromisoformat(until):
         return f"it was wanted until {until}"
@@ -267,8 +268,8 @@ def _over(record: Record, now: datetime) -> str:
 
 
 def _pauses(record: Record, now: datetime) -> bool:
-    """Whether a declared queue lets time pass before it asks again: a zone that refuses at once would be asked without
-    end."""
+    """Return whether a declared queue waits before it requests TPUs again: a zone that refuses at once would get
+    requests without end."""
     if record.standing is None or len(record.attempts) < 2:
         return False
     before = record.attempts[-2]

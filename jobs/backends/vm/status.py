@@ -1,4 +1,4 @@
-"""Status of a job, from its record and the state in the cloud: as it will be when the next steps are done."""
+"""Status of a job, from its record and its state in the cloud: as it will be after the next steps."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -93,7 +93,7 @@ def record_time(text: str | None) -> datetime | None:
 
 
 def attempts(record: Record) -> list[Tried]:
-    """Return each request for machines. Records do not tell when a machine was found, which is before it was seen to
+    """Return each request for machines. Records do not say when a machine was found, which is before it was seen to
     run."""
     return [
         Tried(

@@ -52,7 +52,7 @@ class Plan:
         self._random = random.Random(self.seed)
 
     def after(self) -> bool:
-        """Whether the operation is carried out before the client sees the fault."""
+        """Return whether the operation is carried out before the client sees the fault."""
         return ANSWERS[self.kind][0] if self.kind in ANSWERS else CONNECTIONS[self.kind]
 
     def take(self, operation: str) -> bool:

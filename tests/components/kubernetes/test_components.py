@@ -171,7 +171,7 @@ def test_the_default_list_is_what_nvidia_answers_with_a_reset() -> None:
 def test_the_list_and_the_script_lie_in_the_config_map() -> None:
     data = inputs(lambda: GpuHealth("health", GpuHealthSpec(xids=[79, 48, 79, 9999])), "ConfigMap")["data"]
     assert data["xids"] == "48 # uncorrectable memory error\n79 # GPU fell off the bus\n9999\n"
-    assert data["cordon.py"].startswith('"""Cordons the node')
+    assert data["cordon.py"].startswith('"""Cordon the node that')
 
 
 def test_the_health_account_may_read_and_change_nodes_and_nothing_else() -> None:

@@ -1,10 +1,10 @@
-"""VMs of Compute Engine: made, seen and removed. Every call may be made again; a request has the same body each time.
+"""Creation, reading and removal of Compute Engine VMs. Every call may be repeated; its body is the same each time.
 
-One machine is an instance of the attempt's name. Several are an instance template and a managed instance group of that
-name, in which instances are made by theirs: <attempt>-0, -1, ... Source:
+One machine is an instance with the attempt's name. Several are an instance template and a managed instance group with
+that name, in which instances are created by name: <attempt>-0, -1, ... Source:
 https://docs.cloud.google.com/compute/docs/instance-groups/creating-instances-with-specific-names
 
-Their states, and Google's words for why there is none, are read as those of an attempt. Sources:
+Their states, and Google's reasons for a refusal, are mapped to states of an attempt. Sources:
 https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle,
 https://docs.cloud.google.com/compute/docs/resource-error
 """
@@ -28,22 +28,22 @@ from ..state_machine import ABSENT, BROKEN, LEAVING, RUNNING, STARTING, TAKEN, W
 
 API = "compute"
 REFUSED_S = 60
-"""A zone without room says so within it, as a rule; what comes later, `look` tells."""
+"""Seconds in which a zone without capacity usually refuses; `look` reports a later refusal."""
 LINKS = "https://www.googleapis.com/compute/v1"
-"""Where links to resources begin, wherever the API is."""
+"""Beginning of links to resources, whatever the API's root is."""
 
 
 class Instances:
-    """Machines of jobs on Compute Engine."""
+    """Client for the machines of jobs on Compute Engine."""
 
     def __init__(self, google: Google) -> None:
         self._google = google
 
     def make(self, record: Record, attempt: Attempt) -> None:
-        """Makes the attempt's machines, and waits for a zone's refusal as far as it comes soon.
+        """Create the attempt's machines, and wait for a zone's refusal for up to REFUSED_S seconds.
 
-        Raises NoCapacity with the zones that Google names instead, and CloudRefused for anything else that it refuses,
-        another's machine of that name among it.
+        Raise NoCapacity with the zones that Google names instead, and CloudRefused for any other refusal, including
+        another's machine of that name.
         """
         if record.body["machine"]["group"]:
             self._make_group(record, attempt)
@@ -87,14 +87,14 @@ class Instances:
             self._posted(path, body, instance_metadata.request_id())
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """The operation; None where there is one of that name."""
+        """Create a resource. Return the operation, None if one of that name exists."""
         try:
             return self._posted(path, body, instance_metadata.request_id())
         except Conflict:
             return None
 
     def _posted(self, path: str, body: dict[str, Any], asked: str) -> dict[str, Any]:
-        """The operation. `asked` is the id by which Google knows a request that is sent again."""
+        """Send a request and return its operation. Google recognizes a repeated request by the id `asked`."""
         try:
             operation = self._google.post(API, path, body, repeat=True, requestId=asked)
         except Conflict:
@@ -111,7 +111,7 @@ class Instances:
         return operation
 
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
-        """Whether it has ended well. Raises what it ended in."""
+        """Return whether the operation has succeeded. Raise its error if it has failed."""
         if errors := objects_at(inside(operation, "error"), "errors"):
             raise refusal(f"{attempt.name} in {attempt.zone}", errors)
         return operation.get("status") == "DONE"
@@ -123,7 +123,7 @@ class Instances:
         return instance_metadata.under_way(lambda: self._google.get(API, path))
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
-        """By the states of the instances; where there is none, by the operations that say why."""
+        """Return the state of the instances; if there are none, the one that the operations explain."""
         if record.body["machine"]["group"]:
             return self._look_group(record, attempt)
         found = self._instance(record, attempt)
@@ -152,7 +152,7 @@ class Instances:
         return leaving(seen, managed) if attempt.state == ENDED else seen
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
-        """The instances' states, why those of a group are not made, and their maintenance."""
+        """Return the instances' states, why those of a group are not created, and their maintenance."""
         if record.body["machine"]["group"]:
             managed = self._managed(record, attempt)
             return MachineMessages(tuple(instance_text(name, managed.get(name)) for name in _names(record, attempt)))
@@ -165,7 +165,7 @@ class Instances:
         return MachineMessages(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """The end of the first machine's serial port. Source:
+        """Return the end of the first machine's serial port output; empty if there is none to read. Source:
         https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/getSerialPortOutput"""
         path = instance_path(record, attempt, 0 if record.body["machine"]["group"] else None)
         try:
@@ -175,18 +175,18 @@ class Instances:
         return tuple(text for each in str(answer.get("contents") or "").splitlines() if (text := each.strip()))
 
     def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """The operations on the first machine: who asked, and what came of it."""
+        """Return the operations on the first machine, with the user and the error of each."""
         found = self._operations(record, attempt, 0 if record.body["machine"]["group"] else None)
         return tuple(map(operation_text, sorted(found, key=lambda each: str(each.get("insertTime")))))
 
     def _operations(self, record: Record, attempt: Attempt, number: int | None = None) -> list[dict[str, Any]]:
-        """On an instance, as far as its zone remembers: operations are kept for some weeks."""
+        """Return the operations on an instance that its zone still has: it keeps them for some weeks."""
         link = f"{LINKS}/{instance_path(record, attempt, number)}"
         path = f"{_zone_path(record, attempt)}/operations"
         return list(self._google.pages(API, path, "items", filter=f'targetLink="{link}"'))
 
     def _ended(self, record: Record, attempt: Attempt) -> MachineState:
-        """What became of the instance."""
+        """Return what became of a missing instance, by its operations."""
         told = self._operations(record, attempt)
         for operation in told:
             if operation.get("operationType") == "insert" and (
@@ -198,8 +198,8 @@ class Instances:
         return MachineState(ABSENT, "", words[0] if words else "")
 
     def remove(self, record: Record, attempt: Attempt) -> None:
-        """The group with its instances, then the template, which a group holds: asked for again until both are gone.
-        What is not this job's is left alone."""
+        """Remove the instance, or the group with its instances, then the template, which a group holds: call it again
+        until both are gone. Leave what is not this job's."""
         if not record.body["machine"]["group"]:
             if self._instance(record, attempt) is not None:
                 self._delete(instance_path(record, attempt))
@@ -209,7 +209,7 @@ class Instances:
             self._delete(_template_path(record, attempt))
 
     def _delete(self, path: str) -> None:
-        """Unless it is on its way already, or what uses it is."""
+        """Delete a resource, unless it or what uses it is being deleted already."""
         try:
             self._google.delete(API, path)
         except CloudRefused as refused:
@@ -217,19 +217,19 @@ class Instances:
                 raise
 
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
-        """The attempt's one instance; None where there is none, or one that is not this job's."""
+        """Return the attempt's one instance, None if there is none or it is not this job's."""
         found = self._google.find(API, instance_path(record, attempt))
         wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
         return found if found and wanted.items() <= inside(found, "labels").items() else None
 
     def _own(self, path: str, record: Record, attempt: Attempt) -> dict[str, Any] | None:
-        """A group or a template; None where there is none, or one that is not this job's."""
+        """Return a group or a template, None if there is none or it is not this job's."""
         found = self._google.find(API, path)
         return found if found and found.get("description") == _note(record, attempt) else None
 
     def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
-        """The instances of the group by name, those among them that are still to come. None where the group has gone
-        meanwhile."""
+        """Return the instances of the group by name, including those that are still to be created; empty if the group
+        was deleted meanwhile."""
         path = f"{_group_path(record, attempt)}/listManagedInstances"
         found: dict[str, dict[str, Any]] = {}
         token: str | None = None
@@ -269,7 +269,7 @@ def template_body(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def group_body(record: Record, attempt: Attempt) -> dict[str, Any]:
-    """Return the request for an empty group: its instances are made by name. What fails or is lost is left as it is."""
+    """Return the request for an empty group; instances are created by name. Failed or lost ones stay as they are."""
     return {
         "name": attempt.name,
         "description": _note(record, attempt),
@@ -300,7 +300,7 @@ def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def _metadata(record: Record, attempt: Attempt) -> dict[str, str]:
-    """With the group, or the one instance, as what ends the machines."""
+    """Return the metadata, with the group or the one instance as what to delete to remove the machines."""
     own = _group_path(record, attempt) if record.body["machine"]["group"] else instance_path(record, attempt)
     return instance_metadata.metadata(record, attempt, f"{root_of(API)}/{own}")
 
@@ -311,12 +311,12 @@ def _names(record: Record, attempt: Attempt) -> list[str]:
 
 
 def _note(record: Record, attempt: Attempt) -> str:
-    """The description of what has no labels, by which a job knows its own."""
+    """Return the description by which a job recognizes its resources that have no labels."""
     return f"{labels.MAKER}={labels.JOBS} {labels.JOB}={record.name} {labels.ATTEMPT}={attempt.number}"
 
 
 def _zone_path(record: Record, attempt: Attempt) -> str:
-    """Below the API's root."""
+    """Return the path of the attempt's zone below the API's root."""
     return f"projects/{path_segment(str(record.body['project']))}/zones/{path_segment(attempt.zone)}"
 
 
@@ -344,26 +344,26 @@ INSTANCE = {
     "TERMINATED": TAKEN,
     "DEPROVISIONING": TAKEN,
 }
-"""A machine of a job runs once: whatever stops it has taken it away."""
+"""States by an instance's status. A machine of a job runs once: whatever stops it, the machine is lost."""
 
 LEAVING_STATES = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
-"""Of machines that nobody needs any more: on their way. One that is only stopped gets to TERMINATED."""
+"""Statuses of machines of an ended attempt that are being removed. One that is only stopped gets to TERMINATED."""
 
 PREEMPTED = "compute.instances.preempted"
-"""Type of the operation by which Google takes a Spot VM back. Source:
+"""Type of the operation by which Google preempts a Spot VM. Source:
 https://docs.cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption"""
 END_WORDS = {PREEMPTED: "Google took it back", "delete": "it was deleted", "stop": "it was stopped"}
 """Operations that end an instance, in words."""
 
 STOCKOUT = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT", "VM_MIN_COUNT_NOT_REACHED")
-"""Codes begin so: there is ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS too. The first two are the page's, the others
-those of https://github.com/skypilot-org/skypilot (its handler of GCP's errors)."""
+"""Beginnings of codes: there is ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS too. The first two are from the page, the
+others from https://github.com/skypilot-org/skypilot (its handler of GCP's errors)."""
 QUOTA = "QUOTA_EXCEEDED"
 _ORDER = (TAKEN, BROKEN, WAITING, STARTING, RUNNING)
 
 
 def of_instance(instance: Mapping[str, Any], name: str = "") -> MachineState:
-    """By its status. `name` is said of one among several."""
+    """Return the state of an instance by its status. `name` is for one of several, whose reason begins with it."""
     native = str(instance.get("status") or instance.get("instanceStatus") or "")
     found = INSTANCE.get(native, STARTING)
     which = f"{name} " if name else ""
@@ -371,7 +371,7 @@ def of_instance(instance: Mapping[str, Any], name: str = "") -> MachineState:
 
 
 def of_group(names: Iterable[str], managed: Mapping[str, Mapping[str, Any]]) -> MachineState:
-    """The instances of a group, by their names: all have to run, and one that is lost loses all."""
+    """Return the state of a group by its instances: all must run, and one lost instance loses all."""
     seen = [_managed(name, managed.get(name)) for name in names]
     return min(seen, key=lambda each: _ORDER.index(each.state))
 
@@ -394,19 +394,19 @@ def _managed(name: str, found: Mapping[str, Any] | None) -> MachineState:
 
 
 def leaving(seen: MachineState, managed: Mapping[str, Mapping[str, Any]] | None = None) -> MachineState:
-    """The same for an attempt that is over, whose machines have been asked to go."""
+    """Return the state for an attempt that has ended, and whose machines are being removed."""
     actions = {str(each.get("currentAction")) for each in (managed or {}).values()}
     return MachineState(LEAVING, seen.native) if seen.native in LEAVING_STATES or actions == {"DELETING"} else seen
 
 
 def of_errors(native: str, errors: list[dict[str, Any]]) -> MachineState:
-    """What an operation ended in."""
+    """Return the state for an operation that ended in errors."""
     refused = refusal("", errors)
     return MachineState(BROKEN, native, refused.message, stockout=isinstance(refused, NoCapacity))
 
 
 def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
-    """Why Google made nothing: NoCapacity with the zones that it names instead, or CloudRefused."""
+    """Return the error for a refused request: NoCapacity with the zones that Google names instead, or CloudRefused."""
     first = errors[0]
     code, message = str(first.get("code") or ""), line(first.get("message") or first.get("code") or "no reason is told")
     message = f"{doing}: {message}" if doing else message
@@ -429,7 +429,7 @@ def _quota(info: Mapping[str, Any]) -> str:
 
 
 def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
-    """An instance of a group, in words."""
+    """Describe an instance of a group."""
     if found is None:
         return f"instance {name} is not there"
     errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
@@ -438,7 +438,7 @@ def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
 
 
 def operation_text(operation: Mapping[str, Any]) -> str:
-    """An operation, in words. Fields: the schema Operation of the API."""
+    """Describe an operation. Fields: the schema Operation of the API."""
     errors = objects_at(mapping(operation.get("error")) or {}, "errors")
     why = f": {refusal('', errors).message}" if errors else ""
     who = f" by {operation['user']}" if operation.get("user") else ""
@@ -446,12 +446,12 @@ def operation_text(operation: Mapping[str, Any]) -> str:
 
 
 def is_busy(message: str) -> bool:
-    """Whether an error's words are those of a resource that is being changed, or used by one that is."""
+    """Return whether the message is that of a resource that is being changed, or used by one that is."""
     said = message.lower()
     return "is not ready" in said or "already being used by" in said
 
 
 def lacks_capacity(message: str) -> bool:
-    """Whether an error's words are those of a zone that has none."""
+    """Return whether the message is that of a zone without capacity."""
     said = message.lower()
     return "does not have enough resources" in said or "resource_pool_exhausted" in said

@@ -110,7 +110,7 @@ CHECKS = (_unsupported, _environment, _launcher, _labels, _life, _capacity, _ima
 
 
 def _max_run_s(job: Job, choice: VmChoice) -> int | None:
-    """Return the seconds after which Google deletes the machines by itself; None if it cannot be told to."""
+    """Return the seconds after which Google deletes the machines by itself; None if it cannot."""
     block = job.gce or Gce()
     found = block.max_run or (job.timeout_s + MARGIN_S if job.timeout_s else None)
     if found is None and choice.capacity == "flex-start":

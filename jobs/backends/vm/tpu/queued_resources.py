@@ -1,10 +1,11 @@
-"""TPU slices as queued resources: made, seen and removed. Every call may be made again.
+"""Creation, reading and removal of TPU slices as queued resources. Every call may be repeated.
 
-The queued resource has the attempt's name, and a node of one slice too; several are named <attempt>-0, -1, ... Those of
-a declared queue have a name that stays (`node_id` of `machine`): one request goes before the next one comes. Source:
+The queued resource has the attempt's name, and so has the node of a single slice; several nodes are named <attempt>-0,
+<attempt>-1 and so on. Nodes of a declared queue keep their name (`node_id` of `machine`): one request is removed before
+the next one is created. Source:
 https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources
 
-States of requests and of nodes, and Google's words for why there is none, are read as those of an attempt. Sources:
+States of requests and of nodes, and Google's reasons for a refusal, are mapped to states of an attempt. Sources:
 https://docs.cloud.google.com/tpu/docs/queued-resources,
 https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes#State
 """
@@ -30,16 +31,16 @@ API = "tpu"
 
 
 class QueuedResources:
-    """Machines of TPU VMs."""
+    """Client for the machines of TPU VMs."""
 
     def __init__(self, google: Google) -> None:
         self._google = google
 
     def make(self, record: Record, attempt: Attempt) -> None:
-        """Asks for the attempt's slices, and sees to it that the request is there.
+        """Request the attempt's slices, and wait until the request is visible.
 
-        Raises NoCapacity where the zone refuses at once, CloudRefused for anything else that it refuses, another's
-        queued resource of that name among it.
+        Raise NoCapacity if the zone refuses at once, CloudRefused for any other refusal, including another's queued
+        resource of that name.
         """
         body = queued_resource(record, attempt)
         path = f"{_place(record, attempt)}/queuedResources"
@@ -57,7 +58,8 @@ class QueuedResources:
         self._there(record, attempt, operation)
 
     def _there(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> None:
-        """Waits until the request can be seen, or its operation says why there is none."""
+        """Wait until the request is visible. Raise the error of its operation, or CloudSilent after the last
+        attempt."""
         timing = self._google.timing
         for turn in range(timing.attempts):
             if operation.get("done") and (error := mapping(operation.get("error"))):
@@ -70,7 +72,7 @@ class QueuedResources:
         raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
-        """By the request's state, and where it is ACTIVE by those of its nodes."""
+        """Return the state of the request or, if it is ACTIVE, of its nodes."""
         found = self._found(record, attempt)
         if found is None:
             return MachineState(ABSENT, "")
@@ -78,7 +80,7 @@ class QueuedResources:
         return seen or of_nodes(self._nodes(record, attempt))
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
-        """The request's state, and its nodes' health, symptoms and maintenance. Source:
+        """Return the request's state, and its nodes' health, symptoms and maintenance. Source:
         https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
         found = self._found(record, attempt)
         if found is None:
@@ -97,15 +99,15 @@ class QueuedResources:
         return MachineMessages(tuple(lines), tuple(ill), tuple(planned))
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """Nothing: the Cloud TPU API has no method for it."""
+        """Return nothing: the Cloud TPU API has no method for it."""
         return ()
 
     def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """Nothing: the API's operations are not asked, their metadata names no user."""
+        """Return nothing: the API's operations are not read, since their metadata names no user."""
         return ()
 
     def _nodes(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any] | None]:
-        """Each node of the request, None for one that is not there."""
+        """Return each node of the request by name, None for a missing one."""
         place, count = _place(record, attempt), int(record.body["machine"]["slices"])
         own = _node_id(record, attempt)
         if count == 1:
@@ -116,7 +118,7 @@ class QueuedResources:
         return {name: there.get(name) for name in wanted}
 
     def remove(self, record: Record, attempt: Attempt) -> None:
-        """With its nodes, in whatever state they are. What is not this job's is left alone."""
+        """Remove the request with its nodes, in whatever state they are. Leave what is not this job's."""
         if self._found(record, attempt) is None:
             return
         try:
@@ -127,7 +129,7 @@ class QueuedResources:
                 raise
 
     def _found(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
-        """The attempt's queued resource, None where there is none, or one that is not this job's."""
+        """Return the attempt's queued resource, None if there is none or it is not this job's."""
         found = self._google.find(API, _name(record, attempt))
         maker = marks.JOBS if record.standing is None else marks.QUEUES
         wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
@@ -137,7 +139,8 @@ class QueuedResources:
 
 
 def queued_resource(record: Record, attempt: Attempt) -> dict[str, Any]:
-    """The body of the request for an attempt: the same each time, so that Google knows it again by its id."""
+    """Return the body of the request for an attempt. It is the same each time, so that Google recognizes the request by
+    its id."""
     machine: dict[str, Any] = record.body["machine"]
     region = attempt.zone.rpartition("-")[0]
     release = f"{root_of(API)}/{_name(record, attempt)}?force=true"
@@ -188,7 +191,7 @@ REQUEST = {
     "SUSPENDING": TAKEN,
     "SUSPENDED": TAKEN,
 }
-"""But for ACTIVE, where the nodes tell. A suspended request is not filled again."""
+"""States of requests, except ACTIVE, for which the nodes' states count. A suspended request gets no TPUs again."""
 
 NODE = {
     "CREATING": STARTING,
@@ -223,18 +226,18 @@ STOCKOUT = (
     "valid_until",
     "valid-until",
 )
-"""In the words of a zone that has none, or had none in time. The first is that of many logs, for one
-https://github.com/hashicorp/terraform-provider-google/issues/21243; "allocation interval" is the page's own; the others
+"""Parts of messages from a zone that has no capacity, or had none in time. The first is in many logs, for example
+https://github.com/hashicorp/terraform-provider-google/issues/21243; "allocation interval" is from the page; the others
 are those of Compute Engine's VMs, or recalled."""
 NOT_THERE = ("invalid acceleratortype", "could not be found in the zonal accelerator", "was not found in zone")
-"""A zone that does not have the type at all. Source: https://github.com/skypilot-org/skypilot/issues/3840"""
+"""Parts of messages from a zone that does not offer the type. Source: https://github.com/skypilot-org/skypilot/issues/3840"""
 QUOTA = ("quota limit", "quota '")
-"""A quota that is used up, which is answered as too many calls are. Source:
+"""Parts of messages about an exhausted quota, which has the same status as too many calls. Source:
 https://github.com/marin-community/marin/issues/87"""
 
 
 def of_request(state: Mapping[str, Any]) -> MachineState | None:
-    """A queued resource by its state; None: its nodes tell."""
+    """Return the state of a queued resource; None: its nodes decide."""
     native = str(state.get("state") or "STATE_UNSPECIFIED")
     if native == "ACTIVE":
         return None
@@ -260,7 +263,7 @@ def _failed(native: str, error: Mapping[str, Any]) -> MachineState:
 
 
 def of_nodes(nodes: Mapping[str, Mapping[str, Any] | None]) -> MachineState:
-    """The nodes of a request that is ACTIVE: one that is lost loses all, and all have to be ready."""
+    """Return the state of an ACTIVE request by its nodes: one lost node loses all, and all must be ready."""
     seen = [_node(name, node) for name, node in nodes.items()]
     worst = min(seen, key=lambda each: (TAKEN, STARTING, RUNNING).index(each.state))
     return worst if worst.state != RUNNING else MachineState(RUNNING, "ACTIVE")
@@ -278,7 +281,7 @@ def _node(name: str, node: Mapping[str, Any] | None) -> MachineState:
 
 
 def health_texts(name: str, node: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a node, by its own words. Enums: the schemas Node.health and Symptom.symptomType of
+    """Return the faults that a node reports. Enums: the schemas Node.health and Symptom.symptomType of
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
     found: list[str] = []
     if str(node.get("health") or "HEALTHY") not in ("HEALTHY", "HEALTH_UNSPECIFIED"):
@@ -292,13 +295,14 @@ def health_texts(name: str, node: Mapping[str, Any]) -> list[str]:
 
 
 def lacks_capacity(message: str) -> bool:
-    """Whether the words are those of a zone that has none."""
+    """Return whether the message is that of a zone without capacity."""
     said = message.lower()
     return any(words in said for words in STOCKOUT)
 
 
 def request_refusal(refused: CloudRefused | Throttled) -> JobsError | None:
-    """A request that was refused, where its words say more than its status: no room, or a quota that is used up."""
+    """Return the error for a refused request whose message says more than its status: no capacity, or an exhausted
+    quota. None for others."""
     said = refused.message.lower()
     if lacks_capacity(said) or any(words in said for words in NOT_THERE):
         return NoCapacity(refused.message)
@@ -308,7 +312,7 @@ def request_refusal(refused: CloudRefused | Throttled) -> JobsError | None:
 
 
 def operation_refusal(doing: str, error: Mapping[str, Any]) -> JobsError:
-    """An operation that ended in an error."""
+    """Return the error for an operation that ended in one."""
     message = f"{doing}: {line(error.get('message') or error)}"
     if error.get("code") in (INTERNAL, UNAVAILABLE) and not lacks_capacity(message):
         return CloudSilent(message)

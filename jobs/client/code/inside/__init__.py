@@ -15,12 +15,12 @@ _HERE = Path(__file__).parent
 
 @cache
 def program(scheme: str) -> str:
-    """The program for an archive at `<scheme>://`: how it is opened, and what is done with it."""
+    """Return the program for an archive at `<scheme>://`: how it is opened, and what is done with it."""
     return "\n".join([*(_plain((_HERE / f"{name}.py").read_text()) for name in (scheme, "start")), "main(opened)\n"])
 
 
 def _plain(text: str) -> str:
-    """The module without types, docstrings, comments and empty lines, indented by a space a level."""
+    """Return the module without types, docstrings, comments and empty lines, indented by a space a level."""
     lines = text.splitlines(keepends=True)
     ends = [0]
     for line in lines:
@@ -38,7 +38,7 @@ def _plain(text: str) -> str:
 
 
 def _cuts(tree: ast.Module, text: str, at: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-    """Where types, docstrings and the import of types stand."""
+    """Yield where types, docstrings and the import of types stand."""
 
     def end(node: ast.expr | ast.stmt) -> int:
         return at(node.end_lineno or 0, node.end_col_offset or 0)

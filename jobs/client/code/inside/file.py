@@ -4,5 +4,5 @@ from typing import Any
 
 
 def opened(source: str) -> Any:
-    """A file of bytes. Raises OSError."""
+    """Open the archive for reading. Raise OSError."""
     return open(source[7:], "rb")

@@ -12,7 +12,7 @@ from urllib.request import ProxyHandler, Request, build_opener, urlopen
 
 
 def token() -> str:
-    """Of the job's account."""
+    """Return a token of the job's account."""
     env = os.environ
     # The sandbox's storage, whose jobs get a token with it.
     if "ACCEL_STORAGE_ROOT" in env and env.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
@@ -25,7 +25,7 @@ def token() -> str:
 
 
 def opened(source: str) -> Any:
-    """A file of bytes. Raises OSError."""
+    """Open the archive for reading. Raise OSError."""
     bucket, _, name = source[5:].partition("/")
     root = os.environ.get("ACCEL_STORAGE_ROOT") or "https://storage.googleapis.com/"
     url = f"{root}storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"

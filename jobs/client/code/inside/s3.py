@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener, urlopen
 
 
 def signed(url: str, region: str, keys: dict[str, str], now: str) -> dict[str, str]:
-    """The headers of a GET of the URL at a time such as 20260131T235959Z."""
+    """Return the headers of a GET of the URL at a time such as 20260131T235959Z."""
     parts = urlsplit(url)
     empty = hashlib.sha256().hexdigest()
     sent = {"host": parts.netloc, "x-amz-content-sha256": empty, "x-amz-date": now}
@@ -33,7 +33,7 @@ def signed(url: str, region: str, keys: dict[str, str], now: str) -> dict[str, s
 
 
 def opened(source: str) -> Any:
-    """A file of bytes. Raises OSError."""
+    """Open the archive for reading. Raise OSError."""
     env = os.environ
     region, bucket, name = source[5:].split("/", 2)
     suffix = {"cn-": "com.cn", "eus": "eu"}.get(region[:3], "com")  # of AWS's partitions, by the names of their regions

@@ -1,7 +1,7 @@
-"""Gets the code of a job, checks it, unpacks it, and becomes the job's command.
+"""Start of a job with shipped code: downloads the code, checks it, unpacks it, and becomes the job's command.
 
-Arguments: the archive, the SHA-256 and size of its content, the folder to unpack in or `-`, the command. Ends with 75
-where the archive could not be had just now, 126 where it never can, 127 where there is no such command.
+Arguments: the archive, the SHA-256 and size of its content, the folder to unpack in or `-`, the command. Exit codes: 75
+if the archive is unavailable for now, 126 if it always will be, 127 if there is no such command.
 """
 
 import hashlib
@@ -24,17 +24,17 @@ class Wrong(Exception):
 
 
 def say(text: str) -> None:
-    """A line on stderr."""
+    """Write a line to stderr."""
     print(f"accel: {text}", file=sys.stderr, flush=True)
 
 
 def stop(*_: object) -> None:
-    """Ends the program as SIGTERM does."""
+    """End the program as SIGTERM does."""
     os._exit(143)
 
 
 def unpacked(stream: Any, digest: str, size: int, within: Optional[str]) -> str:
-    """The folder that the archive was unpacked to. Raises Wrong before anything is unpacked."""
+    """Unpack the archive, and return its folder. Raise Wrong before anything is unpacked."""
     seen, inflate = hashlib.sha256(), zlib.decompressobj(31)
     with stream, tempfile.TemporaryFile(dir=within) as tar:
         while tar.tell() <= size:
@@ -63,7 +63,7 @@ def unpacked(stream: Any, digest: str, size: int, within: Optional[str]) -> str:
 
 
 def main(opened: Callable[[str], Any]) -> None:
-    """Takes the place of this process by the command, in the folder of the code."""
+    """Replace this process with the command, in the folder of the code."""
     # As process 1 of a container this one would not see SIGTERM otherwise.
     signal.signal(signal.SIGTERM, stop)
     source, digest, size, folder, *command = sys.argv[1:]
