@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import psutil
 
-from . import SandboxError
+from . import SandboxError, toolchain
 from .environment import project
 from .grants import GRANTS, grant
 from .keys import bearer
@@ -22,9 +22,7 @@ AWS = ("cloud", "plugins")
 GOOGLE = ("google", "kubernetes")
 PARTS = ("cloud", *GOOGLE, "plugins")
 _MODULES = {name: f"sandbox.{name}" for name in PARTS} | {"cloud": "sandbox.aws"}
-_CONTROL_PLANE = frozenset(
-    {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"}
-)
+_CONTROL_PLANE = frozenset(toolchain.COMMANDS)
 HEADER = "header"
 """File with the header that curl sends to the control API, so that no command line shows it: curl -H @FILE."""
 _START_S = 180

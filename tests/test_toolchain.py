@@ -185,9 +185,10 @@ def go_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
     (sources / "config/crd").mkdir()
     (sources / "config/crd/x_provisioningrequests.yaml").write_text("kind: Any")
 
-    def build(go: str, module: Path, package: str, output: Path, stamp: str = "") -> None:
-        made.append((output.name, stamp))
-        command(output, "made")
+    def build(go: str, module: Path, packages: dict[str, str], folder: Path, stamp: str = "") -> None:
+        for name in packages:
+            made.append((name, stamp))
+            command(folder / name, "made")
 
     monkeypatch.setattr(making, "go", lambda *modules: "go")
     monkeypatch.setattr(control_plane, "go_build", build)
@@ -195,7 +196,7 @@ def go_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
     return made
 
 
-ALL = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "jobset", "kueue"]
+ALL = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset", "kueue"]
 
 
 def published(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> list[str]:
@@ -223,14 +224,44 @@ def test_commands_of_kubernetes_that_cannot_be_downloaded_are_built(
     folder = control_plane.kubernetes()
     assert [name for name, _ in go_makes] == ALL and len(asked) == 1  # a network that is not there is asked once
     pinned = control_plane.version("kubernetes")
-    assert all((f"gitVersion={pinned}" in stamp) == name.startswith("kube-") for name, stamp in go_makes)
+    assert all(f"gitVersion={pinned}" in stamp for _, stamp in go_makes)
     assert {path.name for path in (folder / "bin").iterdir()} == set(ALL)
     assert {path.name for path in (folder / "manifests/webhooks").iterdir()} == {"jobset.yaml", "kueue.yaml"}
     assert {path.name for path in (folder / "manifests/crd").iterdir()} == {"kind.yaml", "x_provisioningrequests.yaml"}
     assert "cannot be had: no such host; building it" in capsys.readouterr().err
     assert {path.name for path in folder.parent.iterdir()} == {folder.name, f"{folder.name}.lock"}
-    monkeypatch.setattr(making, "make_folder", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(control_plane, "_fill", lambda *_: pytest.fail("made again"))
     assert control_plane.kubernetes.__wrapped__() == folder
+
+
+def test_only_what_a_killed_call_had_not_finished_is_made(
+    monkeypatch: pytest.MonkeyPatch, go_makes: list[tuple[str, str]]
+) -> None:
+    published(monkeypatch, {})
+    place = control_plane.root()
+    for name in ALL[:2]:
+        command(place / "bin" / name, "finished")
+    command(place / "partial-killed" / ALL[2], "half")
+    assert main(["--check"]) == 1
+    assert control_plane.kubernetes() == place
+    assert [name for name, _ in go_makes] == ALL[2:]
+    assert "finished" in (place / "bin" / ALL[0]).read_text()
+    assert {path.name for path in place.iterdir()} == {"bin", "manifests"}
+    assert main(["--check"]) == 0 and main(["--kubernetes"]) == 0
+
+
+def test_commands_built_together_have_the_names_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run(words: list[str], label: str, **_: object) -> None:
+        folder = Path(words[words.index("-o") + 1])
+        for built in ("server", "kube-apiserver"):  # as `go build` names etcd's and the API server's packages
+            command(folder / built, "made")
+
+    monkeypatch.setattr(making, "run", run)
+    etcd = control_plane.TABLE["etcd"].commands
+    making.go_build("go", tmp_path, {**etcd, "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"etcd", "kube-apiserver"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Kubernetes publishes commands for Linux only")
@@ -269,7 +300,7 @@ def test_without_go_the_engine_is_there_and_one_line_says_that_kubernetes_is_not
 def test_what_is_pinned_names_the_place_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = control_plane.root()
     shutil.copytree(making.MODULES, tmp_path / "modules")
-    pins = tmp_path / "modules" / "kueue" / "go.mod"
+    pins = tmp_path / "modules" / "kubernetes" / "go.mod"
     pins.chmod(0o644)
     pins.write_text(pins.read_text().replace("sigs.k8s.io/kueue v0", "sigs.k8s.io/kueue v1"))
     monkeypatch.setattr(control_plane, "MODULES", tmp_path / "modules")

@@ -108,7 +108,6 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 USER = "sandbox"
-_STAGES = Path(__file__).parent / "stages.yaml"
 
 
 @dataclass(frozen=True)
@@ -273,14 +272,10 @@ COMMANDS: Mapping[str, Callable[[Layout], list[str]]] = {
         f"--service-account-private-key-file={layout.certificates.accounts}",
         "--leader-elect=false",
         "--secure-port=0",
+        # Nobody renews the leases of the sandbox's nodes: a node is well until Google takes it away.
+        "--node-monitor-grace-period=8760h",
     ],
     "kube-scheduler": lambda layout: [f"--config={layout.folder / 'scheduler.yaml'}", "--secure-port=0"],
-    "kwok": lambda layout: [
-        f"--kubeconfig={layout.folder / 'kubeconfig'}",
-        "--node-port=0",  # no server: with another number it would listen on every address
-        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-        *([f"--config={_STAGES}"] if _STAGES.exists() else []),
-    ],
     **{name: lambda layout, name=name: [f"--config={layout.folder / name}.yaml"] for name in HOOKS},
 }
 
@@ -331,7 +326,7 @@ class ControlPlane:
         self._launch("etcd", "kube-apiserver")
         self._wait("kube-apiserver", give_up, lambda: self.cluster.text("/readyz"))
         self.tunnel.cluster = self.cluster
-        self._launch("kube-controller-manager", "kube-scheduler", "kwok")
+        self._launch("kube-controller-manager", "kube-scheduler")
         bootstrap.apply(self.cluster)
         self._launch(*HOOKS)
         account = "/api/v1/namespaces/default/serviceaccounts/default"

@@ -25,6 +25,7 @@ from .client import Cluster, Object, Refusal
 from .container import PROJECT, Container, seconds
 from .environment import ConfigError, command, environment, local
 from .events import Events, stamp
+from .nodes import PLAYED
 from .settings import Settings
 from .store import Store
 
@@ -293,7 +294,7 @@ class Kubelet:
 
     def tick(self, settings: Settings) -> None:
         """Look at every pod once. Raises Refusal where the API server does not answer."""
-        here = {node["metadata"]["name"] for node in self._nodes.all() if _fake(node)}
+        here = {node["metadata"]["name"] for node in self._nodes.all() if _played(node)}
         self._ours |= here
         seen: set[str] = set()
         for pod in self._pods.all():
@@ -402,8 +403,8 @@ class Kubelet:
                 shutil.rmtree(run.folder)
 
 
-def _fake(node: Object) -> bool:
-    return node["metadata"].get("annotations", {}).get("kwok.x-k8s.io/node") == "fake"
+def _played(node: Object) -> bool:
+    return PLAYED in node["metadata"].get("annotations", {})
 
 
 def _path(pod: Object) -> str:

@@ -14,6 +14,8 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 REQUEST_LABEL = "autoscaling.gke.io/provisioning-request"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 POOL_ANNOTATION = "sandbox.accel/pool"
+PLAYED = "sandbox.accel/played"
+"""Annotation of a node whose pods run as processes of this machine."""
 _CONDITIONS = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -79,7 +81,7 @@ class Group:
             "metadata": {
                 "name": name,
                 "labels": labels | ({REQUEST_LABEL: request} if request else {}),
-                "annotations": {"kwok.x-k8s.io/node": "fake", POOL_ANNOTATION: pool.link},
+                "annotations": {PLAYED: "yes", POOL_ANNOTATION: pool.link},
             },
             "spec": {"taints": pool.taints, "providerID": f"gce://{pool.project}/{self.zone}/{name}"},
             "status": {

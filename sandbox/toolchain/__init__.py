@@ -3,11 +3,12 @@
 `python -m sandbox.toolchain` provides them; with `--print` it writes the engine's folder to stdout.
 """
 
-from .control_plane import WHAT_TO_INSTALL, kubernetes
+from .control_plane import COMMANDS, WHAT_TO_INSTALL, kubernetes
 from .making import MODULES, ToolchainError, pinned_version
 from .pulumi import ENGINE_VERSION, accepts, engine
 
 __all__ = [
+    "COMMANDS",
     "ENGINE_VERSION",
     "MODULES",
     "WHAT_TO_INSTALL",

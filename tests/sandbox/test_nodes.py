@@ -455,7 +455,7 @@ def test_a_command_joins_a_pod(sandbox: Sandbox, protocol: str) -> None:
     streams = sandbox.exec(pod, protocol, words, b"typed\n")
     assert streams[1].decode() == f"green {ROOT / 'examples'} typed\n"
     (cause,) = json.loads(streams[3])["details"]["causes"]
-    assert cause["message"].endswith("7")  # "exit status 7" by kwok, which gets it where the API server translates
+    assert cause["message"].endswith("7")  # "exit status 7" where the API server translates
     streams = sandbox.exec(pod, protocol, ["nothing-of-that-name"])
     assert b'exec: "nothing-of-that-name": No such file or directory' in streams[2]
     terminal = sandbox.exec(pod, protocol, ["bash", "-c", "test -t 0 && echo yes; echo $COLOUR"], tty="1")

@@ -14,6 +14,7 @@ import pytest
 
 from sandbox import toolchain
 from sandbox.kubernetes.client import Cluster, Refusal
+from sandbox.kubernetes.nodes import PLAYED
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved_settings
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import ProviderError, Servicer, serve
@@ -172,7 +173,7 @@ NODE: dict[str, Any] = {
     "kind": "Node",
     "metadata": {
         "name": "test-node",
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
+        "annotations": {PLAYED: "yes"},
         "labels": {"only": "test", "kubernetes.io/hostname": "test-node"},
     },
     "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "20"}},

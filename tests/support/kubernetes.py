@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
+from sandbox.kubernetes.nodes import PLAYED
 
 START_S = 180
 
@@ -39,7 +40,7 @@ def machine(cluster: Cluster, name: str, gpus: int = 8, busy_s: float = 0) -> Ge
     body = {
         "metadata": {
             "name": name,
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "annotations": {PLAYED: "yes"},
             "labels": {"cloud.google.com/gke-accelerator": "nvidia-l4"},
         },
         "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
