@@ -1,6 +1,7 @@
 """Tasks of Google Batch that really run in the sandbox: runnables, failures, retries, preemption, logs."""
 
 import base64
+import contextlib
 import json
 import re
 from typing import Any
@@ -244,7 +245,9 @@ def test_cancelling_waits_for_the_processes(batch: Fake) -> None:
     assert batch.ask("GET", "sandbox-api/faults").ok
     for process in psutil.process_iter():
         if process.is_running() and any(job["uid"] in part for part in _line(process)):
-            process.kill()
+            for each in (*process.children(recursive=True), process):  # nothing of it outlives the test
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
     reach(batch, name, "CANCELLED")
 
 
