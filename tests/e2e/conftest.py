@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from sandbox.environment import project
 from tests.support import commands
@@ -86,3 +88,16 @@ def shell(deployed: Stack, sandbox: Sandbox, tmp_path: Path) -> Shell:
         "PYTHONPATH": str(project()),
     }
     return Shell(project(), variables)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., str]:
+    """Writes a job file: the fields given over a small default."""
+
+    def write(**fields: Any) -> str:
+        path = tmp_path / f"{fields.get('name', 'small')}.yaml"
+        default = {"name": "small", "image": "local/examples", "command": ["python", "-c", "print('hello')"]}
+        path.write_text(yaml.safe_dump({**default, **fields}))
+        return str(path)
+
+    return write

@@ -24,6 +24,7 @@ from tests.support.sought import sought
 from tests.support.sweeping import sweep
 from tests.support.waiting import until
 
+from . import files_of_others as files
 from .conftest import Shell
 
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
@@ -381,3 +382,7 @@ def test_what_another_stack_finds_there_is_checked_before_its_up(gke: Stack, she
         assert read in done.stdout
     refused = validate(put("cluster.name", "elsewhere", gcp))
     assert refused.returncode == 2 and "gcp.existing.missing" in refused.stderr
+
+
+def test_a_manifest_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
+    assert "trained with --epochs 2" in files.imported(shell, files.KUBERNETES, "kubernetes", "gke", tmp_path)

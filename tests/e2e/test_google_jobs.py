@@ -14,6 +14,7 @@ from tests.support.project import Stack, environment
 from tests.support.sweeping import sweep
 from tests.support.waiting import until
 
+from . import files_of_others as files
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
 
@@ -62,18 +63,10 @@ def google(managed: Sandbox) -> Iterator[Call]:
 
 
 @pytest.fixture
-def submit(shell: Shell, tmp_path: Path) -> Callable[..., str]:
+def submit(shell: Shell, job: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
     def send(name: str, to: str, *more: str, **fields: Any) -> str:
-        document = {
-            "name": name,
-            "image": "local/examples",
-            "command": ["python", "-c", CHECKPOINT],
-            "env": {"CHECKPOINT_DIR": str(tmp_path)},
-            **fields,
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(document))
-        return shell.jobs("submit", str(path), "--to", to, "-o", "id", *more)
+        fields = {"command": ["python", "-c", CHECKPOINT], "env": {"CHECKPOINT_DIR": str(tmp_path)}, **fields}
+        return shell.jobs("submit", job(name=name, **fields), "--to", to, "-o", "id", *more)
 
     return send
 
@@ -246,3 +239,19 @@ def test_what_was_brought_along_runs_to_its_end(document: str, shell: Shell, dep
     ref = shell.jobs("submit", str(path), "--to", target, "--wait", "-o", "id")
     assert status(shell, ref)["phase"] == "SUCCEEDED"
     assert "trained with" in shell.jobs("logs", ref)
+
+
+PASTED = {
+    "google-batch": (files.GOOGLE_BATCH, "batch"),
+    "vertex": (files.VERTEX, "vertex"),
+    "ai-platform": (files.AI_PLATFORM, "vertex"),
+    "skypilot": (files.SKYPILOT, "batch"),
+    "dstack": (files.DSTACK, "batch"),
+}
+"""Files and commands by kind, and a target."""
+
+
+@pytest.mark.parametrize("kind", PASTED)
+def test_a_file_of_another_tool_runs_to_its_end(kind: str, shell: Shell, tmp_path: Path) -> None:
+    text, target = PASTED[kind]
+    assert "trained with --epochs 2" in files.imported(shell, text, kind, target, tmp_path)

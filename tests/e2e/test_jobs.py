@@ -19,19 +19,6 @@ from .conftest import Shell
 LOSS = re.compile(r"^(?:\[attempt \d+\] )?epoch (\d+)/\d+ loss ([0-9.]+)", re.MULTILINE)
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Any:
-    """Writes a job file: the fields given over a small default."""
-
-    def write(**fields: Any) -> str:
-        path = tmp_path / f"{fields.get('name', 'small')}.yaml"
-        default = {"name": "small", "image": "local/examples", "command": ["python", "-c", "print('hello')"]}
-        path.write_text(yaml.safe_dump({**default, **fields}))
-        return str(path)
-
-    return write
-
-
 def losses(log: str) -> list[float]:
     return [float(loss) for _, loss in LOSS.findall(log)]
 

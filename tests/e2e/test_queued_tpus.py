@@ -135,7 +135,7 @@ def test_drift_and_leaks_know_them(stack: Stack, shell: Shell, google: Call) -> 
     assert drifted["schedule", "reconcile"] == "is PAUSED, and calls nothing"
     assert "no longer eligible" in drifted["declared TPUs", "trainer"]
     short = before["name"].rpartition("/")[2]
-    assert told("leaks", "--older-than", "0")["queued resource", short] == "was taken away and holds its quota"
+    assert told("leaks", "--older-than", "0")["queued resource", short] == "was preempted and holds its quota"
     google("POST", f"{schedule}:resume")
     until(lambda: (found := active(google)) and found["name"] != before["name"])
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.meeting import MEETING
@@ -15,6 +14,7 @@ from tests.support.project import Stack, environment
 from tests.support.soak import sampled
 from tests.support.waiting import until
 
+from . import files_of_others as files
 from .conftest import Shell
 from .google import PROJECT, Call, caller, printed, shell_on, started, status
 
@@ -103,18 +103,10 @@ def shell(deployed: Stack, machines: Sandbox, tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def submit(shell: Shell, tmp_path: Path) -> Callable[..., str]:
+def submit(shell: Shell, job: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
     def send(name: str, *more: str, to: str = "tpu", **fields: Any) -> str:
-        document = {
-            "name": name,
-            "image": "local/examples",
-            "command": ["python", "-c", CHECKPOINT],
-            "env": {"CHECKPOINT_DIR": str(tmp_path)},
-            **fields,
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(document))
-        return shell.jobs("submit", str(path), "--to", to, "-o", "id", *more)
+        fields = {"command": ["python", "-c", CHECKPOINT], "env": {"CHECKPOINT_DIR": str(tmp_path)}, **fields}
+        return shell.jobs("submit", job(name=name, **fields), "--to", to, "-o", "id", *more)
 
     return send
 
@@ -263,10 +255,14 @@ def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], g
         rows = json.loads(shell.stacks("leaks", "--project", PROJECT, "-o", "json"))
         return [(row["name"], row["why"]) for row in rows]
 
-    until(lambda: found() == [(name, "was taken away and holds its quota")])
+    until(lambda: found() == [(name, "was preempted and holds its quota")])
     google("DELETE", "sandbox-api/faults")
     shell.stacks("leaks", "--project", PROJECT, "--yes")
     until(lambda: left(google) == [])
     started = time.monotonic()
     shell.jobs("cancel", ref, "-y")
     assert status(shell, ref)["phase"] == "FAILED" and time.monotonic() - started < 60
+
+
+def test_a_command_of_xpk_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
+    assert "trained with --epochs 2" in files.imported(shell, files.XPK, "xpk", "tpu", tmp_path)
