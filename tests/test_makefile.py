@@ -44,7 +44,7 @@ def stacks(home: Path) -> set[Path]:
     return set(home.rglob("accel/*.json"))
 
 
-TARGETS = {"up", "down", "test", "soak", "lint", "types", "bench", "preview", "clean", "sandbox-stop"}
+TARGETS = {"up", "down", "test", "check", "soak", "lint", "types", "bench", "preview", "clean", "sandbox-stop"}
 
 
 def test_help_is_what_make_does_first() -> None:
@@ -102,3 +102,27 @@ def test_what_the_clouds_have_forgotten_is_not_kept_as_state(home: Path) -> None
     make("sandbox-stop", **where)
     assert "its clouds have forgotten what make up made" in make("sandbox-start", **where).stderr
     assert not state.exists()
+
+
+@pytest.mark.parametrize("made, warned", [(("aws", "gcp"), True), (("aws",), False), (("gcp",), True)])
+def test_a_cloud_that_has_nothing_yet_has_forgotten_nothing(
+    made: tuple[str, ...], warned: bool, tmp_path: Path
+) -> None:
+    """Google starts after AWS's half was deployed: only where the state has something of Google is it lost."""
+    home, state = tmp_path / "home", tmp_path / "home/backend/.pulumi/stacks/accel/sandbox.json"
+    state.parent.mkdir(parents=True)
+    (home / "cloud.json").touch()
+    state.write_text(json.dumps({"resources": [{"type": f"{package}:some/kind:Kind"} for package in made]}, indent=1))
+    os.utime(home / "cloud.json", (1, 1))
+    (home / "google.json").touch()
+    os.utime(state, (2, 2))
+    recipe = re.search(r"\tpulumi=.*?\tdone; \\\n", (ROOT / "Makefile").read_text(), re.DOTALL)
+    assert recipe
+    script = recipe[0].replace("$$", "$").replace("\\\n", "\n") + 'echo "$lost"'
+    found = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={**os.environ, "SANDBOX_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert ("Google" in found.stdout) is warned, found.stderr
