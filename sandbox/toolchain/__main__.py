@@ -21,9 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--print", action="store_true", help="only the engine; write its folder to stdout")
     asked.add_argument("--kubernetes", action="store_true", help="only the commands of Kubernetes")
-    asked.add_argument(
-        "--check", action="store_true", help="make nothing; exit code 1 where those are missing"
-    )
+    asked.add_argument("--check", action="store_true", help="make nothing; exit code 1 where those are missing")
     options = parser.parse_args(arguments)
     if options.check:
         return 0 if is_whole(root()) else 1
