@@ -250,10 +250,7 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
     if pasted:
         if pasted.rest:
             report.changed(REST, None, "is not the command's")
-        for note in pasted.notes:
-            report.note("the command", note)
-        for fault in pasted.lost:
-            report.refuse("the command", fault)
+        pasted.report_lines(report)
         for variable, written in pasted.unknown.items():
             plain = variable if re.fullmatch(r"\w+", variable) else ""
             for field in _holding(command, written):

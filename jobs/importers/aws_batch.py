@@ -177,10 +177,7 @@ def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[st
             report.changed(option, None, "is given as an option too, which wins")
         elif option == "words of the command":
             report.refuse(option, "the command takes options alone; a value with spaces wants quotes")
-    for note in written.notes:
-        report.note("the command", note)
-    for fault in written.lost:
-        report.refuse("the command", fault)
+    written.report_lines(report)
 
 
 def _last(name: str) -> str:

@@ -183,10 +183,7 @@ def tell(given: BatchFields, found: Command) -> None:
         report.refuse("args after --", "the command has no `--`; a program's arguments are commands of the container")
     if written.rest:
         report.changed(REST, None, "is not the command's")
-    for note in written.notes:
-        report.note("the command", note)
-    for fault in written.lost:
-        report.refuse("the command", fault)
+    written.report_lines(report)
     _unknown(given, found, report)
 
 

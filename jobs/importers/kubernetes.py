@@ -12,6 +12,7 @@ from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
 
+from .heredoc_documents import document_in
 from .kubernetes_environment import ConfigMaps
 from .kubernetes_pods import PodJob, set_ranks
 from .kubernetes_shapes import CORE, JOB, Work, deadline, finish, job_of, keep_s, same_pods, template_job
@@ -272,8 +273,10 @@ def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Jso
 
     Raise BadInput if an object cannot be read, or there are more than DOCUMENTS_MAX.
     """
-    text = data.decode("utf-8-sig", errors="replace").lstrip()
-    parts = [(0, data)] if text.startswith(("{", "[")) else yaml_positions.documents(data)
+    text = data.decode("utf-8-sig", errors="replace")
+    if (inside := document_in(text)) is not None:
+        text, data = inside, inside.encode()
+    parts = [(0, data)] if text.lstrip().startswith(("{", "[")) else yaml_positions.documents(data)
     found: list[Json] = []
     for above, part in parts[: DOCUMENTS_MAX + 1]:
         try:

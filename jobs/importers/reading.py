@@ -12,6 +12,7 @@ import yaml
 from accel.diagnostics import messages, no_break_spaces, yaml_positions
 from accel.diagnostics.errors import BadInput
 
+from .heredoc_documents import document_in
 from .script_text import with_quoted_values, with_quotes
 from .shell import is_command
 
@@ -36,8 +37,10 @@ class ReadDocument(dict[str, Any]):
 
 def read(name: str, data: bytes) -> Json:
     """Return the document as plain values. Raise BadInput with file and line if it cannot be read."""
-    text = data.decode("utf-8-sig", errors="replace").lstrip()
-    if text.startswith(("{", "[")):
+    text = data.decode("utf-8-sig", errors="replace")
+    if (inside := document_in(text)) is not None:
+        text, data = inside, inside.encode()
+    if text.lstrip().startswith(("{", "[")):
         return _json(name, data)
     if b"{{" in data:
         data = with_quoted_values(data.decode("utf-8-sig", errors="surrogateescape")).encode(errors="surrogateescape")

@@ -9,9 +9,11 @@ from accel.diagnostics.errors import BadInput
 
 from . import script_text, shell
 from .ai_platform_fields import TOP
+from .heredoc_documents import document_in
 from .kinds import KINDS
 from .names import KNOWN_MAX
 from .reading import Json, read
+from .slurm_submission import PROGRAM, is_submission
 
 _SHARED = ("args", "enableWebAccess", "encryptionConfig", "network", "region", "scheduling", "serviceAccount")
 """Fields of AI Platform Training that other tools have as well."""
@@ -28,9 +30,13 @@ _COMMANDS = {
     r"gcloud\s(.*\s)?ai\s+custom-jobs\s+create": "vertex",
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
-_BEFORE = re.compile(r"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$\(|`)\s*|(?:[A-Z_]+=[\w./:-]*\s+)+)?")
+_BEFORE = re.compile(
+    rf"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$?\(|`)\s*|{script_text.ENVIRONMENT})"
+)
 """Text that may precede a command: a prompt, a variable that takes its output."""
+_PREDICTION = r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+prediction"
 _UNREAD_COMMANDS = {
+    _PREDICTION: "a batch prediction of AI Platform; write a job that predicts",
     r"gcloud\s": "a command of gcloud that submits no job",
     r"aws\s": "a command of aws that submits no job",
     r"#PBS\s": "a PBS script",
@@ -76,6 +82,8 @@ def recognize(name: str, data: bytes) -> Recognition:
     """Return the kind of a document. Raise BadInput if it has none, may have several, or has one that is not read
     yet."""
     text = data.decode("utf-8-sig", errors="replace")
+    if (inside := document_in(text)) is not None:
+        text, data = inside, inside.encode()
     if re.search(r"^#SBATCH\s", text, re.MULTILINE):
         return Recognition("slurm", "its lines #SBATCH")
     if found := _of_command(name, text):
@@ -151,6 +159,8 @@ def _of_command(name: str, text: str) -> Recognition | None:
         raise BadInput(f"{name}: may be {said}; say which: accel-jobs import {next(iter(kinds))} FILE")
     for kind, by in kinds.items():
         return Recognition(kind, f"the command `{by}`")
+    if is_submission(text):
+        return Recognition("slurm", f"the command `{PROGRAM}`")
     for line in lines if shell.is_command(text, "aws") else ():
         if (found := re.match(r"aws\s(?:.*\s)?batch\s+([a-z-]+)", line)) and found[1] in _RESOURCE_COMMANDS:
             said = f"is a resource of AWS Batch and no job (`aws batch {found[1]}`)"

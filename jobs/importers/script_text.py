@@ -3,10 +3,21 @@
 import re
 from collections.abc import Mapping
 
+ENVIRONMENT = r"""(?:[A-Za-z_]\w*=(?:"[^"\n]*"|'[^'\n]*'|[\w./:@%+,~-]*)\s+)*"""
+"""Variables that are set for a command alone, before its program."""
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`, which stand for NAME or end the script."""
 _PREFIX = re.compile(r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+)(?=(?:gcloud|aws|xpk)\s)", re.MULTILINE)
 """Words that a script may have before a command and that do not change it."""
+_ASSIGNED_BEFORE = re.compile(
+    r"""^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*\+?="""
+    r"""(?:\((?:[^()'"\n]|'[^'\n]*'|"[^"\n]*")*\)|(?:[^\s;&|()'"`]|'[^'\n]*'|"(?:[^"\\\n]|\\.)*")*))"""
+    r"""[ \t]*(?:;|&&)[ \t]*(?=[^\n]*\b(?:gcloud|aws|xpk|sbatch)\b)""",
+    re.MULTILINE,
+)
+"""Assignment in the same line as a command that follows it."""
+LINES_MAX = 50
+"""Maximum number of assignments before a command in its line."""
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """Reference that a notebook replaces with a variable of Python:
@@ -14,12 +25,10 @@ https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell
 HELD_MAX = 200
 """Maximum number of unknown parts of a command for which a variable that holds them is searched for."""
 _XPK = re.compile(
-    r"^(\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*)(?:python3?\s+)?(?:[\w.~/${}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
+    rf"^(\s*(?:[$!%]\s*)?{ENVIRONMENT})(?:python3?\s+)?(?:[\w.~/${{}}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
 )
 """Call of xpk, or of its script: `python3 xpk.py`."""
-_CREATE = re.compile(
-    r"^\s*(?:[$!%]\s*)?(?:[A-Z_]+=[\w./:-]*\s+)*xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)"
-)
+_CREATE = re.compile(rf"^\s*(?:[$!%]\s*)?{ENVIRONMENT}xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)")
 _UNQUOTED = re.compile(
     r'("(?:[^"\\]|\\.)*")|(\$\{[A-Za-z_]\w*\}|\$[A-Za-z_]\w*|\{\{\s*[A-Za-z_][\w.]*\s*\}\})(?=\s*[,}\]])'
 )
@@ -30,15 +39,24 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 
 def readable(text: str) -> str:
     """Return the text with plain variables in place of those that must be set and those of a notebook's `! command`.
-    Remove words that do not change a command, such as `exec`."""
+    Remove words that do not change a command, such as `exec`, and write assignments before it on lines of their own."""
     lines: list[str] = []
     goes_on = False
-    for line in _PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", text)).split("\n"):
+    for line in _PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", with_own_lines(text))).split("\n"):
         of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
         goes_on = of_notebook and line.rstrip().endswith("\\")
         plain = _BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line
         lines.append(plain)
     return "\n".join(lines)
+
+
+def with_own_lines(text: str) -> str:
+    """Return the text with a line of its own for each assignment that precedes a command in its line."""
+    for _ in range(LINES_MAX):
+        text, count = _ASSIGNED_BEFORE.subn(r"\1\n", text)
+        if not count:
+            break
+    return text
 
 
 def with_quotes(text: str) -> str:
@@ -66,17 +84,25 @@ def with_quoted_values(text: str) -> str:
 
 
 def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
-    """Return the unknown parts of a command by the names that --var takes. A computed part such as `$(date)` has the
-    name of the one variable that the script assigns it to, or else its own text."""
-    assigned = [(found[1], found[2]) for found in _ASSIGNMENT.finditer(text)]
+    """Return the unknown parts of a command by the names that --var takes, as holders() does, or else by their own
+    text. A variable that holds several stands for the first."""
     found: dict[str, str] = {}
-    for number, (name, written) in enumerate(unknown.items()):
-        held = name
-        if not re.fullmatch(r"\w+", name):
-            holders = {key for key, value in assigned if written in value} if number < HELD_MAX else set[str]()
-            held = holders.pop() if len(holders) == 1 else ""
-        found[held if held and held not in found else name] = written
+    for name, held in holders(text, unknown).items():
+        found[held if held and held not in found else name] = unknown[name]
     return found
+
+
+def holders(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
+    """Return the name that --var takes for each unknown part of a command: its own if it is a variable, or that of the
+    one variable that the script assigns a computed part such as `$(date)` to. It is empty if there is none."""
+    assigned = [(found[1], found[2]) for found in _ASSIGNMENT.finditer(text)]
+    held: dict[str, str] = {}
+    for number, (name, written) in enumerate(unknown.items()):
+        held[name] = name
+        if not re.fullmatch(r"\w+", name):
+            by = {key for key, value in assigned if written in value} if number < HELD_MAX else set[str]()
+            held[name] = by.pop() if len(by) == 1 else ""
+    return held
 
 
 def with_xpk(text: str) -> str:

@@ -73,6 +73,13 @@ MOUNTED = ("s3://", "gs://")
 _OTHER_STORE = re.compile(r"(az|r2|cos|oci|nebius|hf|cw|https?|git|vastdata|tigris)://|\S+@\S+:", re.IGNORECASE)
 
 
+_CONTAINER = re.compile(
+    r"(?:^|[;&|])\s*(?:sudo\s+)?((?:docker|podman|nerdctl)(?:-compose)?)\s+(?:run|compose|up|exec|build)\b",
+    re.MULTILINE,
+)
+"""Start of a container, which a machine of SkyPilot's has a program for."""
+
+
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     """Return the job of a task. Raise BadInput if it cannot be read or holds several."""
     document = read(name, only_task(name, data))
@@ -202,6 +209,10 @@ def _command(given: RequestFields, values: Json) -> None:
     if not setup and not run:
         given.report.refuse("run", "is missing, and a job runs a command; a cluster to log in to is no job")
         return
+    for path, text in (("setup", setup), ("run", run)):
+        if text and (found := _CONTAINER.search(text)):
+            why = f"calls {found[1]}, which a job's container has none of: name the image with --image, and write its"
+            given.report.decide(path, f"{why} program", new="the command as it is", is_open=False)
     before = _exports(given, f"{setup or ''}\n{run or ''}", values)
     parts = [*before]
     if setup and run:
@@ -213,7 +224,7 @@ def _command(given: RequestFields, values: Json) -> None:
     script = "\n".join(parts)
     values["command"] = ["bash", "-c", script]
     if before:
-        why = f"is preceded by lines that set {', '.join(_names(before))} from accel's own variables"
+        why = f"is preceded by lines that set {', '.join(dict.fromkeys(_names(before)))} from accel's own variables"
         given.report.changed("run" if run else "setup", script, why)
     at = "run" if run and "sky_workdir" in run else "setup"
     if "sky_workdir" in f"{setup}{run}":

@@ -6,6 +6,7 @@ Therefore srun is removed from the steps, and the whole script runs on every nod
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from accel.contract.variables import RESERVED_PREFIXES
@@ -22,7 +23,8 @@ from .slurm_command import settle
 from .slurm_options import KNOWN, SlurmOption, body_of, directives, options_of
 from .slurm_resources import GPU_OPTIONS, HANDLED, gpus_of, resources
 from .slurm_script import name_of, statements
-from .slurm_steps import Script, assignments
+from .slurm_steps import COMMANDS, Script, assignments
+from .slurm_submission import ELSEWHERE, Submission, report_command, submission
 
 OF_TARGET = "has no place in a job file: a target has its own"
 WRITTEN_BY_ACCEL = "the output is in the platform's log: `accel-jobs logs`"
@@ -86,6 +88,10 @@ REFUSED: Mapping[str, str] = {
     "pty": "is of an interactive step: `accel-jobs exec` enters a job that runs",
     "wrap": "stands in a script, where Slurm refuses it",
 }  # fmt: skip
+PART = "hetjob"
+_PART = re.compile(r"#SBATCH\s+(?:het|pack)job\b")
+"""Line between the parts of a heterogeneous job."""
+_PROMPT = re.compile(r"^(\s*)\$\s+(?=(?:srun|sbatch)\s)", re.MULTILINE)
 OPTIONS_MAX = 2000
 READ = ("image", "container-image", "container-mounts", "job-name", "partition", "export", "requeue", "no-requeue")
 """Options that are read in addition to resources."""
@@ -96,16 +102,27 @@ STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """Return the job of a batch script. Raise BadInput if it is none."""
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
+    submitted = submission(name, text, options.variables)
+    text = submitted.script if submitted else text
     found = list(directives(text))
     if len(found) > OPTIONS_MAX:
         raise BadInput(f"{name}: has more than {OPTIONS_MAX} options")
-    found, script = _parts(name, text, found)
-    fields = _Fields(name, found, script)
+    found, script = _parts(name, text, found, submitted)
+    parts = [number for number, line in enumerate(text.split("\n"), 1) if _PART.match(line)]
+    found = [each for each in found if each.line not in parts or each.written not in ("hetjob", "packjob")]
+    beside = {PART: "several parts"} if parts else {}
+    beside |= {"after the command": submitted.command.rest} if submitted else {}
+    fields = _Fields(name, found, script, beside)
     given, report = fields.given, fields.given.report
-    for number, line in enumerate(text.split("\n"), 1):
-        if re.match(r"#SBATCH\s+(het|pack)job\b", line):
-            report.places.setdefault("hetjob", f"{name}:{number}")
-            report.refuse("hetjob", "is a heterogeneous job; a job file has nodes that are alike: make a job of each")
+    secrets = [value for name, value in script.known.values.items() if SECRET_NAME.search(name)]
+    if submitted:
+        secrets += submitted.command.secrets
+        arguments = {str(number): value for number, value in enumerate(submitted.arguments, 1)}
+        options = replace(options, variables={**arguments, **options.variables})
+        report_command(submitted, report, {leaf: each.value for leaf, each in fields.leaves.items()}, COMMANDS)
+    if parts:
+        report.places[PART] = f"{name}:{parts[0]}"
+        report.refuse(PART, "is a heterogeneous job; a job file has nodes that are alike: make a job of each")
     values: Json = {}
     _name(fields, name, values)
     _gpus_of_steps(fields, script)
@@ -116,7 +133,6 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     _others(fields, values)
     settle(script, given, options, values, shape, fields.options)
     report.close(tuple(f"--{each}" for each in KNOWN))
-    secrets = [value for name, value in script.known.values.items() if SECRET_NAME.search(name)]
     hide(report, [*fields.secrets, *secrets])
     return ImportResult(report, {}, values)
 
@@ -124,16 +140,19 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 class _Fields:
     """Leaves of a script: an entry for each option, and for each part of its body that is more than its text."""
 
-    def __init__(self, name: str, found: list[SlurmOption], script: Script) -> None:
-        leaves: dict[str, Any] = {}
+    def __init__(self, name: str, found: list[SlurmOption], script: Script, beside: Mapping[str, Any]) -> None:
+        """Take the options and the body of a script. `beside`: leaves of the command that submits it."""
+        leaves: dict[str, Any] = {leaf: value for leaf, value in beside.items() if value}
         places: dict[str, str] = {}
         self.options: dict[str, tuple[str, SlurmOption]] = {}
         """Option that counts for each long name: its leaf and the option itself."""
+        self.leaves: dict[str, SlurmOption] = {}
         self.secrets: list[str] = []
         said: list[tuple[str, str, str]] = []
         for each in found:
             leaf = _unused(each, leaves)
             leaves[leaf] = each.value or True
+            self.leaves[leaf] = each
             places[leaf] = f"{name}:{each.line}"
             if each.ignored:
                 said.append(("changed", leaf, "stands below a command, where Slurm does not read it either"))
@@ -174,11 +193,16 @@ def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
     return leaf
 
 
-def _parts(name: str, text: str, found: list[SlurmOption]) -> tuple[list[SlurmOption], Script]:
-    """Return the options and the body. Text without directives has to be a command `srun ...` or `sbatch --wrap ...`.
-    Raise BadInput if it is neither."""
+def _parts(
+    name: str, text: str, found: list[SlurmOption], submitted: Submission | None
+) -> tuple[list[SlurmOption], Script]:
+    """Return the options and the body. Text without directives has to be a command `srun ...` or `sbatch --wrap ...`,
+    or a script that such a command submits. Raise BadInput if it is none."""
     body = body_of(text)
+    body = body if found or submitted else _PROMPT.sub(r"\1", body)
     known = assignments(body)
+    if submitted:
+        return [*found, *submitted.options], Script(body, known)
     if found or "#SBATCH" in text:
         return found, Script(body, known)
     first = next((each for each in statements(body) if name_of(each.texts) in ("srun", "sbatch")), None)
@@ -191,8 +215,7 @@ def _parts(name: str, text: str, found: list[SlurmOption]) -> tuple[list[SlurmOp
         return [each for each in options if each.name not in STEP_ALONE], Script(body, known, own_options=True)
     wrapped = next((each.value for each in options if each.name == "wrap"), None)
     if wrapped is None:
-        said = "import the script that it submits, with these options as #SBATCH lines"
-        raise BadInput(f"{name}: is a command sbatch: {said}")
+        raise BadInput(f"{name}: {ELSEWHERE}")
     return [each for each in options if each.name != "wrap"], Script(wrapped, known)
 
 

@@ -98,8 +98,11 @@ def body_of(text: str) -> str:
     return "\n".join("" if line.startswith("#SBATCH") else line for line in text.split("\n"))
 
 
-def options_of(words: Sequence[str], line: int, *, srun: bool = False) -> tuple[list[SlurmOption], int]:
-    """Return the options at the beginning of a step's words, or all of a directive's, and how many words they take."""
+def options_of(
+    words: Sequence[str], line: int, *, srun: bool = False, stops: bool = False
+) -> tuple[list[SlurmOption], int]:
+    """Return the options at the beginning of a command's words (`srun` for a step's, `stops` for sbatch's), or all of a
+    directive's, and how many words they take."""
     found: list[SlurmOption] = []
     index = 0
     while index < len(words):
@@ -108,7 +111,7 @@ def options_of(words: Sequence[str], line: int, *, srun: bool = False) -> tuple[
             index += 1
             break
         if len(word) < 2 or word[0] not in f"-{_DASHES}":
-            if srun:
+            if srun or stops:
                 break
             found.append(SlurmOption("", word, "", line, fault="is no option: Slurm refuses the script for it"))
             index += 1

@@ -4,11 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from . import slurm_variables as variables
+from .heredocs import open_blocks
+from .shell_expansion import list_end
 from .slurm_options import SlurmOption, options_of, plain_word
 from .slurm_script import Statement, Word, name_of, statements
 
+LISTS_MAX = 200
+_WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s\\"'])+""", re.DOTALL)
 COMMANDS = "commands"
 """Name of the leaf that holds the body."""
 IMAGE_HAS = "the image has to have what it brings, and a job has no modules or environments of a cluster"
@@ -84,6 +89,8 @@ class Step:
     """Leaves of variables that hold options of srun."""
 
 
+_LIST = re.compile(r"^[ \t]*(?:(?:export|local|readonly|declare|typeset)(?:[ \t]+-\w+)*[ \t]+)?(\w+)=\(", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*")
 _STARTERS = ("srun", "shifter", *_CONTAINERS)
 _THROUGH = ("timeout", "stdbuf", "time", "nice", "ionice", "env", "numactl", "taskset", "unbuffer", "strace")
 """Programs that start the program that their arguments name."""
@@ -124,6 +131,19 @@ def _starters(body: str) -> dict[str, list[str]]:
     return found
 
 
+def _lists(body: str, known: Assignments) -> dict[str, list[str]]:
+    """Return the words of each list that is set once, `NAME=(words)`, outside of conditions and loops."""
+    found: dict[str, list[str]] = {}
+    depth = at = 0
+    often = Counter(re.findall(r"\b(\w+)(?:\[[^\]\s]*\])?\+?=", body))
+    for listed in islice(_LIST.finditer(body), LISTS_MAX):
+        depth, at = depth + open_blocks(body[at : listed.start()]), listed.start()
+        text = body[listed.end() : list_end(body, listed.end())]
+        if depth < 1 and often[listed[1]] == 1 and not re.search(r"\$\(|`", text):
+            found[listed[1]] = [known.value(word[0]) for word in _WORD.finditer(_COMMENT.sub("", text))]
+    return found
+
+
 class Script:
     """Body of a script, and its parts other than programs that run anywhere."""
 
@@ -140,6 +160,7 @@ class Script:
         """Statements whose text calls a program that no image has: leaf, reason."""
         self._leaves: dict[str, tuple[str, int]] = {}
         self._starters = _starters(body)
+        self._lists = _lists(body, known)
         self._written = Counter[str]()
         self._of_options = set(re.findall(r"\b(\w+)\+?=\(?\s*[\"']?[\s\\]*-", body))
         shebang = re.match(r"#!\s*(.*)", body)
@@ -291,8 +312,19 @@ class Script:
             at += count
             if at + 1 >= len(texts) or not self._holds_options(texts[at]):
                 return at
+            if listed := self._options_in(texts[at], line):
+                step.options += [(self._leaf(f"srun {each.written}", line, each.value), each) for each in listed]
+                at += 1
+                continue
             step.variables.append(self._leaf(f"srun {texts[at]}", line, texts[at]))
             at += 1
+
+    def _options_in(self, word: str, line: int) -> list[SlurmOption]:
+        """Return the options that the words of a list stand for, or none if it has other words or is not known."""
+        found = re.fullmatch(r"\$\{(\w+)\[@\]\}", word)
+        words = self._lists.get(found[1], []) if found else []
+        options, count = options_of(words, line, srun=True)
+        return options if count == len(words) else []
 
     def _holds_options(self, word: str) -> bool:
         """Return whether a word is a variable to which the script assigns options, as `SRUN_ARGS=" --label "` does."""

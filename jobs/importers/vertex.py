@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accel.rules.gcp import zones
-from accel.rules.jobs import image_cuda, imports
+from accel.rules.jobs import image_cuda, imports, placeholders
 
 from . import gcloud, shell, vertex_schema, vertex_templates
 from .fields import RequestFields
@@ -30,7 +30,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     vertex_templates.samples(given)
     values = job_values(given, options)
     if region:
-        given.report.findings("--region", zones.region(region))
+        given.report.findings("--region", [*zones.region(region), *placeholders.value("--region", region)])
     accelerators = [str(value) for path, value in given.values.items() if path.endswith(".acceleratorType")]
     image = values.get("image")
     if isinstance(image, str):
@@ -184,10 +184,7 @@ def _flags(
 def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand) -> None:
     if pasted.rest:
         given.report.changed(REST, None, "is not the command's")
-    for note in pasted.notes:
-        given.report.note("the command", note)
-    for fault in pasted.lost:
-        given.report.refuse("the command", fault)
+    pasted.report_lines(given.report)
     for variable, written in pasted.unknown.items():
         plain = variable if re.fullmatch(r"\w+", variable) else ""
         for flag, values in command.flags.items():

@@ -16,7 +16,7 @@ from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import gpus
-from accel.rules.jobs import imports
+from accel.rules.jobs import imports, placeholders
 
 from . import gcloud, script_text, vertex_templates
 from .fields import RequestFields, job_name
@@ -152,15 +152,13 @@ def _tell(given: RequestFields, line: gcloud.CommandLine, written: PastedCommand
         report.refuse("args after --", "the command has no `--`; the program and its arguments are --command")
     if written.rest:
         report.changed(REST, None, "is not the command's")
-    for note in written.notes:
-        report.note("the command", note)
-    for fault in written.lost:
-        report.refuse("the command", fault)
+    written.report_lines(report)
 
 
 def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
     """Replace a name that a shell makes different in each submission with one that stays the same."""
     text = given.text("--workload") or ""
+    given.report.findings("--workload", placeholders.value("--workload", text))
     marks = [mark for mark in written.unknown.values() if mark in text and mark.startswith(("$(", "`"))]
     for mark in marks:
         text = text.replace(mark, "")
@@ -179,7 +177,8 @@ def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
     result.targets = ("gke",)
     if len(asked) != 1:
         _not_one(given, several=bool(asked))
-    if len(asked) != 1 or "$" in name or "`" in name:  # which is asked for
+    is_named = len(asked) == 1 and not re.search(r"[$`]", name)  # or it is asked for
+    if not is_named or not given.report.findings(at, placeholders.value(at, name)):
         _keep_numbers(given)
     elif found := re.fullmatch(r"((?:n1|n2|n2d|e2|c3|c4|m1|m3)-[a-z]+-(\d+))-(\d+)", name):
         values["cpus"] = max(1, int(int(found[2]) * 0.95))
@@ -269,7 +268,7 @@ def _image(given: RequestFields, values: Json, options: ImportOptions) -> None:
         values["image"] = image_of(given, "--base-docker-image", base, to="image")
     elif "--docker-image" in given.values or "--base-docker-image" in given.values:
         at = "--docker-image" if "--docker-image" in given.values else "--base-docker-image"
-        given.report.decide(at, "is empty: name the image with --image")
+        given.report.decide(at, "name the image with --image")
     else:
         values["image"] = DEFAULT_IMAGE
         given.report.changed(
@@ -397,8 +396,8 @@ def _unread(given: RequestFields, result: ImportResult) -> None:
 def _ask(given: RequestFields, text: str, written: PastedCommand) -> None:
     """Ask for the variables that kept values hold."""
     lacking: list[str] = []
-    for name, mark in islice(script_text.by_holder(text, written.unknown).items(), script_text.HELD_MAX):
-        plain = name if re.fullmatch(r"\w+", name) else ""
+    for name, plain in islice(script_text.holders(text, written.unknown).items(), script_text.HELD_MAX):
+        mark = written.unknown[name]
         for path, value in given.values.items():
             texts = cast("list[Any]", value) if isinstance(value, list) else [value]
             if not any(isinstance(each, str) and mark in each for each in texts):

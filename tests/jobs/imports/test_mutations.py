@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import Result
 
+from tests.jobs.imports.sample_files import HERE as SAMPLES
 from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
 from tests.jobs.imports.test_dstack import WHOLE as DSTACK
 from tests.jobs.imports.test_golden import CASES, GOLDEN
@@ -43,6 +44,10 @@ DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
 }
 SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")} | {
     "slurm.sh": ("slurm", SLURM),
+    **{
+        file: (kind, (SAMPLES / kind / file).read_text())
+        for kind, file in (("slurm", "heredoc.sh"), ("xpk", "list.sh"))
+    },
     "submit.sh": (
         "aws-batch",
         f"A=1\n{SUBMIT} --array-properties size=2 \\\n --timeout attemptDurationSeconds=$A\n",

@@ -41,6 +41,25 @@ def said(found: ImportResult, field: str) -> str:
 
 
 @pytest.mark.parametrize(
+    "run, program",
+    [
+        ("docker run --rm a/b:1 train", "docker"),
+        ("cd x && sudo docker build -t a .", "docker"),
+        ("podman run a", "podman"),
+        ("docker-compose up", "docker-compose"),
+        ("echo docker run", ""),
+        ("python docker.py", ""),
+    ],
+)
+def test_a_command_that_starts_containers_is_a_decision(run: str, program: str) -> None:
+    found = of({"resources": IMAGE, "setup": run, "run": f"set -e\n{run}\n"})
+    for field in ("setup", "run"):
+        assert (kinds(found)[field] == "decision") == bool(program)
+        assert f"calls {program}, which a job's container has none of" in said(found, field) or not program
+    assert not found.report.stops
+
+
+@pytest.mark.parametrize(
     "resources, values, field, kind",
     [
         ({"accelerators": "A100:8"}, {"accelerator": {"type": "A100", "count": 8}}, "accelerators", "kept"),

@@ -352,6 +352,27 @@ def test_images(text: str, image: str | None) -> None:
     assert found_in(text).values["image"] == IMAGE
 
 
+LISTED = """\
+declare -a ARGS=(
+    --container-image nvcr.io/nvidia/pytorch:24.10-py3 # the image
+    --container-mounts "$DATA:/data"
+)
+DATA=/fsx
+srun "${ARGS[@]}" -l python t.py
+"""
+
+
+def test_options_in_a_list() -> None:
+    found = found_in(script("-c 2", body=LISTED), image=None)
+    assert found.values["image"] == "nvcr.io/nvidia/pytorch:24.10-py3" and not found.report.stops
+    assert found.values["command"][-1].endswith("python t.py") and "srun" not in found.values["command"][-1]
+    assert "--mount /data=" in entry(found, "srun --container-mounts (line 9)").text
+    conditional = "if x; then\n  " + LISTED.replace("\n)\n", "\n)\nfi\n")
+    for changed in (f"{LISTED}ARGS+=(-n 2)", LISTED.replace("# the image", "$(cat image)"), conditional):
+        told = "\n".join(each.text for each in found_in(script("-c 2", body=changed), image=None).report.entries)
+        assert "srun ${ARGS[@]}" in told and "holds options, which are left out" in told
+
+
 def test_choices_of_the_user() -> None:
     text = script("-p gpu", body='apptainer exec -B /a:/data:ro x.sif python t.py "$1" $SLURM_CLUSTER_NAME')
     variables = {"gpu": "training", "1": "one", "SLURM_CLUSTER_NAME": "c"}

@@ -178,10 +178,10 @@ def test_what_a_shell_leaves_of_a_backslash() -> None:
 def test_a_long_command_is_read_at_once() -> None:
     words = " ".join(f"$(a {number})" for number in range(8_000))
     assigned = "\n".join(f"A{number}=$(b {number})" for number in range(2_000))
-    started = time.monotonic()
+    started = time.process_time()
     create(f'--tpu-type v6e-8 --env A="{words}"')
     of(f"{assigned}\nxpk workload create --workload w --tpu-type v6e-8 --command {words}\n")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_file_of_variables() -> None:

@@ -1,0 +1,126 @@
+"""`sbatch` pasted together with the script that it submits, which is in a heredoc or in a file that the text writes.
+
+Source: https://slurm.schedmd.com/sbatch.html. Without a file name, sbatch reads the script from its standard input, and
+options of the command override those of the script.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from accel.diagnostics.errors import BadInput
+from accel.rules.jobs import imports
+
+from .heredocs import Heredoc, split_heredocs
+from .report import Report
+from .script_text import with_own_lines
+from .shell import PastedCommand, is_command, pasted_command
+from .slurm_options import SlurmOption, options_of
+
+PROGRAM = "sbatch"
+_PIPED = re.compile(r"^(\s*(?:\$\s+)?)cat\s+(<<-?\s*\S+)\s*\|\s*sbatch\b(.*)$")
+_CAPTURED = re.compile(r"^(\s*)(?:(?:export|local|readonly)\s+)?\w+=[\"']?\$\(\s*(?=sbatch\b.*<<)")
+_CHAINED = re.compile(r"^[^#'\"<]*&&\s*(?=sbatch\s)")
+_COMPUTED = re.compile(r"(?<!\\)(?:\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`)")
+COMPUTED_MAX = 3
+"""Maximum number of computed parts that a message names."""
+ELSEWHERE = "is a command sbatch: import the script that it submits, with these options as #SBATCH lines"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Script of a pasted sbatch, at the lines where the text has it, with the options and arguments of the command."""
+
+    script: str
+    options: list[SlurmOption]
+    arguments: list[str]
+    command: PastedCommand
+    computed: list[str]
+    """Parts of the script that the submitting shell would run."""
+
+
+def is_submission(text: str) -> bool:
+    """Return whether a text calls sbatch."""
+    return PROGRAM in text and is_command("\n".join(_plain(text)[0]), PROGRAM)
+
+
+def submission(name: str, text: str, variables: Mapping[str, str]) -> Submission | None:
+    """Return the script that a text submits, or None if the text has no heredoc or is a batch script itself.
+
+    Raise BadInput if it submits another script, or several.
+    """
+    if PROGRAM not in text or "<<" not in text:
+        return None
+    lines, own = _plain(text)
+    if any(line.startswith("#SBATCH") for line in own) or not is_command("\n".join(own), PROGRAM):
+        return None
+    command = pasted_command(name, "\n".join(lines), variables, "", PROGRAM)
+    options, count = options_of(command.argv[1:], command.line, stops=True)
+    left = command.argv[1 + count :]
+    file = next((each for each in command.files if _is_file(each, left)), None)
+    if file is None:
+        raise BadInput(f"{name}: {ELSEWHERE}")
+    heredoc = command.heredocs[file]
+    computed = [] if heredoc.quoted else list(dict.fromkeys(_COMPUTED.findall(heredoc.text)))
+    return Submission(_script(command.files[file], heredoc), options, left[1:], command, computed)
+
+
+def report_command(found: Submission, report: Report, options: Mapping[str, str], commands: str) -> None:
+    """Report the command around the script, and ask for the variables that its shell would have replaced.
+
+    `options`: values of all options, by their leaves; `commands`: leaf of the script's body.
+    """
+    command = found.command
+    command.report_lines(report)
+    if command.rest:
+        report.changed("after the command", None, "is not the command's")
+    body = "\n".join(line for line in found.script.split("\n") if not line.startswith("#SBATCH"))
+    for name in dict.fromkeys(command.written):
+        written = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
+        for leaf, value in {**options, commands: body}.items():
+            if held := written.search(value):
+                report.findings(leaf, imports.variable(held[0], name, leaf))
+    for name, mark in command.unknown.items():
+        for leaf in [leaf for leaf, value in options.items() if mark in value]:
+            report.findings(leaf, imports.variable(mark, name if re.fullmatch(r"\w+", name) else "", leaf))
+    if found.computed:
+        parts = ", ".join(each[:60] for each in found.computed[:COMPUTED_MAX])
+        verb = "is" if len(found.computed) == 1 else "are"
+        why = f"{parts} {verb} run by the shell that submits, and here by the job"
+        report.decide(commands, why, new="command", is_open=False)
+
+
+def _plain(text: str) -> tuple[list[str], list[str]]:
+    """Return the lines of a text with each call of sbatch at a line's beginning, and those of them that are in no
+    heredoc."""
+    lines = text.split("\n")
+    ends = {line.strip() for line in lines}
+    own: list[str] = []
+    waiting: list[Heredoc] = []
+    for number, line in enumerate(lines):
+        if waiting:
+            if not waiting[0].take(line):
+                waiting.pop(0)
+            continue
+        if PROGRAM in line:
+            line = with_own_lines(line)
+            line = _PIPED.sub(r"\1sbatch\3 \2", _CAPTURED.sub(r"\1", _CHAINED.sub("", line)))
+        lines[number] = line
+        own.append(line)
+        _, waiting = split_heredocs(line, ends)
+    return lines, own
+
+
+def _is_file(file: str, left: list[str]) -> bool:
+    """Return whether a heredoc of this name is the script of a command, whose words after the options are `left`."""
+    return PurePosixPath(file) == PurePosixPath(left[0]) if left else file == "-"
+
+
+def _script(text: str, heredoc: Heredoc) -> str:
+    """Return the script with empty lines in place of those above it in the text, below its first line if that names an
+    interpreter."""
+    plain = text.lstrip("\n")
+    above = "\n" * (heredoc.above + len(text) - len(plain))
+    first, line_break, rest = plain.partition("\n")
+    return f"{first}{line_break}{above}{rest}" if plain.startswith("#!") else f"{above}{plain}"

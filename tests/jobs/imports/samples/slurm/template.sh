@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --job-name={{ name }}-fsdp
+#SBATCH --nodes={{ nodes }}
+srun torchrun train.py
