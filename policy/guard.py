@@ -50,3 +50,8 @@ class StackPolicy(Policy):
     """A policy over all resources together."""
 
     check: StackCheck
+
+
+def texts(default: Iterable[str], description: str) -> Mapping[str, Any]:
+    """Return the schema of a setting that is a list of texts."""
+    return {"type": "array", "items": {"type": "string"}, "default": list(default), "description": description}

@@ -94,7 +94,7 @@ def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
         kept = (*(each for each in state.changes if each in left or each == SUBMISSIONS),)
         state = replace(state, changes=kept, failures=tuple(failures))
     else:
-        done.append("new submissions: taken again")
+        done.append("new submissions: accepted again")
         state = State(resumed=_remembered(state))
     store.save(state, seen)
     return Outcome(state, tuple(done), tuple(failures))
@@ -132,7 +132,7 @@ def _left(state: State, levers: Sequence[Lever], now: float) -> list[Lever]:
 
 def _free(state: State, now: float) -> None:
     if state.busy_until is not None and now < state.busy_until:
-        raise Busy(f"somebody is at work on it; at the latest in {state.busy_until - now:.0f} s it is free")
+        raise Busy(f"another run is at work on it; it is free in {state.busy_until - now:.0f} s at the latest")
 
 
 def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]) -> tuple[State, Any]:

@@ -87,7 +87,7 @@ def sort_levers(levers: Sequence[Lever]) -> list[Lever]:
 
 
 SUBMISSIONS = Change(
-    "submissions", "submissions", "submissions", False, True, "new submissions: taken to refused (exit code 5)"
+    "submissions", "submissions", "submissions", False, True, "new submissions: accepted to refused (exit code 5)"
 )
 """Always the first change: the state's own flag, which clients read before they submit."""
 

@@ -202,8 +202,10 @@ class Registry:
         if code == 404:
             return NotFound(f"{self._shown}: has no {reference}", "see that it was pushed, and how it is spelt")
         if code in (401, 403):
-            hint = "name its digest: docker buildx imagetools inspect IMAGE, or the last line of docker push, tells it"
-            return NoCredentials(f"{self._shown}: the registry shows {reference} to no stranger ({code})", hint)
+            hint = "name its digest: `docker buildx imagetools inspect IMAGE` and `docker push` print it"
+            return NoCredentials(
+                f"{self._shown}: the registry does not show {reference} without credentials ({code})", hint
+            )
         if code == 429 or code >= 500:
             return CloudSilent(f"{self._shown}: the registry answers {code}")
         return CloudRefused(f"{self._shown}: the registry answers {code}")
@@ -213,7 +215,7 @@ def _json(body: bytes, shown: str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        raise CloudRefused(f"{shown}: what answers is no registry: not JSON") from None
+        raise CloudRefused(f"{shown}: the answer is not from a registry: it is not JSON") from None
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def code_of(error: BaseException, *, debug: bool) -> int:
     known = _known(error)
     if known is None:
         _line("error", f"unexpected: {type(error).__name__}: {error}")
-        _line("hint", "run it with --debug for the trace; this is a fault of accel")
+        _line("hint", "this is a bug in accel; run the command with --debug for the traceback")
         return 1
     for message in known.messages if isinstance(known, BadInputs) else [known.message]:
         _line("error", message)
@@ -93,7 +93,7 @@ def _damaged(error: BaseException) -> BadInput | None:
 
 def _usage(error: click.UsageError) -> BadInput:
     path = error.ctx.command_path if error.ctx else "jobs"
-    hint = f"`{path} --help` shows how it is used"
+    hint = f"`{path} --help` shows its usage"
     if isinstance(error, click.NoSuchOption):
         from accel.diagnostics.messages import did_you_mean, printable_name
 

@@ -99,9 +99,9 @@ def options(names: Sequence[str] = COMMON) -> list[click.Option]:
             expose_value=False,
             help="Targets: a JSON file or ssm:<region>/<path>. Default: $ACCEL_TARGETS, then .accel/targets.json.",
         ),
-        _flag("--strict", "strict", "Refuse what would give a warning."),
-        _flag("--yes", "yes", "Ask nothing.", "-y"),
-        _flag("--debug", "debug", "Show the trace of an error."),
+        _flag("--strict", "strict", "Treat warnings as errors."),
+        _flag("--yes", "yes", "Do not ask for confirmation.", "-y"),
+        _flag("--debug", "debug", "Show the traceback of an error."),
     ]
     return [option for option in every if option.name in names]
 

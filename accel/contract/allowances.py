@@ -75,3 +75,8 @@ class Allowances(Contract):
     ledger: Ledger | None = Field(
         default=None, description="Ledger shared by all clients. Without it, every machine counts only its own jobs"
     )
+
+
+TargetAllowances = Annotated[
+    Allowances | None, Field(description="Allowances of teams: who may spend how much on jobs here")
+]

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .allowances import Allowances
-from .model import SCHEMA, Contract
+from .allowances import TargetAllowances
+from .model import SCHEMA, Contract, Publication, StopObject
 
 POOL_LABEL = "accel.dev/pool"
 """Node label with the pool's config key. Jobs that wait for a pool by this label still find it after it was
@@ -127,16 +127,9 @@ class GkeTarget(Contract):
     volumes: dict[str, GkeVolume] = Field(
         default_factory=dict[str, GkeVolume], description="Claims that pods may mount, by config key"
     )
-    allowances: Allowances | None = Field(
-        default=None, description="Allowances of teams: who may spend how much on jobs here"
-    )
-    stop: str | None = Field(
-        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
-    )
-    published: str | None = Field(
-        default=None,
-        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
-    )
+    allowances: TargetAllowances = None
+    stop: StopObject = None
+    published: Publication = None
     code_bucket: str | None = Field(
         default=None, description="Cloud Storage bucket for the code that jobs are sent with"
     )

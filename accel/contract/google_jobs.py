@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .allowances import Allowances
-from .model import SCHEMA, Contract
+from .allowances import TargetAllowances
+from .model import SCHEMA, Contract, Publication, StopObject
 
 
 class GoogleJobsGround(Contract):
@@ -23,16 +23,9 @@ class GoogleJobsGround(Contract):
     reservation: str | None = Field(
         default=None, description="Reservation for jobs that are not Spot: projects/<p>/zones/<z>/reservations/<r>"
     )
-    allowances: Allowances | None = Field(
-        default=None, description="Allowances of teams: who may spend how much on jobs here"
-    )
-    stop: str | None = Field(
-        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
-    )
-    published: str | None = Field(
-        default=None,
-        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
-    )
+    allowances: TargetAllowances = None
+    stop: StopObject = None
+    published: Publication = None
 
 
 class GoogleBatchTarget(GoogleJobsGround):

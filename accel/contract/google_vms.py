@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .allowances import Allowances
-from .model import SCHEMA, Contract
+from .allowances import TargetAllowances
+from .model import SCHEMA, Contract, Publication, StopObject
 
 
 class VmGround(Contract):
@@ -26,16 +26,9 @@ class VmGround(Contract):
     reservation: str | None = Field(
         default=None, description="Reservation that machines are taken from if the job is not Spot"
     )
-    allowances: Allowances | None = Field(
-        default=None, description="Allowances of teams: who may spend how much on jobs here"
-    )
-    stop: str | None = Field(
-        default=None, description="Object that says whether a budget has stopped the stack: gs://<bucket>/<object>"
-    )
-    published: str | None = Field(
-        default=None,
-        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
-    )
+    allowances: TargetAllowances = None
+    stop: StopObject = None
+    published: Publication = None
 
 
 class TpuVmTarget(VmGround):

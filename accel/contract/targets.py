@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from .allowances import Allowances
+from .allowances import TargetAllowances
 from .gke import GkeTarget
 from .google_jobs import GoogleBatchTarget, VertexTarget
 from .google_vms import GceTarget, TpuVmTarget
-from .model import SCHEMA, Contract
+from .model import SCHEMA, Contract, Publication
 
 
 class AwsBatchEnvironment(Contract):
@@ -77,18 +77,13 @@ class AwsBatchTarget(Contract):
     budget_stops: bool = Field(
         default=False, description="Whether a budget may stop new submissions: the claim table has a row that says so"
     )
-    allowances: Allowances | None = Field(
-        default=None, description="Allowances of teams: who may spend how much on jobs here"
-    )
+    allowances: TargetAllowances = None
     code_bucket: str | None = Field(default=None, description="S3 bucket for the code that jobs are sent with")
     closed: bool | None = Field(
         default=None,
         description="Whether instances reach only services of AWS, and images of the region's ECR. Without it, unknown",
     )
-    published: str | None = Field(
-        default=None,
-        description="Location at which the stack publishes the target, as --targets takes it; a copy may be older",
-    )
+    published: Publication = None
 
 
 class LocalTarget(Contract):

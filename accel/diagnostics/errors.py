@@ -107,7 +107,7 @@ class Damaged(CloudSilent):
     """Some records cannot be read, with a message each; all others were returned before."""
 
     def __init__(self, messages: list[str]) -> None:
-        super().__init__("; ".join(messages), "the others are not touched by it")
+        super().__init__("; ".join(messages), "the other records are not affected")
         self.messages = messages
 
 

@@ -79,7 +79,7 @@ class JobDefinitionSpec(Spec):
     attempts: int = Field(default=3, description="Number of attempts, including the first: 1 to 10")
     evaluate_on_exit: list[ExitRule] = Field(
         default=[ExitRule.model_validate(rule) for rule in INFRASTRUCTURE],
-        description="Retry rules. Default: retry what the cloud took away, never what the program got wrong",
+        description="Retry rules. Default: retry preemptions and failed starts, never failures of the program",
     )
     timeout_s: int | None = Field(default=86_400, description="Timeout of one attempt in seconds, at least 60")
     propagate_tags: bool = True

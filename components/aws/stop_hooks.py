@@ -39,8 +39,8 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
             region, _, table = tags.get(TAG, "").partition("/")
             if why := table and reason(region, table):
                 raise StoppedStackError(
-                    f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
-                    "`stacks budget resume` takes the stop back, then deploy again"
+                    f"{args.name}: the stack is stopped ({why}), and this change would undo the stop; "
+                    "run `stacks budget resume`, then deploy again"
                 )
 
     prefix = "accel:aws:BudgetStop"

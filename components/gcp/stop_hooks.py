@@ -53,8 +53,8 @@ class StopHooks:
         where = await self.where.future() if self.where else None
         if why := where and reason(where):
             raise StoppedStackError(
-                f"{args.name}: the stack is stopped ({why}), and this change would undo it; "
-                "`stacks budget resume` takes the stop back, then deploy again"
+                f"{args.name}: the stack is stopped ({why}), and this change would undo the stop; "
+                "run `stacks budget resume`, then deploy again"
             )
 
 

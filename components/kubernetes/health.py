@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pulumi
@@ -55,7 +56,9 @@ class GpuHealth(Component):
             data={_SCRIPT: script, _NUMBERS: _list(spec.xids)},
             opts=self.child(),
         )
-        account = self._account(name)
+        account = system_account(
+            self, name, [rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["nodes"], verbs=["get", "patch"])]
+        )
         # Without its account's rights a node would retry for ever, and without its files a pod does not start.
         apps.v1.DaemonSet(
             name,
@@ -76,24 +79,21 @@ class GpuHealth(Component):
         self.xids = pulumi.Output.from_input(spec.xids)
         self.finish()
 
-    def _account(self, name: str) -> pulumi.Resource:
-        own = f"accel-{name}"
-        account = core.ServiceAccount(
-            f"{name}-account", metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE), opts=self.child()
-        )
-        role = rbac.v1.ClusterRole(
-            f"{name}-role",
-            metadata=meta.ObjectMetaArgs(name=own),
-            rules=[rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["nodes"], verbs=["get", "patch"])],
-            opts=self.child(),
-        )
-        return rbac.v1.ClusterRoleBinding(
-            f"{name}-binding",
-            metadata=meta.ObjectMetaArgs(name=own),
-            role_ref=rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=own),
-            subjects=[rbac.v1.SubjectArgs(kind="ServiceAccount", name=own, namespace=NAMESPACE)],
-            opts=self.child(depends_on=[account, role]),
-        )
+
+def system_account(self: Component, name: str, rules: Sequence[rbac.v1.PolicyRuleArgs]) -> pulumi.Resource:
+    """Create an account in NAMESPACE with a cluster role of these rules; return the binding of both."""
+    own = f"accel-{name}"
+    account = core.ServiceAccount(
+        f"{name}-account", metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE), opts=self.child()
+    )
+    role = rbac.v1.ClusterRole(f"{name}-role", metadata=meta.ObjectMetaArgs(name=own), rules=rules, opts=self.child())
+    return rbac.v1.ClusterRoleBinding(
+        f"{name}-binding",
+        metadata=meta.ObjectMetaArgs(name=own),
+        role_ref=rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=own),
+        subjects=[rbac.v1.SubjectArgs(kind="ServiceAccount", name=own, namespace=NAMESPACE)],
+        opts=self.child(depends_on=[account, role]),
+    )
 
 
 def _list(numbers: list[int]) -> str:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..base import Component, Spec
 from ..sdk import apps, core, meta, rbac
-from .health import NAMESPACE, PYTHON
+from .health import NAMESPACE, PYTHON, system_account
 from .pools import Pool, mount
 
 SETTLE_S = 900
@@ -81,7 +81,19 @@ class ProvisioningWatchdog(Component):
             data={_SCRIPT: script, _POOLS: names.apply(lambda known: json.dumps(known, sort_keys=True))},
             opts=self.child(),
         )
-        account = self._account(name, own)
+        rules = [
+            ("autoscaling.x-k8s.io", "provisioningrequests", ["list", "delete"]),
+            ("kueue.x-k8s.io", "workloads", ["list", "get", "patch"]),
+            ("", "podtemplates", ["get"]),
+        ]
+        account = system_account(
+            self,
+            name,
+            [
+                rbac.v1.PolicyRuleArgs(api_groups=[group], resources=[resource], verbs=verbs)
+                for group, resource, verbs in rules
+            ],
+        )
         apps.v1.Deployment(
             name,
             metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE),
@@ -103,32 +115,6 @@ class ProvisioningWatchdog(Component):
         )
         self.age_limit_s = pulumi.Output.from_input(args.spec.age_limit_s)
         self.finish()
-
-    def _account(self, name: str, own: str) -> pulumi.Resource:
-        account = core.ServiceAccount(
-            f"{name}-account", metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE), opts=self.child()
-        )
-        rules = [
-            ("autoscaling.x-k8s.io", "provisioningrequests", ["list", "delete"]),
-            ("kueue.x-k8s.io", "workloads", ["list", "get", "patch"]),
-            ("", "podtemplates", ["get"]),
-        ]
-        role = rbac.v1.ClusterRole(
-            f"{name}-role",
-            metadata=meta.ObjectMetaArgs(name=own),
-            rules=[
-                rbac.v1.PolicyRuleArgs(api_groups=[group], resources=[resource], verbs=verbs)
-                for group, resource, verbs in rules
-            ],
-            opts=self.child(),
-        )
-        return rbac.v1.ClusterRoleBinding(
-            f"{name}-binding",
-            metadata=meta.ObjectMetaArgs(name=own),
-            role_ref=rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=own),
-            subjects=[rbac.v1.SubjectArgs(kind="ServiceAccount", name=own, namespace=NAMESPACE)],
-            opts=self.child(depends_on=[account, role]),
-        )
 
 
 def _pod(own: str, args: ProvisioningWatchdogArgs) -> core.PodSpecArgs:

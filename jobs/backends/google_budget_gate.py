@@ -25,8 +25,8 @@ def refuse(google: Google, target: Any) -> None:
     found = _read(google, where)
     if why := found.get(stop.STOPPED):
         raise OverLimit(
-            f"the stack takes no new jobs: {why}",
-            "`stacks budget status` says what was stopped, `stacks budget resume` takes jobs again",
+            f"the stack accepts no new jobs: {why}",
+            "`stacks budget status` shows what was stopped, `stacks budget resume` undoes the stop",
         )
     _looked[where] = time.monotonic()
 

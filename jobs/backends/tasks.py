@@ -1,10 +1,15 @@
-"""Optional interfaces of backends for the single tasks of an array."""
+"""The single tasks of an array: optional interfaces of backends, and the variables of a task."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from accel.contract import variables
 
 from .base import JobRef, LogLine, Phase, Request
+
+if TYPE_CHECKING:
+    from ..model.job import Job
 
 
 @runtime_checkable
@@ -47,3 +52,12 @@ class ProgressLines(Protocol):
         """Yield each progress line with its task's index, in order within a task. Raise CloudRefused if that is not
         allowed though each log may be read, CloudSilent."""
         ...
+
+
+def environment(job: "Job", kind: str) -> dict[str, str]:
+    """Return the variables by which a task finds its job and its index on a target of `kind`. A platform numbers the
+    tasks of an array only."""
+    own = {variables.JOB_NAME: job.name, variables.TASK_COUNT: str(job.tasks)}
+    if job.tasks > 1:
+        return own | {variables.INDEX_FROM: variables.INDEX_VARIABLE[kind]}
+    return own | {variables.TASK_INDEX: "0", variables.INDEX_FROM: variables.TASK_INDEX}

@@ -20,7 +20,7 @@ def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
     names = ", ".join(str(ref) for ref, _ in found)
     if not settings.yes:
         if not interactive():
-            raise BadInput(f"cancel {names}: nobody can be asked here", "--yes stops it without asking")
+            raise BadInput(f"cancel {names}: cannot be confirmed without a terminal", "--yes stops it without asking")
         if not click.confirm(f"Stop {names}?", err=True):
             raise Declined("nothing was stopped")
     faults: list[JobsError] = []
@@ -33,7 +33,7 @@ def cancel(settings: Settings, jobs: tuple[str, ...], reason: str) -> None:
         if settings.output == "id":
             click.echo(str(ref))
         else:
-            say(f"{ref}: asked to stop; `{program()} wait {ref}` sees it end")
+            say(f"{ref}: asked to stop; `{program()} wait {ref}` waits for its end")
     if faults:
         for fault in faults[1:]:
             say(f"error: {fault.message}")

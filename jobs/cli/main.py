@@ -9,22 +9,22 @@ from accel.console.group import Verbs, common
 from accel.console.options import Settings
 
 VERBS = {
-    "targets": ("targets", "Where jobs can run."),
+    "targets": ("targets", "List the targets that jobs can run on."),
     "validate": ("validate", "Check job files without submitting them."),
     "submit": ("submit", "Submit the job of a file."),
-    "offers": ("offers", "Show what could run a job where, at what price."),
+    "offers": ("offers", "Show where a job could run, and at what price."),
     "cost": ("cost", "Show what a job costs at most."),
-    "spend": ("spend", "Show what teams may spend, and what jobs hold of it."),
+    "spend": ("spend", "Show what teams may spend, and what is reserved for jobs."),
     "ls": ("get", "List jobs."),
     "get": ("get", "Show jobs."),
-    "explain": ("explain", "Say why a job waits or failed."),
-    "watch": ("watch", "Show how jobs go, until they have ended."),
+    "explain": ("explain", "Explain why a job waits or failed."),
+    "watch": ("watch", "Watch jobs until they have ended."),
     "logs": ("logs", "Show what a job printed."),
     "report": ("report", "Write a page about a job."),
-    "results": ("results", "Show what the tasks of a sweep came to."),
-    "exec": ("exec", "Run a command in a job that runs."),
+    "results": ("results", "Show the results of a sweep's tasks."),
+    "exec": ("exec", "Run a command in a running job."),
     "wait": ("wait", "Wait until jobs have ended."),
-    "tend": ("tend", "Move jobs on whose machines were lost, and clean up."),
+    "tend": ("tend", "Resubmit preempted jobs, and clean up after ended ones."),
     "cancel": ("cancel", "Stop jobs."),
     "retry": ("retry", "Run a job again."),
     "import": ("import_", "Turn a request of another tool into a job file."),
@@ -72,12 +72,12 @@ jobs = Verbs(
     VERBS,
     __package__ or "",
     params=common(),
-    help="""Submits jobs to what a stack deployed, or to this machine, and looks after them.
+    help="""Submit jobs to the targets of a stack or to this machine, and manage them.
 
     JOB is a reference as `submit` prints it, or the name or short id that `ls` shows, or the beginning of one.
-    Jobs that were submitted from here are looked for first, then those that the targets list. Where several
-    have the name, it is the only one that has not ended; with none or several such the candidates are named,
-    newest first, and the exit code is 2.
+    Jobs submitted from this machine are searched first, then those that the targets list. If several have the
+    name, it means the only one that has not ended. If there is none such, or more than one, the candidates are
+    listed, newest first, and the exit code is 2.
     """,
     epilog=EPILOG,
 )

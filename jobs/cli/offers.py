@@ -64,7 +64,7 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
         _kinds(settings, file or gpu, asked)
         return
     if file is None and gpu is None:
-        raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows how it is used")
+        raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows its usage")
     given = {name: value for name, value in asked.items() if value is not None}
     if file is None:
         _market(settings, str(gpu), limit, given)

@@ -103,7 +103,7 @@ def _settled(book: "Ledger", name: str, known: "Targets", settings: Settings) ->
     for line in done.unseen:
         warn(f"not settled: {line}", settings)
     say(
-        f"team {name}: {len(done.settled)} settled, {len(done.released)} let go that were never made, "
+        f"team {name}: {len(done.settled)} settled, {len(done.released)} released that were never created, "
         f"{done.running + len(done.unseen)} held"
     )
     return [_row(hold) for hold in done.settled] + [{**_row(hold), "why": "never made"} for hold in done.released]

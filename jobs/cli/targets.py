@@ -117,12 +117,12 @@ def _confirm_endpoint(targets: "Targets", name: str, fingerprint: str | None) ->
     say(f"cluster {target.cluster} in {target.location} of {target.project}: {place.endpoint}, {place.fingerprint}")
     if fingerprint is None and not interactive():
         raise BadInput(
-            "--fingerprint: is missing, and nobody can be asked here",
-            f"see that it is right, and say so: {PROGRAM} targets --confirm {name} --fingerprint {place.fingerprint}",
+            "--fingerprint: is required without a terminal",
+            f"check it, then confirm it: {PROGRAM} targets --confirm {name} --fingerprint {place.fingerprint}",
         )
     if fingerprint not in (None, place.fingerprint):
         raise BadInput(f"--fingerprint: {fingerprint[:80]!r} is not {place.fingerprint}")
-    if fingerprint is None and not click.confirm("Is it there that your credentials go?", err=True):
+    if fingerprint is None and not click.confirm("Send your credentials there?", err=True):
         raise Declined("nothing was confirmed")
     add(path_of(Scope(target.project, target.location, target.cluster, target.namespace)), place)
-    say(f"confirmed; where Google does not say where cluster {target.cluster} is, it is there")
+    say(f"confirmed; it is used where Google does not show the address of cluster {target.cluster}")

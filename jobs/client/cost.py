@@ -105,7 +105,7 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
         notes.append(f"{', '.join(others)}: counted at the on-demand price, though neither is paid so")
     again = job.lost_retries is None and choice.spot
     if again:
-        notes.append("lost_retries: absent, so that what Spot takes away is run again however often, uncounted here")
+        notes.append("lost_retries: absent, so that a preempted job is run again however often, uncounted here")
     if job.timeout_s is None:
         notes.append("unbounded: the job has no timeout_s")
     attempts = 1 + (job.retries or 0) + (job.lost_retries or 0)

@@ -162,8 +162,8 @@ def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: 
     """Raise the first error, or Interrupted, where not all jobs were made."""
     if len(sent.refs) == wanted:
         return
-    count = f"{len(sent.refs):,} of {wanted:,} jobs are made"
-    again = f"{reporter.resubmission(caller)} makes the rest, and none twice"
+    count = f"{len(sent.refs):,} of {wanted:,} jobs are created"
+    again = f"{reporter.resubmission(caller)} creates the rest, and none twice"
     reporter.say(count)
     if not sent.errors:
         raise Interrupted(f"interrupted; {count}", again)

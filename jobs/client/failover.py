@@ -58,7 +58,7 @@ def run(
             follow_log(backend, ref)
         (status,) = wait_for([(ref, backend)], timeout)
     except (Interrupted, WaitedTooLong) as stopped:
-        stopped.hint = f"the same command with --key {caller} goes on waiting, and then goes to {then_to} if need be"
+        stopped.hint = f"the same command with --key {caller} continues to wait, and falls back to {then_to} if needed"
         raise
     if status.taken is None:
         waiting.end([status])

@@ -262,9 +262,9 @@ def _known(metric: str, found: Sequence[Row], reporter: Reporter) -> None:
     """Raise BadInput for a metric that no task reported, where tasks reported others."""
     told = sorted({name for row in found for name in row.metrics})
     if told and metric not in told:
-        raise BadInput(f"metric {printable_name(metric)}: no task told it{did_you_mean(metric, told)}")
+        raise BadInput(f"metric {printable_name(metric)}: no task reported it{did_you_mean(metric, told)}")
     if not told:
-        reporter.say("no task has told metrics; a program does so by lines that begin with @accel (docs/sweeps.md)")
+        reporter.say("no task has reported metrics; lines that begin with @accel report them (docs/sweeps.md)")
 
 
 def _say_unread(found: Sequence[Row], reporter: Reporter) -> None:

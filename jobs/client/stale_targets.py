@@ -46,7 +46,7 @@ def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets,
             continue
         newer = mapping(now)
         if newer is None:
-            lines.append(f"target {name}: the stack has it no longer: {source} has {', '.join(sorted(there))}")
+            lines.append(f"target {name}: the stack no longer has it: {source} has {', '.join(sorted(there))}")
             continue
         fields = sorted(key for key in ours.keys() | newer.keys() if ours.get(key) != newer.get(key))
         lines.append(

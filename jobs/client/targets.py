@@ -183,7 +183,7 @@ def _default_file(here: Path) -> tuple[Path | None, tuple[str, ...]]:
         fault = _fault(path)
         if fault is None:
             return path, tuple(passed)
-        passed.append(f"targets: {path} is ignored: {fault}; who trusts it names it: --targets {path}")
+        passed.append(f"targets: {path} is ignored: {fault}; if you trust it, name it: --targets {path}")
     return None, tuple(passed)
 
 

@@ -229,7 +229,7 @@ def _names(waiting: list[tuple[JobRef, Backend]]) -> str:
 
 
 def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
-    return f"`{program()} wait {waiting[0][0]}` goes on waiting, `{program()} get {waiting[0][0]}` shows it"
+    return f"`{program()} wait {waiting[0][0]}` continues to wait, `{program()} get {waiting[0][0]}` shows it"
 
 
 def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None, timeout: int | None) -> None:

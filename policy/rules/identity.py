@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from ..guard import ResourcePolicy, Settings
+from ..guard import ResourcePolicy, Settings, texts
 from ..resource import Resource, View
 
 _POLICIES = (
@@ -100,14 +100,7 @@ WILDCARDS = ResourcePolicy(
         "CKV_AWS_290",
         "CKV_AWS_355",
     ),
-    settings={
-        "any_resource": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(ANY_RESOURCE),
-            "description": "actions, * for any text, that may be allowed on every resource",
-        }
-    },
+    settings={"any_resource": texts(ANY_RESOURCE, "actions, * for any text, that may be allowed on every resource")},
     types=(*_POLICIES, *_ATTACHMENTS, _ROLE),
     check=_wildcards,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.rules.gcp.labels import key as google_key
 
-from ..guard import ResourcePolicy, Settings
+from ..guard import ResourcePolicy, Settings, texts
 from ..resource import Resource, UnknownValue, View
 
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -83,7 +83,7 @@ PROTECTED = ResourcePolicy(
 def _retention(resource: Resource, settings: Settings) -> Iterator[str]:
     days = resource.view.number("retentionInDays")
     if not days:
-        yield "retentionInDays is not set: it is kept, and paid for, for ever"
+        yield "retentionInDays is not set: it is kept, and paid for, forever"
     elif days < settings["least_days"]:
         yield f"retentionInDays is {days:g}, less than {settings['least_days']:g}"
 
@@ -139,14 +139,7 @@ DIGEST = ResourcePolicy(
     fix="write <repository>@sha256:<digest>",
     source="https://kubernetes.io/docs/concepts/containers/images/#image-names",
     also=("CKV_K8S_43",),
-    settings={
-        "allow": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": ["local/"],
-            "description": "beginnings of names whose tags are trusted",
-        }
-    },
+    settings={"allow": texts(["local/"], "beginnings of names whose tags are trusted")},
     types=(_DEFINITION, _JOB, *(f"kubernetes:apps/v1:{kind}" for kind in _WORKLOADS)),
     check=_digest,
 )
@@ -213,12 +206,10 @@ LABELS = ResourcePolicy(
     source="https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/cost-alloc-tags.html",
     also=("CKV_GCP_21",),
     settings={
-        "keys": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": ["accel:owner", "accel:project", "accel:stack"],
-            "description": "that must be there; on Google Cloud as its labels are spelt",
-        }
+        "keys": texts(
+            ["accel:owner", "accel:project", "accel:stack"],
+            "that must be there; on Google Cloud as its labels are spelt",
+        )
     },
     types=tuple(_LABELLED),
     check=_labels,

@@ -1,11 +1,14 @@
-"""Planning that the providers for Google and AWS share: automatic names, changes, and previews."""
+"""Parts that the providers for Google and AWS share: automatic names, changes, previews, and their plugin's steps."""
 
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 import jmespath
 
 from .mapping import UNKNOWN, changes
 from .resource import State
+from .server import ProviderError
 
 OURS = {"region", "tags", "tagsAll", "id", "namePrefix", "bucketPrefix", "timeouts", "__defaults"}
 
@@ -62,3 +65,61 @@ def complete_inputs(kind: Any, name: str, olds: State, news: State, seed: str) -
             made = f"{stem[: rule.limit - 7]}{seed[:7]}"
             inputs[rule.prop] = made.lower() if rule.lower else made
     return inputs, defaulted
+
+
+KindT = TypeVar("KindT")
+FunctionT = TypeVar("FunctionT")
+RowT = TypeVar("RowT")
+
+
+class TablePlugin(Generic[KindT, FunctionT]):
+    """Part of a plugin whose resources are rows of a table; a provider adds the calls of its cloud."""
+
+    def __init__(self, cloud: str, kinds: Mapping[str, KindT], functions: Mapping[str, FunctionT]) -> None:
+        self._cloud, self._kinds, self._functions = cloud, kinds, functions
+
+    def configured(self, args: State) -> State:
+        return {key: _decoded(value) for key, value in args.items()}
+
+    def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
+        return difference(self.kind(type), olds, news)
+
+    def create(self, type: str, inputs: State, preview: bool) -> tuple[str, State]:
+        kind = self.kind(type)
+        return ("", preview_create(kind, inputs)) if preview else self._create(kind, inputs)
+
+    def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
+        kind = self.kind(type)
+        if preview:
+            return preview_update(kind, outputs, olds, news)
+        return self._update(kind, id, outputs, olds, news)
+
+    def _create(self, kind: KindT, inputs: State) -> tuple[str, State]:
+        raise NotImplementedError
+
+    def _update(self, kind: KindT, id: str, outputs: State, olds: State, news: State) -> State:
+        raise NotImplementedError
+
+    def kind(self, type: str) -> KindT:
+        """Return the row of a type. Raise ProviderError for a type that the table does not have."""
+        return self._known(self._kinds, type, "resource type")
+
+    def function(self, token: str) -> FunctionT:
+        """Return a function that reads the cloud. Raise ProviderError for one that the provider does not have."""
+        return self._known(self._functions, token, "function")
+
+    def unknown_settings(self, settings: Iterable[str]) -> list[tuple[str, str]]:
+        """Return a failure for each of these settings, which the provider does not have."""
+        return [
+            (key, f"the sandbox's {self._cloud} provider does not know the setting {key}") for key in sorted(settings)
+        ]
+
+    def _known(self, rows: Mapping[str, RowT], name: str, what: str) -> RowT:
+        if name not in rows:
+            raise ProviderError(f"the sandbox's {self._cloud} provider has no {what} {name}")
+        return rows[name]
+
+
+def _decoded(value: Any) -> Any:
+    """Return a setting as its JSON says: the engine sends maps and booleans as text."""
+    return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value

@@ -1,6 +1,7 @@
 """gRPC side of a stand-in: Pulumi's provider protocol on one side, plain dictionaries on the other."""
 
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -19,6 +20,11 @@ _log = logging.getLogger("sandbox.plugins")
 
 class ProviderError(Exception):
     """Refusal of the cloud or its client. The message is what the user reads."""
+
+
+def one_line(text: str) -> str:
+    """Return a message of several lines as the one line of a refusal."""
+    return re.sub(r"\s*\n\s*", "; ", text.strip())
 
 
 class PartialCreation(Exception):

@@ -72,7 +72,7 @@ def drill(stack: str | None, output: str) -> None:
     if not rows:
         say("all of it is stopped already: `stacks budget status`")
     for number, row in enumerate(rows, 1):
-        final = "" if row["before"] is not None else "; this cannot be taken back"
+        final = "" if row["before"] is not None else "; this cannot be undone"
         click.echo(f"{number}. {row['cloud']}: {row['shown']}{final}")
 
 
@@ -94,6 +94,6 @@ def resume(stack: str | None) -> None:
         stopped = stopped or bool(done.done or done.failures)
         failures += [f"{part.cloud}: {each}" for each in done.failures]
     if failures:
-        raise CloudRefused("; ".join(failures), "the stack stays stopped; run it again, it goes on")
+        raise CloudRefused("; ".join(failures), "the stack stays stopped; run the command again to continue")
     if not stopped:
         say("no budget has stopped this stack")

@@ -10,7 +10,7 @@ from accel.console.output import table
 
 from ..operations.cost.estimate import document, estimates, rows, summary
 from ..operations.stack_files import stack_files
-from .options import Share
+from . import options
 from .verb import StackVerb
 
 COLUMNS = ("component", "what", "floor", "expected", "worst", "spot", "prices_of", "confidence")
@@ -18,14 +18,7 @@ COLUMNS = ("component", "what", "floor", "expected", "worst", "spot", "prices_of
 
 @click.command(cls=StackVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
-@click.option(
-    "--utilisation",
-    type=Share(),
-    default=0.3,
-    show_default=True,
-    metavar="SHARE",
-    help="Average share of the maximum in use, 0 to 1.",
-)
+@options.utilisation("Average share of the maximum in use, 0 to 1.")
 @click.option("-o", "--output", type=OneOf("table", "json"), default="table", help="Output format.")
 @click.pass_obj
 def cost(settings: Settings, names: tuple[str, ...], utilisation: float, output: str) -> None:

@@ -69,12 +69,12 @@ def leaks(
     elif any(each.delete for each in orphans):
         say("nothing was changed; --yes deletes them")
     if orphans and expect_none:
-        raise ChangesFound(f"{len(orphans)} resources serve nobody", "stacks leaks --yes deletes what it can")
+        raise ChangesFound(f"{len(orphans)} resources are used by nobody", "stacks leaks --yes deletes what it can")
 
 
 def _sum_up(orphans: list[Orphan]) -> None:
     if not orphans:
-        say("nothing serves nobody")
+        say("no unused resources were found")
         return
     priced = [each.usd_a_day for each in orphans if each.usd_a_day is not None]
     unknown = len(orphans) - len(priced)

@@ -1,9 +1,12 @@
-"""Types of options that several verbs share."""
+"""Options that several verbs share, and their types."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Share(click.ParamType[float]):
@@ -19,3 +22,8 @@ class Share(click.ParamType[float]):
         if not 0 <= share <= 1:
             self.fail(f"must be a number from 0 to 1, is {str(value)[:60]!r}", param, ctx)
         return share
+
+
+def utilisation(help: str) -> Callable[[Function], Function]:
+    """Return the option --utilisation, for a verb that estimates costs."""
+    return click.option("--utilisation", type=Share(), default=0.3, show_default=True, metavar="SHARE", help=help)

@@ -100,7 +100,7 @@ def _show(settings: Settings, judgements: list[Judgement], request: bool) -> Non
         fewer = _fewer(over) if stacks else "take fewer machines"
         raise OverLimit("; ".join(texts), f"stacks quota --request writes the request; or {fewer}")
     if unknown and settings.strict:
-        raise OverLimit(f"{len(unknown)} quotas are not known, and --strict takes none of them for enough")
+        raise OverLimit(f"{len(unknown)} quotas are unknown, and --strict counts none of them as sufficient")
 
 
 def _fewer(over: list[Verdict]) -> str:

@@ -76,7 +76,7 @@ def recover(
     if not lines:
         click.echo(f"{stack}: nothing is left of a killed run")
     elif check:
-        raise CloudRefused(f"{stack}: a killed run is not put right", f"stacks recover {stack} --yes")
+        raise CloudRefused(f"{stack}: a killed run is not repaired", f"stacks recover {stack} --yes")
     else:
         say("nothing was changed; --yes does it")
 

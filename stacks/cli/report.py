@@ -12,7 +12,7 @@ from accel.diagnostics.redaction import redact
 
 from ..operations.report import tool_findings
 from ..operations.report.markdown import render
-from .options import Share
+from . import options
 from .verb import StackVerb
 
 if TYPE_CHECKING:
@@ -34,14 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on", metavar="CONDITIONS", default="", help="Exit with 5 if one of these holds: kills-jobs,quota,cost>50."
 )
-@click.option(
-    "--utilisation",
-    type=Share(),
-    default=0.3,
-    show_default=True,
-    metavar="SHARE",
-    help="Average share of the maximum in use, 0 to 1, for the cost.",
-)
+@options.utilisation("Average share of the maximum in use, 0 to 1, for the cost.")
 @click.option("--offline", is_flag=True, help="Do not read jobs and quotas from the clouds.")
 @click.option("--save", metavar="FOLDER", help="Also write report.md and report.json to this folder.")
 @click.option("-o", "--output", type=OneOf("markdown", "json"), default="markdown", help="Output format.")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_links import broken, prose
-from tests.support.pages import ROOT
+from tests.docs.test_links import broken
+from tests.support.pages import ROOT, prose
 
 PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 ELSEWHERE = {

@@ -6,22 +6,10 @@ from pathlib import Path
 import pytest
 
 from jobs.cli.main import VERBS
-from tests.support.pages import FENCE, ROOT, pages
+from tests.support.pages import ROOT, pages, prose
 
 WRITTEN = [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "UPGRADING.md"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def prose(path: Path) -> str:
-    """The page without its fenced blocks."""
-    kept: list[str] = []
-    inside = False
-    for line in path.read_text().splitlines():
-        if FENCE.match(line):
-            inside = not inside
-        elif not inside:
-            kept.append(line)
-    return "\n".join(kept)
 
 
 def anchors(path: Path) -> set[str]:

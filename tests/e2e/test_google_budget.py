@@ -109,7 +109,7 @@ def test_a_crossed_budget_and_back(gke: Stack, google: Sandbox, call: Call, shel
     assert [stage for stage, *_ in rehearsed] == ["submissions", "maximums", "kueue", "waiting", "running"]
     first = spend(call, name, 400)
     assert first["code"] == 0, first["output"]
-    assert "takes new jobs" in verb("status")
+    assert "accepts new jobs" in verb("status")
     assert autoscaling(call) == before and requested(call) == ["WAITING_FOR_RESOURCES"]
 
     (crossed, again) = (spend(call, name, 1000), spend(call, name, 1010))
@@ -120,7 +120,7 @@ def test_a_crossed_budget_and_back(gke: Stack, google: Sandbox, call: Call, shel
     until(saved.exists)
     until(lambda: requested(call) == [])
     (error, *_) = shell.fails(*submit, code=5)
-    assert "takes no new jobs: budget ml: 1,000.00 USD" in error
+    assert "accepts no new jobs: budget ml: 1,000.00 USD" in error
 
     # The pool that had a node takes no other, and once it is gone the next message switches the pool off.
     assert autoscaling(call)["l4-spot"]["totalMaxNodeCount"] == 1
@@ -136,7 +136,7 @@ def test_a_crossed_budget_and_back(gke: Stack, google: Sandbox, call: Call, shel
     gke.write_environment(section())
 
     up.unlink()
-    assert "taken again" in verb("resume")
+    assert "accepted again" in verb("resume")
     assert cluster.get(QUEUE)["spec"].get("stopPolicy", "None") == "None"
     assert autoscaling(call) == before
     until(lambda: requested(call) == ["WAITING_FOR_RESOURCES"])

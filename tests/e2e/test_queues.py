@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from sandbox.environment import project
 from sandbox.keys import bearer
@@ -52,17 +51,6 @@ def shell(queues: Stack, sandbox: Sandbox, tmp_path: Path) -> Shell:
     own = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     targets = {"ACCEL_TARGETS": str(queues.folder / "targets.json"), "PYTHONPATH": str(project())}
     return Shell(project(), {**kept, **sandbox.variables, **own, **targets})
-
-
-@pytest.fixture
-def job(tmp_path: Path) -> Callable[..., str]:
-    def write(**fields: Any) -> str:
-        path = tmp_path / f"{fields.get('name', 'small')}.yaml"
-        default = {"name": "small", "image": "local/examples", "command": ["python", "-c", "print('hello')"]}
-        path.write_text(yaml.safe_dump({**default, **fields}))
-        return str(path)
-
-    return write
 
 
 def control(sandbox: Sandbox, **body: Any) -> None:
@@ -201,7 +189,7 @@ def test_an_interrupted_bulk_submit_goes_on_and_makes_none_twice(
             assert client.returncode == 130, err
             listed = [name for name in names(sandbox, arn(queues, "spot")) if name.startswith("many-")]
             assert len(told) == len(listed) < 30, "each job that was made is told"
-            assert f"{len(listed)} of 30 jobs are made" in err and "--key k makes the rest" in err
+            assert f"{len(listed)} of 30 jobs are created" in err and "--key k creates the rest" in err
     refs = shell.jobs(*submit).split()
     assert len(set(refs)) == 30
     assert shell.jobs(*submit).split() == refs

@@ -141,7 +141,7 @@ def test_crossing_stops_and_resume_restores(stack: Limited, sandbox: Sandbox, tm
     until((tmp_path / "checkpoint").exists)
     until(lambda: batch.describe_jobs(jobs=[job])["jobs"][0]["status"] == "FAILED")
     refused = stack.submit("later", ["true"])
-    assert refused.returncode == 5 and "the stack takes no new jobs: budget gpus: 1,200.00 USD" in refused.stderr
+    assert refused.returncode == 5 and "the stack accepts no new jobs: budget gpus: 1,200.00 USD" in refused.stderr
 
     # What is delivered twice, and the schedule: nothing is done again.
     until(lambda: idle(sandbox))
@@ -153,7 +153,7 @@ def test_crossing_stops_and_resume_restores(stack: Limited, sandbox: Sandbox, tm
     assert "all of it is stopped already" in stack.budget("drill").stderr
 
     undone = stack.up("--refresh", check=False)
-    assert undone.exit_code != 0 and "`stacks budget resume` takes the stop back" in undone.text
+    assert undone.exit_code != 0 and "run `stacks budget resume`, then deploy again" in undone.text
     assert {state for state, *_ in sizes(sandbox).values()} == {"DISABLED"}
 
     resumed = stack.budget("resume")
@@ -184,7 +184,7 @@ def test_an_update_without_changes_leaves_a_stop_alone(stack: Limited, sandbox: 
     # Without the budget nothing would be left that takes the stop back.
     stack.write_environment(limited(stop=None))
     undone = stack.up(check=False)
-    assert undone.exit_code != 0 and "`stacks budget resume` takes the stop back" in undone.text
+    assert undone.exit_code != 0 and "run `stacks budget resume`, then deploy again" in undone.text
     assert sizes(sandbox) == stopped and stack.budget("resume").returncode == 0
     until(lambda: settled(sandbox))
     stack.up()

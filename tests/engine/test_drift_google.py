@@ -131,14 +131,14 @@ def test_what_became_unwell(run: Run, fake: Fake, stack: Stack) -> None:
     fake.fault(quota={})
     assert any(what == "quota" and "PREEMPTIBLE_NVIDIA_L4_GPUS" in name for what, name in told), told
     assert told["pool", "l4-spot"].startswith("is ERROR: Try a different location")
-    assert told["instance", "one"] == "is TERMINATED: Spot, so perhaps taken away"
+    assert told["instance", "one"] == "is TERMINATED: Spot, so perhaps preempted"
     assert told["queued resource", "queued"].startswith("is SUSPENDED")
     assert told["target", "vm"].endswith(": project")
     assert any("sourceRanges" in text for (what, _), text in told.items() if what == "property")
 
     leaks = {each["what"]: each for each in run("leaks", "--older-than", "0")}
     assert leaks["pool"]["state"] == "ERROR" and leaks["pool"]["usd_a_day"] is None
-    assert leaks["queued resource"]["why"] == "was taken away and holds its quota"
+    assert leaks["queued resource"]["why"] == "was preempted and holds its quota"
     assert leaks["queued resource"]["fix"].startswith("the stack has it")
     assert set(leaks) == {"pool", "queued resource"}, "what the state has is no leak"
 

@@ -164,7 +164,7 @@ def test_a_budget_stops_its_section_and_resume_takes_it_back(
     heard = chat.pop().splitlines()
     assert heard[1] == "over 90% of the amount" and any("waits" in line for line in heard)
     google_budget_gate._looked.clear()
-    with pytest.raises(OverLimit, match="takes no new jobs: budget ml: 900"):
+    with pytest.raises(OverLimit, match="accepts no new jobs: budget ml: 900"):
         backend.submit(request)
 
     # The same again, and more of it, changes nothing.
@@ -174,7 +174,7 @@ def test_a_budget_stops_its_section_and_resume_takes_it_back(
     assert "PLANTED-SECRET" not in json.dumps([calls(fake), engine.export(), made])
 
     outcome = acting.resume(part.levers(), part.store, time.time())
-    assert outcome.done == ("new submissions: taken again",)
+    assert outcome.done == ("new submissions: accepted again",)
     assert spend(fake, budget["name"], 990)["code"] == 0
     assert part.store.load()[0].stopped is None, "a person has waved it through"
     google_budget_gate._looked.clear()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.engine import Engine, Result, Sandbox
-from tests.support.google_fake import COMPUTE, Fake
+from tests.support.google_fake import COMPUTE, Fake, still
 from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
@@ -62,13 +62,6 @@ def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Eng
 
 def there(fake: Fake, kind: str) -> list[dict[str, Any]]:
     return fake.call("GET", f"{COMPUTE}/{kind}").get("items", [])
-
-
-def still(engine: Engine) -> None:
-    """Nothing differs, neither from the program nor from what Google has."""
-    result = engine.up("--refresh")
-    changed = {step.name: (step.op, step.diffs) for step in result.steps if step.op not in ("same", "refresh")}
-    assert (changed, result.ops("same")) == ({}, {})
 
 
 def ops(result: Result, of: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.engine import Engine, Result, Step
-from tests.support.google_fake import COMPUTE, Fake, P, engine_on
+from tests.support.google_fake import COMPUTE, Fake, P, engine_on, still
 from tests.support.soak import soak_only
 from tests.support.waiting import until
 
@@ -65,13 +65,6 @@ def program(kind: str, **values: object) -> str:
 @pytest.fixture
 def engine(tmp_path: Path, fake: Fake, provider: dict[str, str]) -> Iterator[Engine]:
     yield from engine_on(tmp_path, fake, provider, CONFIG, "--run-program")
-
-
-def still(engine: Engine) -> None:
-    """Nothing differs, neither from the program nor from what Google has."""
-    result = engine.up("--refresh")
-    changed = {step.name: (step.op, step.diffs) for step in result.steps if step.op not in ("same", "refresh")}
-    assert (changed, result.ops("same")) == ({}, {})
 
 
 def step(result: Result, op: str, of: str) -> Step:

@@ -73,11 +73,7 @@ def test_killed_at(verb: str, point: int, tmp_path: Path, own: Sandbox) -> None:
     engine = Engine(tmp_path / "killed", own, PROGRAM, environ=environment(own.home))
     if verb == "destroy":
         engine.up()
-    killed.run(engine, verb, after=max(1, EVENTS[verb] * point // 21))
-    killed.restart_providers(engine)
-
-    left = killed.recover(engine, "--check")
-    assert left.returncode == 4, left.stdout + left.stderr
+    left = killed.run_and_check(engine, verb, after=max(1, EVENTS[verb] * point // 21))
     assert "is gone" in left.stdout, "the lock's holder is told"
     done = killed.recover(engine, "--yes", "--finish", "up")
     assert done.returncode == 0, left.stdout + done.stdout + done.stderr

@@ -93,7 +93,7 @@ OF_GOOGLE = [
         Trap("a folder of the machine", to, {"mounts": [{"source": "/mnt/disks/data", "path": "/data"}]},
              ('mounts[0].source: is "/mnt/disks/data"', "gs://<bucket>")),
         Trap("an old GPU", to, gpu("p100"), ("accelerator.type", "old generation", "nvidia-l4"), 0),
-        Trap("a GPU that is seldom had on demand", to, gpu("b200", 8), ("a4-highgpu-8g is seldom", "reservation"), 0),
+        Trap("a GPU rarely available on demand", to, gpu("b200", 8), ("a4-highgpu-8g is rarely", "reservation"), 0),
         Trap("no tasks", to, {"tasks": 0}, ("tasks: must be at least 1, is 0",)),
     )
 ]  # fmt: skip

@@ -151,9 +151,9 @@ def test_what_this_machine_cannot_run_is_told_before_the_first_is_sent(
 def test_none_is_sent_any_more_once_it_is_stopped() -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(errors.Interrupted, match="of 40 jobs are made") as stopped:
+    with pytest.raises(errors.Interrupted, match="of 40 jobs are created") as stopped:
         submit_many([HELLO] * 40, key="k", stop=stop)
-    assert stopped.value.hint == "the same submit with key='k' makes the rest, and none twice"
+    assert stopped.value.hint == "the same submit with key='k' creates the rest, and none twice"
     made = ls(ended=True)
     assert len(made) < 40 and {str(each.ref) for each in made} == {entry["ref"] for entry in history.recent()}
 
@@ -169,7 +169,7 @@ def test_results_and_failed_tasks_again(tmp_path: Path) -> None:
     assert {row.index for row in found if row.job == again.ref} == {2, 3}
     assert found[0].params == {"RATE": "0.3", "SIZE": "2"} and found[0].metrics["accuracy"] == pytest.approx(1.2)
     assert [row.index for row in run.results(by="loss", best="min")][:2] == [4, 5]
-    with pytest.raises(errors.BadInput, match="no task told it"):
+    with pytest.raises(errors.BadInput, match="no task reported it"):
         run.results(by="speed", best="max")
 
 

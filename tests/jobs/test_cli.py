@@ -248,7 +248,8 @@ def test_cancel_where_nobody_can_be_asked_needs_yes(invoke: Invoke) -> None:
     ref = submitted(invoke, "--set", "command=[sleep, 60]")
     result = invoke("cancel", ref)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"error: cancel {ref}: nobody can be asked here\nhint: --yes stops it without asking\n"
+    said = f"error: cancel {ref}: cannot be confirmed without a terminal\nhint: --yes stops it without asking\n"
+    assert result.stderr == said
     assert json.loads(invoke("get", ref, "-o", "json").stdout)["phase"] in ("STARTING", "RUNNING")
     assert invoke("cancel", ref, "--yes").exit_code == 0
 
@@ -423,7 +424,7 @@ def test_an_unexpected_error_is_one_line(invoke: Invoke, monkeypatch: pytest.Mon
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "error: unexpected: RuntimeError: a fault in two lines",
-        "hint: run it with --debug for the trace; this is a fault of accel",
+        "hint: this is a bug in accel; run the command with --debug for the traceback",
     ]
 
 

@@ -68,7 +68,7 @@ def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.Mon
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
     assert account.email() == USER
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
-    with pytest.raises(NoCredentials, match="not known") as refused:
+    with pytest.raises(NoCredentials, match="is unknown") as refused:
         account.email()
     assert "ACCEL_GOOGLE_ACCOUNT" in str(refused.value.hint)
 
@@ -86,7 +86,7 @@ def test_federated_identities(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> No
     stub(monkeypatch, service_account_email=ROBOT, token="")
     assert account.email() == ROBOT
     stub(monkeypatch, service_account_email=None, token="of the federation")
-    with pytest.raises(NoCredentials, match="not known"):
+    with pytest.raises(NoCredentials, match="is unknown"):
         account.email()
     stub(monkeypatch, service_account_email="default", token=fake.token)
     assert account.email() == USER, "an instance's, which says default until it is asked for"

@@ -71,9 +71,8 @@ class Server:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = QuietServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.http = QuietServer(Handler)
+        self.url = self.http.url
 
     def methods(self) -> list[str]:
         return [call[0] for call in self.calls]
@@ -83,8 +82,7 @@ class Server:
 
     def close(self) -> None:
         self.over.set()
-        self.http.shutdown()
-        self.http.server_close()
+        self.http.stop()
 
 
 @pytest.fixture

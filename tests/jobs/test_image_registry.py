@@ -82,11 +82,11 @@ def test_our_label_goes_before_the_variable_and_some_tell_nothing(registry: Regi
     ("status", "body", "error", "words"),
     [
         (404, b"{}", NotFound, "has no 1"),
-        (403, b"{}", NoCredentials, r"shows 1 to no stranger \(403\)"),
+        (403, b"{}", NoCredentials, r"does not show 1 without credentials \(403\)"),
         (429, b"{}", CloudSilent, "answers 429"),
         (503, b"", CloudSilent, "answers 503"),
         (400, b"", CloudRefused, "answers 400"),
-        (200, b"<html>", CloudRefused, "what answers is no registry"),
+        (200, b"<html>", CloudRefused, "the answer is not from a registry"),
     ],
 )
 def test_refusals(registry: Registry, status: int, body: bytes, error: type[JobsError], words: str) -> None:
@@ -98,7 +98,7 @@ def test_refusals(registry: Registry, status: int, body: bytes, error: type[Jobs
 def test_a_private_image_is_said_to_be_one(registry: Registry) -> None:
     registry.with_token = True
     registry.answers["/token"] = 401, b"{}"
-    with pytest.raises(NoCredentials, match=r"to no stranger \(401\)") as refused:
+    with pytest.raises(NoCredentials, match=r"without credentials \(401\)") as refused:
         pin_digest(f"{registry.host}/a/b:1")
     assert "digest" in str(refused.value.hint)
     registry.answers["/token"] = 200, b'{"token": "of another"}'

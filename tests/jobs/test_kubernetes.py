@@ -62,9 +62,8 @@ class Server:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = QuietServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.http = QuietServer(Handler)
+        self.url = self.http.url
 
     def methods(self) -> list[str]:
         return [call[0] for call in self.calls]
@@ -75,8 +74,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made = Server()
     yield made
-    made.http.shutdown()
-    made.http.server_close()
+    made.http.stop()
 
 
 def api_of(server: Server, sign: Callable[[], str] = lambda: "token") -> Api:

@@ -53,14 +53,14 @@ def test_what_is_not_sold_on_demand_is_left_out_and_said(
         assert told.exit_code == 0 and "p5.4xlarge" in told.stdout and machine not in told.stdout
     else:
         assert told.exit_code == 2
-    assert f"{machine}: capacity: is on-demand, and {machine} is to be had as Spot or flex-start only" in told.stderr
+    assert f"{machine}: capacity: is on-demand, and {machine} is available as Spot or flex-start only" in told.stderr
 
 
-def test_what_is_seldom_to_be_had_on_demand_has_a_note() -> None:
+def test_what_is_rarely_available_on_demand_has_a_note() -> None:
     (ultra, *_), (b200, *_) = (
         list_machines(kind, 8, "gcp", capacity="on-demand") for kind in ("nvidia-h200-141gb", "nvidia-b200")
     )
-    assert all(any("seldom" in note for note in each.notes) for each in (ultra, b200))
+    assert all(any("rarely" in note for note in each.notes) for each in (ultra, b200))
     assert all(each.notes == () for each in list_machines("nvidia-h200-141gb", 8, capacity="spot"))
     assert any("Spot or flex-start only" in note for note in list_machines("nvidia-h100-80gb", 1, "gcp")[0].notes)
 

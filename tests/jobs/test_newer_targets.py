@@ -80,7 +80,7 @@ def check(target: dict[str, Any], commands: Sequence[tuple[str, ...]], what: obj
     File("targets.json").write_text(json.dumps({"x": target, "here": {"kind": "local"}}))
     for command in commands:
         said = wire.run(*command)
-        assert "fault of accel" not in said, (what, command, said)
+        assert "bug in accel" not in said, (what, command, said)
 
 
 def more(value: Any) -> Any:

@@ -58,7 +58,7 @@ def clouds(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def clean(result: Result, place: object) -> None:
     assert MARKER not in result.output + result.stderr, (place, result.output)
     assert result.exception is None or isinstance(result.exception, SystemExit), (place, result.exception)
-    assert "this is a fault of accel" not in result.stderr, (place, result.stderr)
+    assert "this is a bug in accel" not in result.stderr, (place, result.stderr)
 
 
 def test_in_a_job_file(home: Path, invoke: Invoke) -> None:

@@ -101,7 +101,7 @@ def test_forms_of_the_table(submitted: Callable[..., str], home: Path, invoke: I
     assert invoke("results", ref, "-o", "id", "--min").stdout.split() == ["0", "1", "2", "4", "3", "5"]
     for arguments, said in {
         ("--by", "loss"): "--by loss: is the highest best, or the lowest?",
-        ("--by", "los", "--max"): "metric los: no task told it; did you mean loss?",
+        ("--by", "los", "--max"): "metric los: no task reported it; did you mean loss?",
         ("-o", "cvs"): "unknown value cvs; did you mean csv",
     }.items():
         wrong = invoke("results", ref, *arguments)
@@ -114,7 +114,7 @@ def test_a_job_without_a_sweep_or_metrics_has_its_tasks(
     ref = submitted(name="plain", command=["sh", "-c", "echo hello"], tasks=3)
     assert [each["metrics"] for each in table(invoke("results", ref, "-o", "json"))] == [{}, {}, {}]
     done = invoke("results", ref, "--by", "loss", "--min")
-    assert done.exit_code == 0 and "no task has told metrics" in done.stderr
+    assert done.exit_code == 0 and "no task has reported metrics" in done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
         ["0", "SUCCEEDED"], ["1", "SUCCEEDED"], ["2", "SUCCEEDED"],
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def test_a_target_that_the_stack_no_longer_has(stack: Stack, invoke: Invoke) -> 
     ssm = stack.cloud.client("ssm")
     ssm.put_parameter(Name=f"{PATH}/other", Value='{"kind": "local"}', Type="String")
     ssm.delete_parameter(Name=f"{PATH}/gpu")
-    assert "warning: target gpu: the stack has it no longer" in invoke(*SUBMIT).stderr
+    assert "warning: target gpu: the stack no longer has it" in invoke(*SUBMIT).stderr
 
 
 def test_where_nothing_can_be_read_the_file_stands(

@@ -25,6 +25,7 @@ from tests.jobs.backends import (
     tpu_target,
     vertex_jobs,
 )
+from tests.support.golden import check_request
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sweeps"
 SWEEP: dict[str, Any] = {
@@ -97,12 +98,7 @@ def ran(kind: str, body: dict[str, Any], place: int) -> dict[str, str]:
 @ARRAYS
 def test_golden(kind: str) -> None:
     request = BACKENDS[kind][0](command=["python", "train.py"], sweep=SWEEP)
-    text = json.dumps({"body": request.body, "warnings": list(request.warnings)}, indent=2, sort_keys=True) + "\n"
-    path = GOLDEN / f"{kind}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text(), "ACCEL_UPDATE_GOLDEN=1 writes it anew; look at the difference"
+    check_request(GOLDEN / f"{kind}.json", request)
 
 
 @ARRAYS

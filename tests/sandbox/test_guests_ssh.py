@@ -5,7 +5,6 @@ import itertools
 import json
 import socket
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +16,8 @@ import websocket
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sandbox.google.__main__ import Server, handler
-from sandbox.google.api import Methods
 from sandbox.google.world import World
-from tests.support.guests import KEY, TOKEN, machine, processes
+from tests.support.guests import KEY, TOKEN, machine, serving
 from tests.support.waiting import until
 
 USER = "ada_example_com"
@@ -31,14 +28,8 @@ OS_LOGIN = {"enable-oslogin": "TRUE", "enable-guest-attributes": "TRUE"}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The server in this process, so that a test can put machines and keys into its world."""
-    made = World(tmp_path_factory.mktemp("google"), TOKEN, 0.05)
-    server = Server(("127.0.0.1", 0), handler(made, Methods()))
-    made.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    yield made
-    server.shutdown()
-    made.guests.close()
-    assert processes(made.home) == []
+    with serving(tmp_path_factory.mktemp("google")) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ SKUs: https://docs.cloud.google.com/billing/v1/how-tos/catalog-api
 
 import json
 import re
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -177,10 +176,8 @@ def serving(answer: Callable[[Asked], Answer]) -> Generator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = QuietServer(Handler)
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield server.url
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()

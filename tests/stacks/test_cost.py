@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from accel.catalog import price
 from accel.cost import HOURS_A_MONTH
 from stacks.operations.cost.estimate import SCENARIOS, document, estimates, rows
 from stacks.operations.stack_files import stack_files
+from tests.support.golden import check_golden
 from tests.support.project import KEY, environment
 
 from .test_cli import stacks
@@ -38,11 +38,7 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
 @pytest.mark.parametrize("name", ["dev", "prod"])
 def test_golden(name: str) -> None:
     """What `stacks cost <name> -o json` writes; a change of a price changes it."""
-    text = json.dumps([estimated(ROOT / f"Pulumi.{name}.yaml")], indent=2) + "\n"
-    path = GOLDEN / f"{name}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    check_golden(GOLDEN / f"{name}.json", [estimated(ROOT / f"Pulumi.{name}.yaml")], sort_keys=False)
 
 
 @pytest.mark.parametrize("name", ["dev", "prod", "gke-dev"])

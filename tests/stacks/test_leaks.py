@@ -49,7 +49,7 @@ def over(bucket: str, name: str) -> str | None:
         (found(labels={**JOBS, "accel-expires": BEFORE}), runs, "was needed until 2026-11-22 11:00 UTC at the latest"),
         (found(state="PREEMPTED"), runs, "is PREEMPTED"),
         (found(labels=QUEUE), over, "its queue has ended: succeeded"),
-        (found("queued resource", "SUSPENDED"), runs, "was taken away and holds its quota"),
+        (found("queued resource", "SUSPENDED"), runs, "was preempted and holds its quota"),
         (found("queued resource", "FAILED", labels={}), runs, "failed and holds its quota"),
         (found("disk", "READY", used=False, job=None), runs, "no machine has it"),
     ],

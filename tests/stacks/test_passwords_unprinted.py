@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def clean(*arguments: str) -> None:
     result = CliRunner().invoke(stacks, arguments)
     assert MARKER not in result.output + result.stderr, (arguments, result.output)
-    assert "this is a fault of accel" not in result.stderr, (arguments, result.stderr)
+    assert "this is a bug in accel" not in result.stderr, (arguments, result.stderr)
 
 
 @pytest.fixture(autouse=True)

@@ -16,26 +16,18 @@ from accel.clouds.google.quotas import limit_of
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
 from accel.quota import GooglePool, Verdict
 from stacks.operations.quota.google import judge_google, quota_usage
-from tests.support.google import RECORDED, Google, google
+from tests.support.google import RECORDED, Google
 
-REGION, PROJECT = "/compute/v1/projects/research/regions/us-central1", "/compute/v1/projects/research"
-INFOS = "/v1/projects/research/locations/global/services/compute.googleapis.com/quotaInfos"
+from .quota_cloud import INFOS, PROJECT, REGION, SERIES, quota_cloud
+
 VERTEX = INFOS.replace("compute", "aiplatform")
-SERIES = "/v3/projects/research/timeSeries"
 
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
-    with google() as found:
-        for name, value in found.variables.items():
-            monkeypatch.setenv(name, value)
+    with quota_cloud(monkeypatch) as found:
         monkeypatch.setattr(api, "BACKOFF_S", 0)
-        found.on(PROJECT, "project.json")
-        found.on(REGION, "region.json")
-        found.on(INFOS, "quota_infos_1.json")
-        found.on(f"{INFOS}#page-2", "quota_infos_2.json")
         found.on(VERTEX, "quota_infos_vertex.json")
-        found.on(SERIES, "series_h100.json")
         yield found
 
 

@@ -16,26 +16,19 @@ from accel.catalog.quotas import quotas
 from accel.quota import GooglePool, Pool, Use, Verdict, google_needs, needs, verdict
 from stacks.cli.main import stacks
 from stacks.operations.quota.request import program
-from tests.support.google import Google, google
+from tests.support.google import Google
 from tests.support.tables import cells
 
+from .quota_cloud import INFOS, REGION, quota_cloud
 from .test_config import ROOT
-from .test_quota_google import INFOS, PROJECT, REGION, SERIES
 
 HERE = ("--region", "us-central1", "--project", "research")
 
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
-    with google() as found:
-        for name, value in found.variables.items():
-            monkeypatch.setenv(name, value)
+    with quota_cloud(monkeypatch) as found:
         monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-        found.on(PROJECT, "project.json")
-        found.on(REGION, "region.json")
-        found.on(INFOS, "quota_infos_1.json")
-        found.on(f"{INFOS}#page-2", "quota_infos_2.json")
-        found.on(SERIES, "series_h100.json")
         yield found
 
 

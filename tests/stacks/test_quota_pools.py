@@ -17,11 +17,11 @@ from stacks.environment.config import load_environment
 from stacks.environment.gcp.config import Gcp
 from stacks.operations.quota.aws import Readings
 from stacks.operations.quota.judgement import google_pools, machine_of
-from tests.support.google import Google, google
+from tests.support.google import Google
 from tests.support.project import KEY, environment
 from tests.support.tables import cells
 
-from .test_quota_google import INFOS, PROJECT, REGION, SERIES
+from .quota_cloud import INFOS, PROJECT, REGION, quota_cloud
 
 RUNNING = f"{PROJECT}/aggregated/instances"
 LABELS = {"accel-project": "accel", "accel-stack": "it"}
@@ -48,15 +48,8 @@ def section(**given: dict[str, Any]) -> Gcp:
 
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
-    with google() as found:
-        for name, value in found.variables.items():
-            monkeypatch.setenv(name, value)
+    with quota_cloud(monkeypatch) as found:
         monkeypatch.setattr(api, "BACKOFF_S", 0)
-        found.on(PROJECT, "project.json")
-        found.on(REGION, "region.json")
-        found.on(INFOS, "quota_infos_1.json")
-        found.on(f"{INFOS}#page-2", "quota_infos_2.json")
-        found.on(SERIES, "series_h100.json")
         found.on(RUNNING, {"items": {}})
         yield found
 

@@ -1,7 +1,6 @@
 """A small HTTP server that answers as Google's APIs do, from recorded files."""
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,12 +77,9 @@ def google() -> Generator[Google]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    found = Google(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
+    server = QuietServer(Handler)
+    found = Google(server.url)
     try:
         yield found
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()

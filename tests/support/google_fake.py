@@ -130,3 +130,10 @@ def engine_on(
     yield engine
     fake.well()
     engine.destroy(*destroying, check=False)
+
+
+def still(engine: Engine) -> None:
+    """Nothing differs, neither from the program nor from what Google has."""
+    result = engine.up("--refresh")
+    changed = {step.name: (step.op, step.diffs) for step in result.steps if step.op not in ("same", "refresh")}
+    assert (changed, result.ops("same")) == ({}, {})

@@ -1,16 +1,20 @@
-"""Machines of the sandbox's Google, without the server that they belong to."""
+"""Machines of the sandbox's Google, without the server that they belong to, or with that in this process."""
 
 import contextlib
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from sandbox.google.__main__ import Server, handler
+from sandbox.google.api import Methods
 from sandbox.google.guests.guests import Guests
 from sandbox.google.guests.machine import Machine
+from sandbox.google.world import World
 from tests.support.waiting import until
 
 TOKEN = "the-token-of-the-sandbox"
@@ -49,6 +53,19 @@ def processes(home: Path) -> list[psutil.Process]:
             if known and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+@contextlib.contextmanager
+def serving(home: Path) -> Generator[World]:
+    """The world of a server in this process. Its machines have all ended, and nothing of them is left, at the end."""
+    made = World(home, TOKEN, 0.05)
+    server = Server(("127.0.0.1", 0), handler(made, Methods()))
+    made.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    yield made
+    server.shutdown()
+    made.guests.close()
+    assert processes(made.home) == []
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from threading import Thread
 from typing import Any
 
 from .serving import QuietServer
@@ -97,13 +96,9 @@ def serving() -> Generator[Registry]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    registry.host = f"127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
+    server = QuietServer(Handler)
+    registry.host = server.host
     try:
         yield registry
     finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        server.stop()

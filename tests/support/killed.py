@@ -158,6 +158,15 @@ def recover(engine: Engine, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def run_and_check(engine: Engine, verb: str, *, after: int) -> subprocess.CompletedProcess[str]:
+    """Kills a run and its providers; `stacks recover --check` tells of it."""
+    run(engine, verb, after=after)
+    restart_providers(engine)
+    left = recover(engine, "--check")
+    assert left.returncode == 4, left.stdout + left.stderr
+    return left
+
+
 def which(engine: Engine) -> str:
     """The engine's command."""
     found = shutil.which("pulumi", path=engine.variables["PATH"])

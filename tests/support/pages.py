@@ -69,6 +69,18 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    kept: list[str] = []
+    inside = False
+    for line in page.read_text().splitlines():
+        if FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def blocks(page: Path) -> list[Block]:
     """In their order. Raises ValueError for a fence that does not end."""
     found: list[Block] = []

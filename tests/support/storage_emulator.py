@@ -4,7 +4,6 @@ In front of the sandbox's fake, which wants a token and serves the JSON API alon
 """
 
 import http.client
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -67,10 +66,8 @@ def _path(asked: str) -> str:
 @contextmanager
 def storage_emulator(fake: Fake) -> Generator[str]:
     """Where it listens: a host and a port."""
-    server = QuietServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = QuietServer(type("Handler", (_Handler,), {"fake": fake}))
     try:
-        yield f"127.0.0.1:{server.server_port}"
+        yield server.host
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()

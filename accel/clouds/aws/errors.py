@@ -69,7 +69,7 @@ def of_answer(doing: str, response: Any) -> JobsError:
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     message = f"{doing}: {code}: {text}" if text else f"{doing}: {code or 'an error without a code'} (HTTP {status})"
     if code in THROTTLES or status == 429:
-        return Throttled(message, "AWS takes no more calls just now; try again in a minute")
+        return Throttled(message, "AWS accepts no more calls at the moment; try again in a minute")
     if code in UNKNOWN_CALLER or status == 401:
         return NoCredentials(message, WHO_AM_I)
     if code in FORBIDDEN or status == 403:

@@ -10,7 +10,7 @@ from .rest import EMAIL, GIVEN, SCOPE, credentials, get, no_session_auth, sessio
 ACCOUNT = "ACCEL_GOOGLE_ACCOUNT"
 """Environment variable for the address of credentials that do not reveal theirs."""
 
-_HINT = f"say it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated identity a service account to act as"
+_HINT = f"set it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated identity a service account to act as"
 
 
 def email() -> str:
@@ -29,9 +29,9 @@ def email() -> str:
     try:
         told = get(_session(found), "openidconnect", "v1/userinfo").get("email")
     except (CloudRefused, NoCredentials, NotFound) as refused:
-        raise NoCredentials(f"whose credentials these are is not known: {refused.message}", _HINT) from refused
+        raise NoCredentials(f"the owner of these credentials is unknown: {refused.message}", _HINT) from refused
     if not told:
-        raise NoCredentials("whose credentials these are is not known: Google tells no e-mail address", _HINT)
+        raise NoCredentials("the owner of these credentials is unknown: Google returns no email address", _HINT)
     return str(told)
 
 

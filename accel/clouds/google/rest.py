@@ -71,7 +71,7 @@ CONNECT_S, READ_S = 3, 30
 
 SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
-SLOWER = "calls, or what they ask for, are above a quota just now; try again in a minute"
+SLOWER = "the calls, or what they request, exceed a quota at the moment; try again in a minute"
 NOT_ENABLED = "the API is not enabled"
 """Part of a refusal's message."""
 

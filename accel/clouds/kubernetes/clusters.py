@@ -77,9 +77,9 @@ class Clusters:
             told = self._looked_up(copy)
         except CloudRefused as refused:
             raise CloudRefused(
-                f"cluster {self.name.cluster}: no credentials were sent: Google does not tell you where it is "
-                f"({refused.message}), and {named.endpoint}, which the target names, is not confirmed",
-                "who knows that it is right says so once: accel-jobs targets --confirm TARGET",
+                f"cluster {self.name.cluster}: no credentials were sent: Google does not show you its address "
+                f"({refused.message}), and the address in the target, {named.endpoint}, is not confirmed",
+                "if you know that the address is right, confirm it once: accel-jobs targets --confirm TARGET",
             ) from refused
         return _at(told, named.endpoint) or told[0]
 

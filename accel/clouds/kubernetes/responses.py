@@ -65,7 +65,7 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
     if status == 401:
         return NoCredentials(message, SIGN_IN)
     if status == 429:
-        return Throttled(message, "the cluster takes no more calls just now; try again in a minute")
+        return Throttled(message, "the cluster accepts no more calls at the moment; try again in a minute")
     if status == 410 and (token := object_at(body, "metadata").get("continue")):
         return StaleList(message, str(token))
     if not told or status >= 500 or status in (408, 410):

@@ -129,7 +129,7 @@ def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
         message = f"{has}, which is for EC2 environments only; this one is SPOT"
         return [ORDERED_ON_SPOT.finding(field, message, f"use {recommended}")]
     if allocation_strategy == "BEST_FIT_PROGRESSIVE" and kind == "SPOT":
-        message = f"{has}, which does not look at how soon Spot capacity is reclaimed"
+        message = f"{has}, which does not look at the risk of interruption"
         return [PROGRESSIVE_ON_SPOT.finding(field, message, f"use {recommended}")]
     if allocation_strategy == "SPOT_CAPACITY_OPTIMIZED":
         return [CAPACITY_OPTIMIZED.finding(field, f"{has}, which looks at no price", f"use {recommended}")]

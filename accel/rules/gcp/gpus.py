@@ -95,7 +95,7 @@ def small_a3(machine: str, provisioning: str | None, field: str = "provisioning"
     any API (SPOT, FLEX_START, STANDARD); None is on demand."""
     if machine not in SMALL_A3_MACHINES or _provisioning(provisioning) in _INTERRUPTIBLE:
         return []
-    message = f"is {provisioning or 'on-demand'}, and {machine} is to be had as Spot or flex-start only"
+    message = f"is {provisioning or 'on-demand'}, and {machine} is available as Spot or flex-start only"
     return [SMALL_A3.finding(field, message, "use spot or flex-start, or a3-highgpu-8g or a2-ultragpu-2g")]
 
 
@@ -103,7 +103,7 @@ def scarce(machine: str, provisioning: str | None, field: str = "provisioning") 
     """Check for machines that are rarely available on demand."""
     if not machine.startswith(_SCARCE_SERIES) or _provisioning(provisioning) not in ("on-demand", "standard"):
         return []
-    message = f"is {provisioning or 'on-demand'}, and {machine} is seldom to be had so"
+    message = f"is {provisioning or 'on-demand'}, and {machine} is rarely available that way"
     return [SCARCE.finding(field, message, "name a reservation, or use flex-start or spot")]
 
 

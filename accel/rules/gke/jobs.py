@@ -183,7 +183,7 @@ def grace(grace_s: int | None, spot: bool) -> list[Finding]:
     """Check the time between SIGTERM and SIGKILL, if Spot nodes may run the job."""
     if grace_s is None or not spot or grace_s <= SPOT_GRACE_S:
         return []
-    message = f"is {grace_s}, and a reclaimed Spot node kills a pod after {SPOT_GRACE_S} s"
+    message = f"is {grace_s}, and a preempted Spot node kills a pod after {SPOT_GRACE_S} s"
     return [GRACE.finding("gke.grace_s", message, "save checkpoints in less, or ask for on-demand nodes (spot: false)")]
 
 

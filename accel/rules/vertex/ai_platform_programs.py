@@ -41,7 +41,7 @@ def runtime_version(
         return [RUNTIME_UNKNOWN.finding(field, message, _CHOOSE)]
     image = f"{place(region)}-docker.pkg.dev/vertex-ai/training/{name}:latest"
     if today > found.available_until:
-        message = f"is {version}, whose image {name} was to be had until {found.available_until}"
+        message = f"is {version}, whose image {name} was available until {found.available_until}"
         return [RUNTIME_ENDED.finding(field, message, _CHOOSE)]
     return [RUNTIME.finding(field, f"is {version}, a runtime version", f"use {image}", image)]
 

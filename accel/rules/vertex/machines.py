@@ -117,7 +117,7 @@ def had(name: str, strategy: str | None, reservation: str | None, field: str = "
     strategy = None if strategy == "STANDARD" else strategy
     found = gpus.small_a3(name, strategy, field)
     if name.startswith("a4x-") and not reservation:
-        message = f"is {strategy or 'on-demand'} without a reservation, and {name} is had by reservation"
+        message = f"is {strategy or 'on-demand'} without a reservation, and {name} is available by reservation only"
         found.append(RESERVED_ONLY.finding(field, message, "name a reservation, or use a4-highgpu-8g"))
     elif not reservation:
         found += gpus.scarce(name, strategy, field)

@@ -115,9 +115,7 @@ def retries(failures: int | None, lost: int | None) -> list[Finding]:
         message = f"is {failures}, and Vertex AI tries again only after exit codes 6, 11, 134 and 139, three times"
         found.append(RETRIES.finding("retries", message, "a command that failed otherwise is run again by `retry`"))
     if lost:
-        message = (
-            f"is {lost}, and Vertex AI has its own numbers: six after Spot was taken away, two after its own faults"
-        )
+        message = f"is {lost}, and Vertex AI has its own numbers: six after preemption, two after its own faults"
         found.append(LOST.finding("lost_retries", message, "write 0 for none, or leave it out"))
     return found
 

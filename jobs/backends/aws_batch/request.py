@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from accel.contract import variables
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.errors import BadInput
@@ -14,6 +13,7 @@ from accel.rules.jobs import containers
 from ...model import sweep_tasks
 from ...model.job import Job
 from ...model.keys import content_hash
+from .. import tasks
 from ..base import JobRef, Request
 from ..checks import run_checks
 from . import capacity, checks, definition, labels, nodes, retries
@@ -109,17 +109,9 @@ def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
 def _overrides(job: Job, choice: DefinitionChoice) -> dict[str, Any]:
     """Return command, environment and size. The size is included even if the definition has the same, so that a request
     is complete."""
-    # Batch sets the index variable in the tasks of an array only.
-    index_from = variables.INDEX_VARIABLE[KIND] if job.tasks > 1 else variables.TASK_INDEX
-    ours = {
-        variables.JOB_NAME: job.name,
-        variables.TASK_COUNT: str(job.tasks),
-        variables.INDEX_FROM: index_from,
-    }
-    if job.tasks == 1:
-        ours[variables.TASK_INDEX] = "0"
     own = {name: value for name, value in job.env.items() if name not in containers.ASSIGNED}
-    merged = own | ours | nodes.environment(job.nodes, KIND) | sweep_tasks.environment(job)
+    several = nodes.environment(job.nodes, KIND)
+    merged = own | tasks.environment(job, KIND) | several | sweep_tasks.environment(job)
     overrides: dict[str, Any] = {
         "environment": [{"name": name, "value": merged[name]} for name in sorted(merged)],
         "resourceRequirements": definition.requirements(choice.size),

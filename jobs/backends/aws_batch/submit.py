@@ -156,8 +156,8 @@ def refuse(clients: Clients, table: str) -> None:
     item: dict[str, Any] = answer.get("Item") or {}
     if stop.STOPPED in item:
         raise OverLimit(
-            f"the stack takes no new jobs: {item[stop.STOPPED]['S']}",
-            "`stacks budget status` says what was stopped, `stacks budget resume` takes jobs again",
+            f"the stack accepts no new jobs: {item[stop.STOPPED]['S']}",
+            "`stacks budget status` shows what was stopped, `stacks budget resume` undoes the stop",
         )
     clients.looked[table] = now()
 

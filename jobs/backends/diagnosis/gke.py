@@ -108,7 +108,7 @@ def _preempted(facts: GkeFacts) -> Explanation | None:
     lost = f"{facts.status.lost} attempts were lost"
     evidence = (f"{condition.get('reason')}: {condition.get('message', '')}", lost)
     step = "leave lost_retries out, so that what is lost is run again; `spot: false` asks for nodes that stay"
-    return facts.explanation("preempted", "its node was taken away too often", evidence, step)
+    return facts.explanation("preempted", "its node was preempted too often", evidence, step)
 
 
 def _program(facts: GkeFacts) -> Explanation | None:
@@ -237,14 +237,14 @@ QUEUE = (
     row(
         "queue-too-small",
         r"insufficient quota for (\S+) in flavor \S+, (request|previously considered)",
-        "the job asks for more than the queue has in all, so it waits for ever",
+        "the job asks for more than the queue has in all, so it waits forever",
         "whoever deployed the queue must raise its quota, or the job must ask for less",
         "queue",
     ),
     row(
         "queue-resource",
         r"resource \S+ unavailable in ClusterQueue",
-        "the queue gives no quota of something that the job asks for, so it waits for ever",
+        "the queue gives no quota of something that the job asks for, so it waits forever",
         "a ClusterQueue must cover cpu, memory and pods as well as GPUs",
         "queue",
     ),

@@ -206,7 +206,7 @@ DOCKER_WORDS = re.compile(r"\bdocker\b|error response from daemon", re.IGNORECAS
 OWN_CODES = {
     50001: (
         "preempted",
-        "its Spot VM was taken away, and the attempts that it had were used up",
+        "its Spot VM was preempted, and its attempts were used up",
         "give lost_retries (at most 10 in all), save and resume, or `spot: false`, which asks for VMs that stay",
     ),
     50002: (
@@ -225,7 +225,7 @@ OWN_CODES = {
         "it ran longer than timeout_s, or a step of it longer than its own timeout_s",
         "raise it, or save and resume; the evidence does not tell which of the two it was",
     ),
-    50006: ("vm-recreated", "its VM was made anew while it ran", "retry, with lost_retries"),
+    50006: ("vm-recreated", "its VM was recreated while it ran", "retry, with lost_retries"),
 }
 """Cause, reason and next step by exit codes of Batch's own."""
 

@@ -155,7 +155,7 @@ def _queued(facts: VertexFacts) -> Explanation:
 def _pending(facts: VertexFacts) -> Explanation:
     job, lines = facts.job, facts.service_log[-SHOWN:]
     if job.at("startTime"):
-        spot = " (its Spot machines may have been taken away, which Vertex makes up for six times)"
+        spot = " (its Spot machines may have been preempted, for which Vertex restarts a job up to six times)"
         reason = f"it ran, and Vertex starts it again{spot if job.strategy == 'SPOT' else ''}"
         return facts.explanation("starts-again", reason, lines, "wait; a program goes on from where it saved")
     if job.strategy == "FLEX_START":
@@ -205,7 +205,7 @@ def _no_machines(facts: VertexFacts) -> Explanation | None:
     if not STOCKOUT.search(facts.job.error):
         return None
     if loss_reason(facts.job) == TAKEN:
-        reason = f"its Spot machines ({facts.machines}) were taken away more often than Vertex makes up for"
+        reason = f"its Spot machines ({facts.machines}) were preempted more often than Vertex restarts a job"
         step = f"{RETRY}; spot: false asks for machines that stay"
         return facts.explanation("preempted", reason, (facts.job.error,), step)
     reason = f"the region has no {facts.machines} just now; quotas do not help"

@@ -23,7 +23,7 @@ from ...model.blocks import Gke
 from ...model.fields import Mount
 from ...model.job import Job, unused_blocks
 from ...model.keys import content_hash
-from .. import grace
+from .. import grace, tasks
 from ..base import Request
 from . import labels as marks
 from . import retries
@@ -238,16 +238,7 @@ def _jobset(
 
 def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
     """Return the variables of every pod. The job file's own win over torchrun's."""
-    # Kubernetes sets the index in the pods of an Indexed Job only.
-    array = job.tasks > 1
-    ours = {
-        variables.JOB_NAME: job.name,
-        variables.TASK_COUNT: str(job.tasks),
-        variables.INDEX_FROM: variables.INDEX_VARIABLE[KIND] if array else variables.TASK_INDEX,
-    }
-    if not array:
-        ours[variables.TASK_INDEX] = "0"
-    ours |= grace.environment(KIND, _grace_s(job, choice))
+    ours = tasks.environment(job, KIND) | grace.environment(KIND, _grace_s(job, choice))
     return _node_environment(name, choice, jobset) | job.env | ours | sweep_tasks.environment(job)
 
 

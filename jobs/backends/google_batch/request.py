@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from accel.contract import variables
 from accel.contract.google_jobs import GoogleBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules.batch import jobs, machines
@@ -16,6 +15,7 @@ from accel.rules.vertex import jobs as vertex_jobs
 from ...model import sweep_tasks
 from ...model.blocks_google import GoogleBatch
 from ...model.job import Job, unused_blocks
+from .. import tasks
 from ..base import Request
 from ..checks import run_checks
 from ..vm import agent_spec
@@ -195,17 +195,9 @@ def _resources(job: Job, choice: BatchChoice) -> dict[str, int]:
 def _environment(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
     """Return the variables of every task. The job file's own win over torchrun's."""
     job = draft.job
-    array = job.tasks > 1
-    ours = {
-        variables.JOB_NAME: job.name,
-        variables.TASK_COUNT: str(job.tasks),
-        variables.INDEX_FROM: variables.INDEX_VARIABLE[KIND] if array else variables.TASK_INDEX,
-    }
-    if not array:
-        ours[variables.TASK_INDEX] = "0"
     several = nodes.environment(draft.name, job.nodes, choice.gpus) if job.nodes > 1 else {}
-    variables_of = several | job.env | ours | sweep_tasks.environment(job)
-    fields: dict[str, Any] = {"variables": dict(sorted(variables_of.items()))}
+    merged = several | job.env | tasks.environment(job, KIND) | sweep_tasks.environment(job)
+    fields: dict[str, Any] = {"variables": dict(sorted(merged.items()))}
     if draft.secrets:
         fields["secretVariables"] = draft.secrets
     return fields

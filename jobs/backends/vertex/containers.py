@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, cast
 
-from accel.contract import variables
 from accel.rules import Finding
 from accel.rules.jobs import placeholders
 from accel.rules.vertex import images, jobs
 
 from ...model.blocks_google import PythonPackage
 from ...model.job import Job
+from .. import tasks
 from . import nodes
+from .labels import KIND
 
 _UNSURE = re.compile(r"\$[$(]")
 
@@ -64,13 +65,7 @@ def check_program(program: Program, field: str, today: date) -> CheckedProgram:
 def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, Any]:
     """Return the part of a WorkerPoolSpec that describes the program. Source:
     https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-container-settings"""
-    told = {
-        **job.env,
-        variables.JOB_NAME: job.name,
-        variables.TASK_COUNT: "1",
-        variables.TASK_INDEX: "0",
-        variables.INDEX_FROM: variables.TASK_INDEX,
-    }
+    told = job.env | tasks.environment(job, KIND)
     plain: dict[str, str] = {}
     command = list(program.command)
     if node:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from accel.contract import variables
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
@@ -16,7 +15,7 @@ from accel.rules.jobs import containers, placeholders
 from ...model import sweep_tasks
 from ...model.fields import Mount
 from ...model.job import Job, prefers
-from .. import grace
+from .. import grace, tasks
 from . import labels
 
 LOST_RETRIES = 3
@@ -71,14 +70,6 @@ def agent_spec(
     job: Job, kind: str, target: VmGround, secrets: dict[str, str], *, grace_s: int, **more: Any
 ) -> dict[str, Any]:
     """Return the agent spec, without the attempt. `name` is the job file's until then."""
-    env = {
-        **job.env,
-        variables.JOB_NAME: job.name,
-        variables.TASK_COUNT: "1",
-        variables.TASK_INDEX: "0",
-        variables.INDEX_FROM: variables.TASK_INDEX,
-        **grace.environment(kind, grace_s),
-    }
     return {
         "name": job.name,
         "kind": kind,
@@ -86,7 +77,7 @@ def agent_spec(
         "log": f"projects/{target.project}/logs/{labels.LOG}",
         "image": job.image,
         "command": list(job.command),
-        "env": env,
+        "env": job.env | tasks.environment(job, kind) | grace.environment(kind, grace_s),
         "secrets": secrets,
         "mounts": [mount.model_dump() for mount in job.mounts],
         "shm_mib": job.shm_mib,

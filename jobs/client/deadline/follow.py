@@ -97,7 +97,7 @@ def remaining_work(lines: Iterable[tuple[str, str]], work_s: float, *, measured_
             seen.take(source, told)
     done = seen.saved if seen.saved is not None else seen.step
     if not seen.steps or done is None:
-        return RemainingWork(work_s, "it has told of no steps, so all of its work counts as left")
+        return RemainingWork(work_s, "it has reported no steps, so all of its work counts as left")
     missing = max(seen.steps - done, 0.0)
     said = f"{'saved' if seen.saved is not None else 'at'} step {done:g} of {seen.steps:g}"
     declared_s = work_s * missing / seen.steps

@@ -21,17 +21,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from accel.catalog.aws_partitions import partition_of
 
 from ..mapping import UNKNOWN, UnmappedName, fill, has_unknown, observe, to_pulumi
-from ..planning import (
-    OURS,
-    changed_names,
-    complete_inputs,
-    difference,
-    preview_create,
-    preview_update,
-    retained_outputs,
-)
+from ..planning import OURS, TablePlugin, changed_names, complete_inputs, retained_outputs
 from ..resource import Kind, State, Step, load
-from ..server import PartialCreation, ProviderError
+from ..server import PartialCreation, ProviderError, one_line
 from .cloud import Account, Cloud, is_missing
 
 _POLL_S = 0.05
@@ -380,33 +372,24 @@ _SETTINGS = {"region", "defaultTags", "version", "allowedAccountIds"}
 _ERRORS = (ClientError, BotoCoreError, UnmappedName, UnexpectedState, NotOne)
 
 
-class AwsPlugin:
+class AwsPlugin(TablePlugin[Kind, Function]):
     def __init__(self, url: str, key: str) -> None:
+        super().__init__("aws", KINDS, FUNCTIONS)
         self.version = version("pulumi_aws")
         self.account = Account(url, key)
-
-    def configured(self, args: State) -> State:
-        return {key: _decoded(value) for key, value in args.items()}
 
     def check_config(self, news: State) -> list[tuple[str, str]]:
         if not news.get("region"):
             return [("region", "Missing region configuration: set aws:region, or `region` of the provider")]
-        unknown = sorted(key for key in news if key not in _SETTINGS and not key.startswith("skip"))
-        return [(key, f"the sandbox's aws provider does not know the setting {key}") for key in unknown]
+        return self.unknown_settings(key for key in news if key not in _SETTINGS and not key.startswith("skip"))
 
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
         try:
-            return _completed_inputs(_kind(type), name, olds, news, config, seed)
+            return _completed_inputs(self.kind(type), name, olds, news, config, seed)
         except NotAnArn as error:
             raise ProviderError(f"{type} resource '{name}' has a problem: {error}") from error
 
-    def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
-        return difference(_kind(type), olds, news)
-
-    def create(self, type: str, inputs: State, preview: bool) -> tuple[str, State]:
-        kind = _kind(type)
-        if preview:
-            return "", preview_create(kind, inputs)
+    def _create(self, kind: Kind, inputs: State) -> tuple[str, State]:
         try:
             return create_resource(self.account, kind, inputs)
         except InitFailure as error:
@@ -415,33 +398,28 @@ class AwsPlugin:
             raise ProviderError(f"creating {kind.title} ({_label(kind, inputs)}): {_said(error)}") from error
 
     def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any:
-        kind = _kind(type)
+        kind = self.kind(type)
         try:
             region = {"region": config["region"]} if kind.regional else {}
             return read_resource(self.account, kind, id, {**region, **inputs}, outputs)
         except _ERRORS as error:
             raise ProviderError(f"reading {kind.title} ({id}): {_said(error)}") from error
 
-    def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
-        kind = _kind(type)
-        if preview:
-            return preview_update(kind, outputs, olds, news)
+    def _update(self, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
         try:
             return update_resource(self.account, kind, id, outputs, olds, news)
         except _ERRORS as error:
             raise ProviderError(f"updating {kind.title} ({id}): {_said(error)}") from error
 
     def delete(self, type: str, id: str, outputs: State) -> None:
-        kind = _kind(type)
+        kind = self.kind(type)
         try:
             delete_resource(self.account, kind, id, outputs)
         except _ERRORS as error:
             raise ProviderError(f"deleting {kind.title} ({id}): {_said(error)}") from error
 
     def invoke(self, token: str, args: State, config: State) -> State:
-        function = FUNCTIONS.get(token)
-        if function is None:
-            raise ProviderError(f"the sandbox's aws provider has no function {token}")
+        function = self.function(token)
         region = args.get("region") or config["region"]
         if has_unknown(args):
             return {}
@@ -455,16 +433,6 @@ class AwsPlugin:
             raise ProviderError(f"invoking {token}: {_said(error)}") from error
 
 
-def _kind(type: str) -> Kind:
-    if type not in KINDS:
-        raise ProviderError(f"the sandbox's aws provider has no resource type {type}")
-    return KINDS[type]
-
-
-def _decoded(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
-
-
 def _label(kind: Kind, inputs: State) -> str:
     return str(inputs.get(kind.autoname.prop if kind.autoname else "name", "no name"))
 
@@ -476,4 +444,4 @@ def _said(error: BaseException | None) -> str:
         text = f"operation error {error.operation_name}: {body.get('Code')}: {body.get('Message')}"
     else:
         text = str(error)
-    return re.sub(r"\s*\n\s*", "; ", text.strip())
+    return one_line(text)

@@ -1,8 +1,6 @@
 """pulumi-gcp as the engine sees it: table.yaml and functions that only read, errors in one line."""
 
 import ipaddress
-import json
-import re
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -11,9 +9,9 @@ from typing import Any
 import yaml
 
 from ..mapping import UnmappedName, has_unknown
-from ..planning import difference, preview_create, preview_update
+from ..planning import TablePlugin
 from ..resource import Autoname, State
-from ..server import PartialCreation, ProviderError
+from ..server import PartialCreation, ProviderError, one_line
 from . import life
 from .life import InitFailure, Kind
 from .rest import Google, GoogleError, OperationError
@@ -157,85 +155,56 @@ _SETTINGS = {
 _ERRORS = (GoogleError, OperationError, UnmappedName)
 
 
-class GcpPlugin:
+class GcpPlugin(TablePlugin[Kind, Callable[[Google, State, State], State]]):
     """Provider, over the Google of one sandbox: `google_url` of DIR/google.json, `home` with its token."""
 
     def __init__(self, google_url: str, home: Path) -> None:
+        super().__init__("gcp", KINDS, FUNCTIONS)
         self.version = version("pulumi_gcp")
         self.google = Google(google_url, home)
 
-    def configured(self, args: State) -> State:
-        return {key: _decoded(value) for key, value in args.items()}
-
     def check_config(self, news: State) -> list[tuple[str, str]]:
-        unknown = sorted(key for key in news if key not in _SETTINGS)
-        return [(key, f"the sandbox's gcp provider does not know the setting {key}") for key in unknown]
+        return self.unknown_settings(news.keys() - _SETTINGS)
 
     def check(self, type: str, name: str, olds: State, news: State, config: State, seed: str) -> State:
-        made, wrong = life.check_inputs(_kind(type), name, olds, news, config, seed)
+        made, wrong = life.check_inputs(self.kind(type), name, olds, news, config, seed)
         if wrong:
             raise ProviderError(wrong)
         return made
 
-    def diff(self, type: str, olds: State, news: State) -> tuple[dict[str, str], set[str], bool]:
-        return difference(_kind(type), olds, news)
-
-    def create(self, type: str, inputs: State, preview: bool) -> tuple[str, State]:
-        kind = _kind(type)
-        if preview:
-            return "", preview_create(kind, inputs)
+    def _create(self, kind: Kind, inputs: State) -> tuple[str, State]:
         try:
             return life.create(self.google, kind, inputs)
         except InitFailure as error:
-            raise PartialCreation(error.id, error.outputs, inputs, _said(error)) from error
+            raise PartialCreation(error.id, error.outputs, inputs, one_line(str(error))) from error
         except _ERRORS as error:
-            raise ProviderError(f"Error creating {kind.title}: {_said(error)}") from error
+            raise ProviderError(f"Error creating {kind.title}: {one_line(str(error))}") from error
 
     def read(self, type: str, id: str, inputs: State, outputs: State, config: State) -> Any:
-        kind = _kind(type)
+        kind = self.kind(type)
         try:
             return life.read(self.google, kind, id, inputs, outputs)
         except _ERRORS as error:
-            raise ProviderError(f"Error when reading or editing {kind.title} {id}: {_said(error)}") from error
+            raise ProviderError(f"Error when reading or editing {kind.title} {id}: {one_line(str(error))}") from error
 
-    def update(self, type: str, id: str, outputs: State, olds: State, news: State, preview: bool) -> State:
-        kind = _kind(type)
-        if preview:
-            return preview_update(kind, outputs, olds, news)
+    def _update(self, kind: Kind, id: str, outputs: State, olds: State, news: State) -> State:
         try:
             return life.update(self.google, kind, id, outputs, olds, news)
         except _ERRORS as error:
-            raise ProviderError(f"Error updating {kind.title} {id}: {_said(error)}") from error
+            raise ProviderError(f"Error updating {kind.title} {id}: {one_line(str(error))}") from error
 
     def delete(self, type: str, id: str, outputs: State) -> None:
-        kind = _kind(type)
+        kind = self.kind(type)
         try:
             life.delete(self.google, kind, id, outputs)
         except _ERRORS as error:
-            raise ProviderError(_said(error)) from error
+            raise ProviderError(one_line(str(error))) from error
 
     def invoke(self, token: str, args: State, config: State) -> State:
-        function = FUNCTIONS.get(token)
-        if function is None:
-            raise ProviderError(f"the sandbox's gcp provider has no function {token}")
+        function = self.function(token)
         if has_unknown(args):
             return {}
         try:
             return {**args, **function(self.google, args, config)}
         except _ERRORS as error:
-            raise ProviderError(f"invoking {token}: {_said(error)}") from error
-
-
-def _kind(type: str) -> Kind:
-    if type not in KINDS:
-        raise ProviderError(f"the sandbox's gcp provider has no resource type {type}")
-    return KINDS[type]
-
-
-def _decoded(value: Any) -> Any:
-    """Return a setting as its JSON says: the engine sends maps and booleans as text."""
-    return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
-
-
-def _said(error: BaseException) -> str:
-    return re.sub(r"\s*\n\s*", "; ", str(error).strip())
+            raise ProviderError(f"invoking {token}: {one_line(str(error))}") from error

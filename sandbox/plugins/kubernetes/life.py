@@ -2,14 +2,13 @@
 provider/pkg/await."""
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from sandbox.kubernetes.client import Cluster, Refusal
 
-from ..server import PartialCreation, ProviderError
+from ..server import PartialCreation, ProviderError, one_line
 from .objects import State, about, annotation, from_api, hide_secret, id_of, to_api
 
 
@@ -183,10 +182,6 @@ _DELETE_S = 300
 # Kinds whose deletion `skipAwait` does not wait for (pulumi-kubernetes, provider/pkg/metadata/overrides.go).
 _UNAWAITED = {"DaemonSet", "Deployment", "Job", "Namespace", "Pod", "StatefulSet"}
 _POLICIES = {"orphan": "Orphan", "background": "Background"}
-
-
-def one_line(text: str) -> str:
-    return re.sub(r"\s*\n\s*", "; ", text.strip())
 
 
 def path_of(cluster: Cluster, api: str, kind: str, id: str) -> str:

@@ -20,9 +20,9 @@ import yaml
 from sandbox.kubernetes.client import Cluster, Refusal
 
 from ..mapping import has_unknown
-from ..server import ProviderError
+from ..server import ProviderError, one_line
 from . import life
-from .life import MANAGER, one_line
+from .life import MANAGER
 from .objects import (
     State,
     about,

@@ -71,7 +71,7 @@ class CloudBudgets:
     def state_lines(self, state: State) -> Iterator[str]:
         """Yield the changes of a stop, one per line."""
         if state.stopped is None:
-            yield f"{self.cloud}: takes new jobs"
+            yield f"{self.cloud}: accepts new jobs"
             return
         since = datetime.fromtimestamp(state.since or 0, UTC).isoformat(timespec="seconds")
         yield f"{self.cloud}: stopped since {since}: {state.stopped}"
@@ -80,7 +80,7 @@ class CloudBudgets:
         if state.running_at is not None and "running" not in {change.stage for change in state.changes}:
             at = datetime.fromtimestamp(state.running_at, UTC).isoformat(timespec="seconds")
             yield f"  running work is stopped at {at}"
-        yield "  `stacks budget resume` takes it back"
+        yield "  `stacks budget resume` undoes it"
 
     def resume(self) -> Outcome:
         """Undo a stop, once the function that stops the stack is not at work."""

@@ -105,7 +105,7 @@ def _instance(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift
     """Source: https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle"""
     if (how := found.get("status")) in ("TERMINATED", "STOPPED", "SUSPENDED"):
         spot = (mapping(found.get("scheduling")) or {}).get("provisioningModel") == "SPOT"
-        text = f"is {how}{': Spot, so perhaps taken away' if spot else ''}"
+        text = f"is {how}{': Spot, so perhaps preempted' if spot else ''}"
         yield Drift("instance", name, "broken", text, f"gcloud compute instances start {found.get('name')}")
 
 

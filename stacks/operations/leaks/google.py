@@ -21,7 +21,7 @@ from accel.rules.gcp.labels import to_gcp
 from ..inventory.google import GoogleResource, labels_of, list_everywhere, lists_of_machines, parse_google_time
 from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 
-_DEAD_REQUESTS = {"SUSPENDED": "was taken away and holds its quota", "FAILED": "failed and holds its quota"}
+_DEAD_REQUESTS = {"SUSPENDED": "was preempted and holds its quota", "FAILED": "failed and holds its quota"}
 """States of a queued resource that never end by themselves. Source:
 https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
 

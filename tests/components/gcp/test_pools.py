@@ -243,7 +243,7 @@ def test_nodes_are_shielded_private_and_without_the_nodes_identity() -> None:
         ({"capacity": "reservation"}, "reservation: is missing"),
         ({"queued_provisioning": True}, "queued_provisioning: is true, and capacity is on-demand"),
         ({"compact_placement": True, "zones": ["us-central1-a", "us-central1-b"]}, "zones: are 2"),
-        ({"machine_type": "a3-highgpu-1g"}, "capacity: is on-demand, and a3-highgpu-1g is to be had as Spot"),
+        ({"machine_type": "a3-highgpu-1g"}, "capacity: is on-demand, and a3-highgpu-1g is available as Spot"),
         ({"labels": {"kubernetes.io/x": "y"}}, "labels.kubernetes.io/x"),
         ({"machine_type": "e2-standard-4"}, "which has no GPU, in a pool of kind gpu"),
         ({"local_ssds": {"count": 3}}, "local_ssds.count: is 3, and a2-highgpu-4g takes 4, 8"),

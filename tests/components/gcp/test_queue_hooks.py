@@ -1,6 +1,5 @@
 """The hook that lets a queued resource go with its TPU, against a server that answers as it is told."""
 
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 
@@ -34,19 +33,17 @@ class Answers:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self.server = QuietServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = QuietServer(Handler)
 
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     made = Answers()
-    monkeypatch.setenv(OVERRIDE, f"http://127.0.0.1:{made.server.server_port}/")
+    monkeypatch.setenv(OVERRIDE, f"{made.server.url}/")
     monkeypatch.setenv(GIVEN, "token")
     monkeypatch.setattr("components.gcp.queue_hooks.PAUSE_S", 0.0)
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.server.stop()
 
 
 def test_it_is_forced_and_waited_for(answers: Answers) -> None:

@@ -38,9 +38,8 @@ class Metadata:
         self.told: list[str] = []
         self.attributes: dict[str, str] = {}
         self.preempted = threading.Event()
-        self.server = QuietServer(("127.0.0.1", 0), _handler(self))
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.host = f"127.0.0.1:{self.server.server_port}"
+        self.server = QuietServer(_handler(self))
+        self.host = self.server.host
 
     def answer(self, path: str) -> str | None:
         if path.startswith("preempted"):
@@ -75,8 +74,7 @@ def _handler(metadata: Metadata) -> type[BaseHTTPRequestHandler]:
 def metadata() -> Iterator[Metadata]:
     made = Metadata()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.server.stop()
 
 
 def run(script: str, metadata: Metadata, home: Path, gpus: int | None = None) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,11 +151,9 @@ def api(tmp_path: Path) -> Iterator[tuple[str, list[tuple[str, str, Any]]]]:
         def log_message(self, *_: Any) -> None: ...
 
     (tmp_path / "token").write_text("secret\n")
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
-    server.shutdown()
-    server.server_close()
+    server = QuietServer(Handler)
+    yield server.url, asked
+    server.stop()
 
 
 def test_a_cordon_is_tried_until_it_is_done(api: tuple[str, list[Any]], tmp_path: Path) -> None:

@@ -45,13 +45,11 @@ def serving(ask: Ask) -> Generator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    server = QuietServer(Handler)
     try:
-        yield f"127.0.0.1:{server.server_address[1]}"
+        yield server.host
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
 @dataclass

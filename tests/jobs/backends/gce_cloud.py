@@ -10,8 +10,9 @@ from accel.clouds.timeouts import Timing
 from jobs.backends.vm.gpu.instances import Instances
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.records import folder
-from tests.jobs.backends.gce_target import PROJECT, make_request, make_target
+from tests.jobs.backends.gce_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
+from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import COMPUTE, Fake
 from tests.support.waiting import until
 
@@ -40,6 +41,11 @@ def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     network(fake)
     yield fake
     fake.well()
+    clear(fake)
+
+
+def clear(fake: Fake) -> None:
+    """Deletes all that jobs made."""
     for kind in ("instanceGroupManagers", "instances"):
         for item in fake.call("GET", f"{ZONE}/{kind}").get("items", []):
             fake.ask("DELETE", f"{ZONE}/{kind}/{item['name']}")

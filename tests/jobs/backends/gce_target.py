@@ -7,28 +7,15 @@ from jobs.backends.base import Request
 from jobs.backends.vm.gpu.request import render
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
+from tests.jobs.backends import vm_target
 
-PROJECT = "accel-sandbox"
 ZONES = ["us-central1-a", "us-central1-b", "us-east4-c", "europe-west4-b"]
-REGIONS = ("us-central1", "us-east4", "europe-west4")
 IMAGE = "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2404-nvidia-580"
 
 
 def make_target(**changes: Any) -> GceTarget:
     """Four zones of three regions."""
-    values: dict[str, Any] = {
-        "project": PROJECT,
-        "zones": ZONES,
-        "network": f"projects/{PROJECT}/global/networks/ml",
-        "subnetworks": {region: f"projects/{PROJECT}/regions/{region}/subnetworks/ml" for region in REGIONS},
-        "service_account": f"runner@{PROJECT}.iam.gserviceaccount.com",
-        "bucket": "acme-jobs",
-        "tags": ["gpu"],
-        "labels": {"team": "vision"},
-        "image": IMAGE,
-        "disk_gib": 100,
-    }
-    return GceTarget(**{**values, **changes})
+    return GceTarget(**{**vm_target.values(ZONES, "gpu"), "image": IMAGE, "disk_gib": 100, **changes})
 
 
 def make_request(target: GceTarget | None = None, text: str = "golden", **fields: Any) -> Request:

@@ -49,15 +49,13 @@ class Cluster:
 
             def log_message(self, *arguments: Any) -> None: ...
 
-        self.http = QuietServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self.http = QuietServer(Handler)
 
     def api(self) -> Api:
-        return Api(f"http://127.0.0.1:{self.http.server_address[1]}", None, lambda: "token", timing=QUICK)
+        return Api(self.http.url, None, lambda: "token", timing=QUICK)
 
     def stop(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
+        self.http.stop()
 
     def put(self, path: str, body: Object) -> Object:
         """An object, as a controller makes it."""

@@ -1,6 +1,5 @@
 """Google Batch of the sandbox behind a proxy that breaks calls, and jobs there."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +7,14 @@ from typing import Any
 import pytest
 
 from accel.clouds.timeouts import Timing
-from accel.diagnostics.errors import CloudSilent, JobsError
-from jobs.backends.base import JobRef, Request, Status
+from jobs.backends.base import Request
 from jobs.backends.google_batch import GoogleBatchBackend
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_target import REGION
+from tests.jobs.backends.google_jobs_cloud import GoogleJobsCloud
 from tests.support.google_fake import Fake, P
 from tests.support.proxy import GoogleProxy
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import until
 
 JOBS = f"batch.googleapis.com/v1/{P}/locations/{REGION}/jobs"
 APIS = {"batch": "", "logging": "", "compute": "compute/v1/"}
@@ -23,6 +22,11 @@ GROUND: dict[str, Any] = {"service_account": "runner@elsewhere.iam.gserviceaccou
 QUICK = Timing(
     connect_s=2, read_s=1, attempts=4, backoff_s=0.01, longest_wait_s=0.05, poll_s=0.02, silence_s=5, drain_s=0.3
 )
+
+
+def script(text: str, **fields: Any) -> dict[str, Any]:
+    """Of a job that is this script."""
+    return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
 
 
 class BatchProxy(GoogleProxy):
@@ -47,7 +51,7 @@ def point(patch: pytest.MonkeyPatch, url: str) -> None:
 
 
 @dataclass
-class Cloud:
+class Cloud(GoogleJobsCloud[BatchProxy]):
     """The sandbox's Google behind its proxy."""
 
     fake: Fake
@@ -61,17 +65,6 @@ class Cloud:
         """For a job under the key of a text."""
         return google_batch_target.make_request(google_batch_target.make_target(**GROUND), text, **fields)
 
-    def submit(self, request: Request) -> JobRef | JobsError:
-        try:
-            return self.backend().submit(request)
-        except JobsError as error:
-            return error
-
-    def settled(self, request: Request) -> JobRef | JobsError:
-        """As a user does it who is told to run the same command again."""
-        answers = (self.submit(request) for _ in range(5))
-        return next((each for each in answers if not isinstance(each, CloudSilent)), CloudSilent("five times"))
-
     def left(self, name: str = "") -> list[str]:
         """The jobs that there are, or those with this name."""
         found: list[str] = []
@@ -82,14 +75,6 @@ class Cloud:
             if "nextPageToken" not in page:
                 return [each for each in found if name in each]
             query = {"pageToken": page["nextPageToken"]}
-
-    def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
-        """The status once it is so."""
-        give_up = time.monotonic() + PATIENCE_S
-        while not wanted(found := self.backend().status(ref)):
-            assert time.monotonic() < give_up, found
-            time.sleep(0.02)
-        return found
 
     def control(self, **asked: Any) -> None:
         """Tells the sandbox's Batch what to do."""

@@ -1,7 +1,5 @@
 """Jobs of several nodes: their requests, and what Batch then says of them."""
 
-import json
-import os
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from jobs.model.job import Job
 from tests.jobs.backends.aws_batch_target import REGION, make_target
 from tests.jobs.backends.test_aws_batch_observe import FakeBatch, detail
 from tests.jobs.backends.test_aws_batch_render import GOLDEN, JOB_ID, OWN, problems, refused, render
+from tests.support.golden import check_request
 
 
 def near(**changes: Any) -> AwsBatchTarget:
@@ -54,11 +53,7 @@ JOBS: dict[str, tuple[AwsBatchTarget, dict[str, Any]]] = {
 def test_golden(case: str) -> None:
     target, fields = JOBS[case]
     request = render(target, **fields)
-    text = json.dumps({"body": request.body, "warnings": list(request.warnings)}, indent=2, sort_keys=True) + "\n"
-    path = GOLDEN / f"{case}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    check_request(GOLDEN / f"{case}.json", request)
 
 
 @settings(max_examples=60, deadline=None)

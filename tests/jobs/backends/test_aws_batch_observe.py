@@ -305,7 +305,8 @@ def test_the_last_lines_are_asked_for_from_the_end() -> None:
     assert len(texts(backend_of(batch, logs).logs(REF, tail=10_000))) == 5012
 
 
-def test_the_last_lines_of_all_tasks() -> None:
+def array_of_three() -> tuple[FakeBatch, FakeLogs]:
+    """Its tasks have ended, after two lines each."""
     array = {"size": 3, "statusSummary": {"SUCCEEDED": 3}}
     children = [
         detail(f"{ID}:{i}", "SUCCEEDED", container={"logStreamName": f"s{i}"}, arrayProperties={"index": i})
@@ -313,6 +314,11 @@ def test_the_last_lines_of_all_tasks() -> None:
     ]
     batch = FakeBatch(detail(status="SUCCEEDED", arrayProperties=array), *children)
     logs = FakeLogs({f"s{i}": [(i, f"first {i}"), (10 + i, f"last {i}")] for i in range(3)})
+    return batch, logs
+
+
+def test_the_last_lines_of_all_tasks() -> None:
+    batch, logs = array_of_three()
     for follow in (False, True):
         found = texts(backend_of(batch, logs).logs(REF, follow=follow, tail=4))
         assert found == [("task 2", "first 2"), ("task 0", "last 0"), ("task 1", "last 1"), ("task 2", "last 2")]
@@ -381,13 +387,7 @@ def test_following_loses_and_doubles_nothing(faults: float, monkeypatch: pytest.
 
 
 def test_log_of_an_array() -> None:
-    array = {"size": 3, "statusSummary": {"SUCCEEDED": 3}}
-    children = [
-        detail(f"{ID}:{i}", "SUCCEEDED", container={"logStreamName": f"s{i}"}, arrayProperties={"index": i})
-        for i in range(3)
-    ]
-    batch = FakeBatch(detail(status="SUCCEEDED", arrayProperties=array), *children)
-    logs = FakeLogs({f"s{i}": [(i, f"first {i}"), (10 + i, f"last {i}")] for i in range(3)})
+    batch, logs = array_of_three()
     backend = backend_of(batch, logs)
     wanted = [(f"task {i}", f"{word} {i}") for word in ("first", "last") for i in range(3)]
     for follow in (False, True):

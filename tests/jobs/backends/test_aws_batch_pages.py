@@ -1,6 +1,5 @@
 """What is answered in AWS's place: a web page is told as one, and not printed."""
 
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -27,11 +26,9 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
 
         def log_message(self, *arguments: Any) -> None: ...
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    server = QuietServer(Handler)
+    yield server.url
+    server.stop()
 
 
 def test_a_page_of_a_proxy_is_not_printed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:

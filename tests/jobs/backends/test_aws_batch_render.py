@@ -22,6 +22,7 @@ from jobs.backends.base import Request
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.aws_batch_target import ACCOUNT, REGION, make_target
+from tests.support.golden import check_request
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "aws_batch"
 JOB_ID = "0f3c2a1b-4d5e-4f60-8a7b-9c0d1e2f3a4b"
@@ -83,12 +84,7 @@ def render(target: AwsBatchTarget | None = None, text: str = "golden", **fields:
 def test_golden(case: str) -> None:
     shares = {"research": 0.5} if "share_identifier" in JOBS[case].get("aws_batch", {}) else None
     request = render(make_target(shares=shares), **JOBS[case])
-    document = {"body": request.body, "warnings": list(request.warnings)}
-    text = json.dumps(document, indent=2, sort_keys=True) + "\n"
-    path = GOLDEN / f"{case}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    check_request(GOLDEN / f"{case}.json", request)
 
 
 def refused(target: AwsBatchTarget | None = None, **fields: Any) -> list[str]:

@@ -13,8 +13,7 @@ from accel.diagnostics.errors import CloudSilent, Throttled
 from jobs.backends import google_logging as module
 from jobs.backends.base import LogLine
 from jobs.backends.google_logging import MANY, SURELY_LATE, Entry, Tail, last, list_entries, log_lines, parse_time
-from sandbox.google.log_filter import nanoseconds, parse_filter
-from sandbox.google.world import Logs
+from tests.jobs.backends.memory_logging import MemoryLogging
 from tests.support.soak import SOAK
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -33,32 +32,8 @@ def entry(name: str, at: float, received: float | None = None) -> Entry:
     }  # fmt: skip
 
 
-class Logging(Google):
-    """Cloud Logging in memory; `rounds` are shown one after the other, one at each query."""
-
-    def __init__(self, *rounds: list[Entry], page: int = 1000) -> None:
-        super().__init__(QUICK)
-        self.kept, self.rounds, self.page = Logs(), list(rounds), page
-        self.filters: list[str] = []
-        self.shown = 0
-        self.failing: list[Exception | None] = []
-
-    def post(
-        self, api: str, path: str, body: Mapping[str, Any], *, repeat: bool = False, **query: object
-    ) -> dict[str, Any]:
-        assert (api, path, repeat) == ("logging", "v2/entries:list", True)
-        assert body["resourceNames"] == ["projects/p"]
-        if self.failing and (failure := self.failing.pop(0)):
-            raise failure
-        if "pageToken" not in body:
-            self.filters.append(body["filter"])
-            for each in self.rounds.pop(0) if self.rounds else []:
-                self.kept.add({**each, "__ns": nanoseconds(each["timestamp"])}, 0)
-        size = min(body["pageSize"], self.page)
-        newest_first = body["orderBy"].endswith("desc")
-        found, token = self.kept.page(parse_filter(body["filter"]), newest_first, size, body.get("pageToken", ""))
-        self.shown += len(found)
-        return {"entries": found, **({"nextPageToken": token} if token else {})}
+class Logging(MemoryLogging):
+    PROJECT_ID, TIMING = "p", QUICK
 
 
 def tail(google: Google) -> Tail:

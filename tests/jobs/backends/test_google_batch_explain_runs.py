@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Explain, Explanation
-from tests.jobs.backends.google_batch_cloud import Cloud
+from tests.jobs.backends.google_batch_cloud import Cloud, script
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
@@ -14,10 +14,6 @@ pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch
 @pytest.fixture
 def cloud(batch_cloud: Cloud) -> Cloud:
     return batch_cloud
-
-
-def script(text: str, **fields: Any) -> dict[str, Any]:
-    return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
 
 
 def why(cloud: Cloud, ref: Any) -> Explanation:

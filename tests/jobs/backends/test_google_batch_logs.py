@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backends.base import JobRef, Logs, Phase
+from jobs.backends.base import Phase
 from jobs.backends.google_batch import labels
 from jobs.backends.google_batch import logs as module
-from tests.jobs.backends.google_batch_cloud import REGION, Cloud
+from tests.jobs.backends.google_batch_cloud import REGION, Cloud, script
 from tests.support.google_fake import P
 from tests.support.soak import SOAK
 from tests.support.waiting import PATIENCE_S, until
@@ -22,36 +22,24 @@ def cloud(batch_cloud: Cloud) -> Cloud:
     return batch_cloud
 
 
-def script(text: str, **fields: Any) -> dict[str, Any]:
-    return {"image": None, "command": [], "google_batch": {"runnables": [{"script": text}]}, **fields}
-
-
-def printed(
-    cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None, tail: int | None = None
-) -> list[tuple[str, str]]:
-    backend = cloud.backend()
-    assert isinstance(backend, Logs)
-    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task, tail=tail)]
-
-
 def test_a_followed_job(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("followed", **script("for i in 1 2 3; do echo line $i; done; exit 3")))
-    assert printed(cloud, ref) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
+    assert cloud.printed(ref) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
     assert cloud.backend().status(ref).phase is Phase.FAILED
-    assert printed(cloud, ref, follow=False) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
-    assert printed(cloud, ref, follow=False, tail=2) == printed(cloud, ref, tail=2) == [("", "line 2"), ("", "line 3")]
+    assert cloud.printed(ref, follow=False) == [("", "line 1"), ("", "line 2"), ("", "line 3")]
+    assert cloud.printed(ref, follow=False, tail=2) == cloud.printed(ref, tail=2) == [("", "line 2"), ("", "line 3")]
 
 
 def test_tasks_side_by_side_and_one_alone(cloud: Cloud) -> None:
     ref = cloud.backend().submit(
         cloud.request("tasks", **script("echo a $BATCH_TASK_INDEX; echo b $BATCH_TASK_INDEX", tasks=11))
     )
-    found = printed(cloud, ref)
+    found = cloud.printed(ref)
     assert sorted(found) == sorted((f"task {n}", f"{letter} {n}") for n in range(11) for letter in "ab")
     assert [text for source, text in found if source == "task 7"] == ["a 7", "b 7"]
-    assert printed(cloud, ref, task=1) == [("", "a 1"), ("", "b 1")]
+    assert cloud.printed(ref, task=1) == [("", "a 1"), ("", "b 1")]
     with pytest.raises(BadInput, match=r"task: google-batch:\S+ has tasks 0 to 10, not 11"):
-        printed(cloud, ref, task=11)
+        cloud.printed(ref, task=11)
 
 
 def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
@@ -61,13 +49,13 @@ def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
     text = f"i=0; while [ $i -lt {count} ]; do echo $BATCH_TASK_INDEX.$i; i=$((i+1)); done"
     ref = cloud.backend().submit(cloud.request("late", **script(text, tasks=3)))
     cloud.proxy.faults["POST entries:list"] = ["503", "reset", "429", "accept+reset", "accept+truncate"] * 2
-    found = [line for _, line in printed(cloud, ref)]
+    found = [line for _, line in cloud.printed(ref)]
     assert len(found) == len(set(found)) == 3 * count
 
 
 def test_attempts_of_a_task(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("attempts", **script("echo again; exit 1", retries=2)))
-    assert [text for _, text in printed(cloud, ref)] == ["again"] * 3
+    assert [text for _, text in cloud.printed(ref)] == ["again"] * 3
 
 
 def test_a_job_that_is_cancelled_while_it_is_followed(cloud: Cloud) -> None:
@@ -87,12 +75,12 @@ def test_what_has_no_logs(cloud: Cloud) -> None:
     request.body["job"]["logsPolicy"] = {"destination": "PATH", "logsPath": "/mnt/logs"}
     ref = cloud.backend().submit(request)
     with pytest.raises(BadInput, match="they are in /mnt/logs of a mount"):
-        printed(cloud, ref)
+        cloud.printed(ref)
     with pytest.raises(NotFound, match="Batch knows no such job"):
-        printed(cloud, labels.Scope.parse(ref.scope).ref("nothing-0123456789ab"))
+        cloud.printed(labels.Scope.parse(ref.scope).ref("nothing-0123456789ab"))
     alone = cloud.backend().submit(cloud.request("alone", **script("exit 0")))
     with pytest.raises(BadInput, match="has no tasks, not 0"):
-        printed(cloud, alone, task=0)
+        cloud.printed(alone, task=0)
     assert f"{P}/locations/{REGION}" == labels.Scope.parse(ref.scope).parent
 
 

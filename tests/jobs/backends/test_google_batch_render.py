@@ -1,15 +1,14 @@
 """A job as the Job of Google Batch: golden files, and every field that is refused or warned of, with the reason."""
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accel.diagnostics.errors import BadInputs
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.google_batch_target import IMAGE, make_request, make_target
+from tests.jobs.backends.refusal import refusal
+from tests.support.golden import check_request
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "google_batch"
 Fields = dict[str, Any]
@@ -96,12 +95,7 @@ def test_golden(case: str) -> None:
     target, fields = JOBS[case]
     request = make_request(make_target(**target), **fields)
     check(document("batch.v1"), "Job", request.body["job"])
-    text = json.dumps({"body": request.body, "warnings": list(request.warnings)}, indent=2, sort_keys=True) + "\n"
-    path = GOLDEN / f"{case}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+    check_request(GOLDEN / f"{case}.json", request)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +107,7 @@ def test_golden(case: str) -> None:
         ({}, of("v5e"), "is a TPU; submit to a target of kind tpu-vm or gke"),
         ({}, of("l4", 3), "accelerator.count: nvidia-l4: 3 is not a count"),
         ({}, {"accelerator": {"count": 2}}, "accelerator.type: is missing, and so is google_batch.machine_type"),
-        ({}, of("h100"), "spot: is on-demand, and a3-highgpu-1g is to be had as Spot or flex-start only"),
+        ({}, of("h100"), "spot: is on-demand, and a3-highgpu-1g is available as Spot or flex-start only"),
         ({}, of("a100", **batch(machine_type="g2-standard-8")), "accelerator.type: is a100, and g2-standard-8 has 1"),
         ({}, of("l4", 2, **batch(machine_type="g2-standard-8")), "accelerator.count: is 2, and g2-standard-8 has 1"),
         ({}, of("t4", 3, **batch(machine_type="n1-standard-8")), "accelerator.count: is 3, and N1 takes 1, 2, 4"),
@@ -180,10 +174,8 @@ def test_golden(case: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_honoured_is_refused(target: Fields, fields: Fields, message: str) -> None:
-    with pytest.raises(BadInputs) as caught:
+    with refusal(message):
         make_request(make_target(**target), **fields)
-    assert any(message in each for each in caught.value.messages), caught.value.messages
-    assert "hf_abcdef" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -192,7 +184,7 @@ def test_what_cannot_be_honoured_is_refused(target: Fields, fields: Fields, mess
         ({}, {"image": "gcr.io/acme/train:1"}, "image: is \"gcr.io/acme/train:1\", a Container Registry name"),
         ({}, {"image": "acme/train:latest"}, "image: is \"acme/train:latest\", which names another image"),
         ({}, of("v100"), 'accelerator.type: is "v100", an old generation'),
-        ({}, of("h200", 8), "is on-demand, and a3-ultragpu-8g is seldom to be had so"),
+        ({}, of("h200", 8), "is on-demand, and a3-ultragpu-8g is rarely available that way"),
         ({}, of("l4", memory_mib=32768, cpus=8, **batch(machine_type="g2-standard-8")), "which leaves 0 MiB of g2-sta"),
         ({}, of("l4", **batch(machine_type="g2-standard-24")), "accelerator.count: is 1 for 1 task on g2-standard-24,"),
         ({}, of("l4", tasks=4, **batch(tasks_per_vm=2)), "google_batch.tasks_per_vm: is 2, and each of the tasks sees"),

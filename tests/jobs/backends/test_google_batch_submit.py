@@ -15,16 +15,24 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
-from jobs.backends.base import Concurrent, JobRef
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from jobs.backends.base import JobRef
 from jobs.backends.google_batch import GoogleBatchBackend, labels
 from jobs.backends.google_batch.labels import Scope
 from jobs.backends.google_batch.submit import AGAIN, request_id
 from jobs.model.keys import platform_name
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_cloud import GROUND, JOBS, Cloud
+from tests.jobs.backends.google_jobs_cloud import (
+    DEFINITE,
+    FAULTS,
+    TIMES,
+    UNREACHABLE,
+    check_submits_stop,
+    check_unreachable,
+)
 from tests.jobs.conftest import start
-from tests.support.proxy import BODIES, Chance
+from tests.support.proxy import Chance
 from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
@@ -35,12 +43,6 @@ def cloud(batch_cloud: Cloud) -> Cloud:
     return batch_cloud
 
 
-ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
-GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]
-ANSWERS = ["429", "403 throttle", "400", "403", "401", "404", "500", "502", "503", "504"]
-FAULTS = [*ANSWERS, "reset", "close", "hang", *ACCEPTED, *GARBLED]
-DEFINITE = {"400": CloudRefused, "403": CloudRefused, "404": NotFound}
-TIMES = (1, 9)
 REPEATS = 4
 """Of the soak: 8 submits for each fault. Most of a case is waiting: ten thousand took more than five hours."""
 RANDOM = 300
@@ -141,13 +143,9 @@ def stopped(cloud: Cloud, ref: JobRef) -> JobsError | None:
     return None
 
 
-@pytest.mark.parametrize("where", ["http://127.0.0.1:9", "http://nohost.invalid:80", "tls"])
+@UNREACHABLE
 def test_a_cloud_that_cannot_be_reached(cloud: Cloud, where: str) -> None:
-    request = cloud.request(where)
-    cloud.point(where.replace("tls", cloud.proxy.endpoint.replace("http:", "https:")))
-    assert isinstance(cloud.submit(request), CloudSilent)
-    cloud.point(cloud.proxy.endpoint)
-    assert cloud.left(request.name) == []
+    check_unreachable(cloud, where)
     check(cloud, where, {})
 
 
@@ -214,14 +212,7 @@ def test_a_hundred_thousand_tasks_are_one_call(cloud: Cloud) -> None:
 
 
 def test_submits_keep_to_a_rate_and_stop(cloud: Cloud) -> None:
-    backend = cloud.backend()
-    assert isinstance(backend, Concurrent)
-    assert backend.threads(1000) > 1
-    backend.submit(cloud.request("one"))
-    backend.stop()
-    with pytest.raises(NotSent):
-        backend.submit(cloud.request("two"))
-    assert cloud.left(cloud.request("two").name) == []
+    check_submits_stop(cloud)
 
 
 def test_ids() -> None:

@@ -14,7 +14,8 @@ from jobs.model.fields import Accelerator
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, reach, wanted
-from tests.jobs.backends.tpu_target import PROJECT, make_target
+from tests.jobs.backends.tpu_target import make_target
+from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt
 from tests.support.waiting import until

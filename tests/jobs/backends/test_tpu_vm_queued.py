@@ -11,8 +11,9 @@ from jobs.backends.vm.record import Record
 from jobs.backends.vm.state_machine import MachineState, NoCapacity
 from jobs.backends.vm.tpu.queued_resources import QueuedResources, queued_resource
 from tests.jobs.backends.tpu_cloud import GROUND, QUICK, look, reach, wanted
-from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
+from tests.jobs.backends.tpu_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
+from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import finished, preempt
 from tests.support.waiting import until

@@ -9,7 +9,7 @@ import pytest
 
 from accel.clouds.google.rest import root_of
 from accel.diagnostics.errors import BadInput, NotFound
-from jobs.backends.base import JobRef, Listing, Logs, Many, Phase, Quotas, Resubmit
+from jobs.backends.base import JobRef, Listing, Many, Phase, Quotas, Resubmit
 from jobs.backends.vertex import VertexBackend
 from jobs.backends.vertex import labels as marks
 from jobs.backends.vertex import status as states
@@ -197,29 +197,21 @@ def test_once_more(cloud: Cloud) -> None:
         backend.resubmit_request(replace(first, id=foreign["name"].rpartition("/")[2]), key)
 
 
-def printed(
-    cloud: Cloud, ref: JobRef, *, follow: bool = True, task: int | None = None, tail: int | None = None
-) -> list[tuple[str, str]]:
-    backend = cloud.backend()
-    assert isinstance(backend, Logs)
-    return [(line.source, line.text) for line in backend.logs(ref, follow=follow, task=task, tail=tail)]
-
-
 def test_a_followed_job(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("followed", **run("for i in 1 2 3; do echo line $i; done; exit 3")))
     lines = [("", "line 1"), ("", "line 2"), ("", "line 3")]
-    assert printed(cloud, ref) == lines == printed(cloud, ref, follow=False) == printed(cloud, ref, task=0)
-    assert printed(cloud, ref, tail=2) == lines[1:] == printed(cloud, ref, follow=False, tail=2)
+    assert cloud.printed(ref) == lines == cloud.printed(ref, follow=False) == cloud.printed(ref, task=0)
+    assert cloud.printed(ref, tail=2) == lines[1:] == cloud.printed(ref, follow=False, tail=2)
     with pytest.raises(BadInput, match=r"node: vertex:\S+ has nodes 0 to 0, not 1"):
-        printed(cloud, ref, task=1)
+        cloud.printed(ref, task=1)
 
 
 def test_nodes_side_by_side_and_one_alone(cloud: Cloud) -> None:
     text = "echo i am $RANK of $WORLD_SIZE; sleep 1"
     ref = cloud.backend().submit(cloud.request("nodes", **run(text, nodes=3)))
-    found = printed(cloud, ref)
+    found = cloud.printed(ref)
     assert sorted(found) == [(f"node {n}", f"i am {n} of 3") for n in range(3)]
-    assert printed(cloud, ref, task=2) == [("", "i am 2 of 3")]
+    assert cloud.printed(ref, task=2) == [("", "i am 2 of 3")]
     assert cloud.backend().status(ref).phase is Phase.SUCCEEDED
 
 
@@ -236,7 +228,7 @@ def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
     text = f"i=0; while [ $i -lt {count} ]; do echo $RANK.$i; i=$((i+1)); done; sleep 1"
     ref = cloud.backend().submit(cloud.request("late", **run(text, nodes=2)))
     cloud.proxy.faults["POST entries:list"] = ["503", "reset", "429", "accept+reset", "accept+truncate"] * 2
-    found = [line for _, line in printed(cloud, ref)]
+    found = [line for _, line in cloud.printed(ref)]
     assert sorted(found) == sorted(f"{node}.{i}" for node in range(2) for i in range(count))
 
 

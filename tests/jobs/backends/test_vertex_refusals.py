@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel.diagnostics.errors import BadInputs
+from tests.jobs.backends.refusal import refusal
 from tests.jobs.backends.vertex_jobs import PREBUILT, RESERVED, Fields, make_request, make_target, of, on
 
 FLEX = {"provisioning": "flex-start"}
@@ -18,9 +18,9 @@ TPU_HOSTS = ["ct5lp-hightpu-4t", "ct6e-standard-4t"]
         ({}, of("NVIDIA_TESLA_K80"), "accelerator.type: is \"NVIDIA_TESLA_K80\", which is no longer offered"),
         ({}, of("gb300", 4), 'accelerator.type: is "gb300", which Vertex AI does not train on; use one of'),
         ({}, of("l40s"), 'accelerator.type: is "l40s", which Google Cloud does not have'),
-        ({}, of("h100", 2), "spot: is on-demand, and a3-highgpu-2g is to be had as Spot or flex-start only; use spot"),
-        ({"reservation": RESERVED}, of("h100", 4), "a3-highgpu-4g is to be had as Spot or flex-start only"),
-        ({}, of("gb200", 4, spot=True), "spot: is SPOT without a reservation, and a4x-highgpu-4g is had by"),
+        ({}, of("h100", 2), "spot: is on-demand, and a3-highgpu-2g is available as Spot or flex-start only; use spot"),
+        ({"reservation": RESERVED}, of("h100", 4), "a3-highgpu-4g is available as Spot or flex-start only"),
+        ({}, of("gb200", 4, spot=True), "spot: is SPOT without a reservation, and a4x-highgpu-4g is available by"),
         ({}, {"accelerator": {"count": 2}}, "accelerator.type: is missing, and so is vertex.machine_type"),
         ({"machine_types": TPU_HOSTS}, {}, "accelerator.type: is missing, and the target has machines of TPUs alone: "),
         ({}, on({"machine_type": "n1-standard-2"}), 'vertex.machine_type: is "n1-standard-2", on which Vertex AI does'),
@@ -98,10 +98,8 @@ TPU_HOSTS = ["ct5lp-hightpu-4t", "ct6e-standard-4t"]
     ],
 )  # fmt: skip
 def test_what_cannot_be_honoured_is_refused(target: Fields, fields: Fields, message: str) -> None:
-    with pytest.raises(BadInputs) as caught:
+    with refusal(message):
         make_request(make_target(**target), **fields)
-    assert any(message in each for each in caught.value.messages), caught.value.messages
-    assert "hf_abcdef" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ def test_what_cannot_be_honoured_is_refused(target: Fields, fields: Fields, mess
             "of CUDA 11.7, and nvidia-h100-80gb wants 11.8",
         ),
         ({}, of("p100"), "supported until 2026-09-15"),
-        ({}, of("b200", 8), "spot: is on-demand, and a4-highgpu-8g is seldom to be had so"),
+        ({}, of("b200", 8), "spot: is on-demand, and a4-highgpu-8g is rarely available that way"),
         ({}, {"retries": 3}, "retries: is 3, and Vertex AI tries again only after exit codes 6, 11, 134 and 139"),
         ({}, {"lost_retries": 3}, "lost_retries: is 3, and Vertex AI has its own numbers"),
         ({"region": "europe-west9"}, of("a100"), "vertex.machine_type: is a2-highgpu-1g, which europe-west9 is not"),

@@ -1,7 +1,6 @@
 """A job as a custom job of Vertex AI: golden files, the machines that are chosen, and laws."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from accel.diagnostics.errors import BadInputs
 from sandbox.google.discovery import check, document
 from tests.jobs.backends.vertex_jobs import IMAGE, PREBUILT, RESERVED, Fields, make_request, make_target, of, on
+from tests.support.golden import check_request
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "vertex"
 FLEX = {"provisioning": "flex-start"}
@@ -78,12 +78,7 @@ JOBS: dict[str, tuple[Fields, Fields]] = {
 def test_golden(case: str) -> None:
     target, fields = JOBS[case]
     request = make_request(make_target(**target), **fields)
-    text = json.dumps({"body": request.body, "warnings": list(request.warnings)}, indent=2, sort_keys=True) + "\n"
-    path = GOLDEN / f"{case}.json"
-    if os.environ.get("ACCEL_UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+    check_request(GOLDEN / f"{case}.json", request)
 
 
 def pools(**fields: Any) -> list[dict[str, Any]]:

@@ -16,12 +16,20 @@ import pytest
 
 from accel.clouds.google.api import Google
 from accel.contract import claims as columns
-from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, NotSent, OverLimit
-from jobs.backends.base import Concurrent, JobRef
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, OverLimit
+from jobs.backends.base import JobRef
 from jobs.backends.claims.firestore import FirestoreClaims
 from jobs.client.bulk import submit_all
+from tests.jobs.backends.google_jobs_cloud import (
+    DEFINITE,
+    FAULTS,
+    TIMES,
+    UNREACHABLE,
+    check_submits_stop,
+    check_unreachable,
+)
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
-from tests.support.proxy import BODIES, Chance
+from tests.support.proxy import Chance
 from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
@@ -33,12 +41,6 @@ def cloud(vertex_cloud: Cloud) -> Cloud:
 
 
 ROOT = Path(__file__).parents[3]
-ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
-GARBLED = [*(f"body:{name}" for name in BODIES), *(f"accept+body:{name}" for name in BODIES)]
-ANSWERS = ["429", "403 throttle", "400", "403", "401", "404", "500", "502", "503", "504"]
-FAULTS = [*ANSWERS, "reset", "close", "hang", *ACCEPTED, *GARBLED]
-DEFINITE = {"400": CloudRefused, "403": CloudRefused, "404": NotFound}
-TIMES = (1, 9)
 REPEATS = 3
 """Of the soak: 12 submits for each fault, half of them with each kind of claims; most of a case is waiting."""
 RANDOM = 300
@@ -55,11 +57,11 @@ def check(cloud: Cloud, text: str, faults: dict[str, list[str]], chance: Chance 
     cloud.proxy.heal()
     if not isinstance(answer, JobRef | CloudSilent):
         assert isinstance(answer, CloudRefused | NotFound | NoCredentials), (text, answer)
-        assert cloud.made(request.name) == [], text
+        assert cloud.left(request.name) == [], text
     ref = cloud.settled(request)
     assert isinstance(ref, JobRef), (text, ref)
     assert answer == ref or not isinstance(answer, JobRef), text
-    assert cloud.made(request.name) == [ref.id], text
+    assert cloud.left(request.name) == [ref.id], text
     return type(answer).__name__
 
 
@@ -120,13 +122,9 @@ def test_random_faults_of_every_call(cloud: Cloud, part: int) -> None:
             cloud.clear()
 
 
-@pytest.mark.parametrize("where", ["http://127.0.0.1:9", "http://nohost.invalid:80", "tls"])
+@UNREACHABLE
 def test_a_cloud_that_cannot_be_reached(cloud: Cloud, where: str) -> None:
-    request = cloud.request(where)
-    cloud.point(where.replace("tls", cloud.proxy.endpoint.replace("http:", "https:")))
-    assert isinstance(cloud.submit(request), CloudSilent)
-    cloud.point(cloud.proxy.endpoint)
-    assert cloud.made(request.name) == []
+    check_unreachable(cloud, where)
     check(cloud, where, {})
 
 
@@ -161,7 +159,7 @@ def test_the_same_key_with_another_job_is_refused(cloud: Cloud) -> None:
         said = ours.submit(other)
         assert isinstance(said, BadInput)
         assert said.message == f"key: it was used for another request: {request.name} ({ref.id})"
-        assert ours.made(request.name) == [ref.id]
+        assert ours.left(request.name) == [ref.id]
         assert ours.submit(request) == ref
 
 
@@ -178,7 +176,7 @@ def test_a_job_that_no_claim_knows_is_found_without_a_table(cloud: Cloud, monkey
 def test_a_database_that_is_not_there(cloud: Cloud) -> None:
     answer = replace(cloud, claims=cloud.claims and f"{cloud.claims}-gone").submit(cloud.request("gone"))
     assert isinstance(answer, NotFound)
-    assert cloud.made(cloud.request("gone").name) == []
+    assert cloud.left(cloud.request("gone").name) == []
 
 
 @pytest.mark.parametrize("claims", ["table", "file"])
@@ -190,7 +188,7 @@ def test_many_clients_at_once_with_one_key_make_one_job(cloud: Cloud, claims: st
     others = [cloud.request(f"at once {claims} {n}") for n in range(count)]
     with ThreadPoolExecutor(16) as pool:
         refs = {*pool.map(cloud.settled, same)}
-        assert [ref.id for ref in refs if isinstance(ref, JobRef)] == cloud.made(same[0].name)
+        assert [ref.id for ref in refs if isinstance(ref, JobRef)] == cloud.left(same[0].name)
         assert len(refs) == 1
         assert len({*pool.map(cloud.settled, others)}) == count
     assert cloud.proxy.statuses.count(("POST create", 200)) == count + 1
@@ -249,7 +247,7 @@ def test_a_submit_that_is_killed(cloud: Cloud, claims: str, part: int) -> None:
         request = cloud.request(text)
         ref = cloud.settled(request)
         assert isinstance(ref, JobRef), (step, ref)
-        assert cloud.made(request.name) == [ref.id], step
+        assert cloud.left(request.name) == [ref.id], step
         assert cloud.submit(request) == ref
 
 
@@ -306,14 +304,7 @@ def test_a_rejected_call_is_waited_for(cloud: Cloud) -> None:
 
 
 def test_submits_stop(cloud: Cloud) -> None:
-    backend = cloud.backend()
-    assert isinstance(backend, Concurrent)
-    assert backend.threads(1000) > 1
-    backend.submit(cloud.request("one"))
-    backend.stop()
-    with pytest.raises(NotSent):
-        backend.submit(cloud.request("two"))
-    assert cloud.made(cloud.request("two").name) == []
+    check_submits_stop(cloud)
 
 
 def test_a_submit_that_is_interrupted(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +321,7 @@ def test_a_submit_that_is_interrupted(cloud: Cloud, monkeypatch: pytest.MonkeyPa
     with pytest.raises(KeyboardInterrupt):
         backend.submit(request)
     answer = cloud.settled(request)
-    assert isinstance(answer, JobRef) and cloud.made(request.name) == [answer.id]
+    assert isinstance(answer, JobRef) and cloud.left(request.name) == [answer.id]
 
 
 @pytest.mark.parametrize("column", [columns.SPEC_HASH, columns.LEASE_UNTIL, columns.OWNER])
@@ -341,5 +332,5 @@ def test_a_damaged_claim_is_named_and_other_keys_go_on(cloud: Cloud, column: str
     Google().patch("firestore", document, {"fields": {}}, **{"updateMask.fieldPaths": column})
     answer = cloud.submit(request)
     assert isinstance(answer, CloudSilent) and f"cannot read claim {request.key}" in answer.message
-    assert len(cloud.made(request.name)) == 1
+    assert len(cloud.left(request.name)) == 1
     assert isinstance(cloud.submit(cloud.request("beside it")), JobRef)

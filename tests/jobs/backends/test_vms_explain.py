@@ -77,9 +77,9 @@ def test_machines_that_google_takes_away(clouds: Fake, kind: str) -> None:
     until(lambda: phase(record) is not Phase.RUNNING)
     told = why(record)
     if kind == "gce":
-        assert told.cause == "preempted" and "taken away 1 times, and lost_retries is 0" in told.reason
+        assert told.cause == "preempted" and "preempted 1 times, and lost_retries is 0" in told.reason
     else:
-        assert told.cause == "starts-again" and "lost_retries lets it begin again 2 times" in told.reason
+        assert told.cause == "starts-again" and "lost_retries allows 2 new starts" in told.reason
         assert "accel-jobs wait REF" in told.next_step
         assert "a suspended request holds its quota until it is deleted, which the next step does" in told.evidence
         over = record.with_last(state="ended", outcome="lost", reason="Google took it", ended=ago(30), started=ago(40))

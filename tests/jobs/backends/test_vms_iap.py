@@ -19,10 +19,8 @@ from jobs.backends.base import Streams
 from jobs.backends.vm import shell
 from jobs.backends.vm.shell import Connection, Host
 from sandbox.google import PROJECT
-from sandbox.google.__main__ import Server, handler
-from sandbox.google.api import Methods
 from sandbox.google.world import World
-from tests.support.guests import KEY, TOKEN, machine, processes
+from tests.support.guests import KEY, TOKEN, machine, serving
 from tests.support.services import enable
 from tests.support.waiting import until
 
@@ -34,14 +32,8 @@ OS_LOGIN = {"enable-oslogin": "TRUE", "enable-guest-attributes": "TRUE"}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The server in this process, so that a test can put machines into its world."""
-    made = World(tmp_path_factory.mktemp("google"), TOKEN, 0.05)
-    server = Server(("127.0.0.1", 0), handler(made, Methods()))
-    made.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    yield made
-    server.shutdown()
-    made.guests.close()
-    assert processes(made.home) == []
+    with serving(tmp_path_factory.mktemp("google")) as made:
+        yield made
 
 
 @pytest.fixture

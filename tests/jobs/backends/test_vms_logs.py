@@ -16,8 +16,7 @@ from jobs.backends.vm import labels
 from jobs.backends.vm import logs as module
 from jobs.backends.vm.logs import BOOT_LINES, MOST_CLAUSES, logs
 from jobs.backends.vm.record import Attempt, Record, Result
-from sandbox.google.log_filter import nanoseconds, parse_filter
-from sandbox.google.world import Logs
+from tests.jobs.backends.memory_logging import MemoryLogging
 from tests.support.google_fake import Fake
 
 pytest_plugins = ["tests.support.google_fake"]
@@ -56,30 +55,8 @@ def entry(number: int, host: int = 0, attempt: int = 1, at: float | None = None)
     }
 
 
-class Logging(Google):
-    """Cloud Logging in memory; `rounds` are shown one after the other, one at each query."""
-
-    def __init__(self, *rounds: list[dict[str, Any]], page: int = 1000) -> None:
-        super().__init__(QUICK)
-        self.kept, self.rounds, self.page = Logs(), list(rounds), page
-        self.filters: list[str] = []
-        self.failing: list[Exception | None] = []
-
-    def post(
-        self, api: str, path: str, body: Mapping[str, Any], *, repeat: bool = False, **query: object
-    ) -> dict[str, Any]:
-        assert (api, path, repeat) == ("logging", "v2/entries:list", True)
-        if self.failing and (failure := self.failing.pop(0)):
-            raise failure
-        if "pageToken" not in body:
-            self.filters.append(body["filter"])
-            for each in self.rounds.pop(0) if self.rounds else []:
-                self.kept.add({**each, "__ns": nanoseconds(each["timestamp"])}, 0)
-        size = min(body["pageSize"], self.page)
-        found, token = self.kept.page(
-            parse_filter(body["filter"]), body["orderBy"].endswith("desc"), size, body.get("pageToken", "")
-        )
-        return {"entries": found, **({"nextPageToken": token} if token else {})}
+class Logging(MemoryLogging):
+    PROJECT_ID, TIMING = PROJECT, QUICK
 
 
 def once(google: Google, record: Record, host: int | None = None) -> list[str]:

@@ -156,7 +156,7 @@ def test_gclouds_key_is_used_where_there_is_one(entered: Fake, tmp_path: Path) -
 def test_whoever_has_no_name_is_told_what_to_do(entered: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     backend, ref = submit("nameless")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
-    with pytest.raises(NoCredentials, match="whose credentials these are is not known") as refused:
+    with pytest.raises(NoCredentials, match="the owner of these credentials is unknown") as refused:
         shell.login(Google(QUICK), "accel-sandbox", "us-central1")
     assert "ACCEL_GOOGLE_ACCOUNT" in str(refused.value.hint)
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", entered.token)

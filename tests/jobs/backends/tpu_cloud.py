@@ -8,8 +8,9 @@ from accel.clouds.timeouts import Timing
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.state_machine import MachineState
 from jobs.backends.vm.tpu.queued_resources import QueuedResources
-from tests.jobs.backends.tpu_target import PROJECT, make_request, make_target
+from tests.jobs.backends.tpu_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
+from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import Fake
 from tests.support.waiting import until
 

@@ -7,25 +7,14 @@ from jobs.backends.base import Request
 from jobs.backends.vm.tpu.request import render
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
+from tests.jobs.backends import vm_target
 
-PROJECT = "accel-sandbox"
 ZONES = ["us-central1-a", "us-east5-b", "europe-west4-a", "us-central2-b"]
-REGIONS = ("us-central1", "us-east5", "europe-west4", "us-central2")
 
 
 def make_target(**changes: Any) -> TpuVmTarget:
     """Four zones of four regions, one of which has v4 and nothing else."""
-    values: dict[str, Any] = {
-        "project": PROJECT,
-        "zones": ZONES,
-        "network": f"projects/{PROJECT}/global/networks/ml",
-        "subnetworks": {region: f"projects/{PROJECT}/regions/{region}/subnetworks/ml" for region in REGIONS},
-        "service_account": f"runner@{PROJECT}.iam.gserviceaccount.com",
-        "bucket": "acme-jobs",
-        "tags": ["tpu"],
-        "labels": {"team": "vision"},
-    }
-    return TpuVmTarget(**{**values, **changes})
+    return TpuVmTarget(**{**vm_target.values(ZONES, "tpu"), **changes})
 
 
 def make_request(target: TpuVmTarget | None = None, text: str = "golden", **fields: Any) -> Request:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from accel.diagnostics.errors import CloudSilent, JobsError
-from jobs.backends.base import JobRef, Request, Status
+from jobs.backends.base import JobRef, Request
 from jobs.backends.vertex import Timing, VertexBackend
 from tests.jobs.backends import vertex_jobs
+from tests.jobs.backends.google_jobs_cloud import GoogleJobsCloud
 from tests.jobs.backends.vertex_jobs import REGION
 from tests.support.google_fake import Fake, P
 from tests.support.proxy import GoogleProxy, Headers
 from tests.support.soak import SOAK
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import until
 
 HOST = f"{REGION}-aiplatform.googleapis.com/v1/{P}/locations/{REGION}"
 JOBS = f"{HOST}/customJobs"
@@ -66,7 +66,7 @@ def request_of(test: str, text: str, **fields: Any) -> Request:
 
 
 @dataclass
-class Cloud:
+class Cloud(GoogleJobsCloud[VertexProxy]):
     """The sandbox's Google behind its proxy."""
 
     fake: Fake
@@ -89,18 +89,7 @@ class Cloud:
         """For a job under the key of a text, in this test."""
         return request_of(self.test, text, **fields)
 
-    def submit(self, request: Request) -> JobRef | JobsError:
-        try:
-            return self.backend().submit(request)
-        except JobsError as error:
-            return error
-
-    def settled(self, request: Request) -> JobRef | JobsError:
-        """As a user does it who is told to run the same command again."""
-        answers = (self.submit(request) for _ in range(5))
-        return next((each for each in answers if not isinstance(each, CloudSilent)), CloudSilent("five times"))
-
-    def made(self, name: str) -> list[str]:
+    def left(self, name: str) -> list[str]:
         """The numbers of the jobs with this name that nobody has stopped, straight from the sandbox."""
         return [each["name"].rpartition("/")[2] for each in self.all() if each["displayName"] == name]
 
@@ -113,14 +102,6 @@ class Cloud:
             if "nextPageToken" not in page:
                 return found
             query = {"pageToken": page["nextPageToken"]}
-
-    def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
-        """The status once it is so."""
-        give_up = time.monotonic() + PATIENCE_S
-        while not wanted(found := self.backend().status(ref)):
-            assert time.monotonic() < give_up, found
-            time.sleep(0.02)
-        return found
 
     def preempt(self, ref: JobRef) -> bool:
         """Takes the Spot machines of a job away; false where it does not run just now."""

@@ -15,10 +15,10 @@ from jobs.backends.vm.gpu import GceBackend
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.tpu import TpuVmBackend
 from tests.jobs.backends import gce_cloud, gce_target, tpu_cloud, tpu_target
-from tests.support.google_fake import COMPUTE, Fake
-from tests.support.waiting import until
+from tests.jobs.backends.vm_target import PROJECT
+from tests.support.google_fake import Fake
 
-PROJECT, BUCKET = gce_target.PROJECT, "acme-jobs"
+BUCKET = "acme-jobs"
 QUICK = Timing(connect_s=5, read_s=20, attempts=3, backoff_s=0.02, longest_wait_s=0.1, poll_s=0.02)
 APIS = {"tpu": "", "compute": "compute/v1/", "storage": "storage/v1/", "logging": "", "cloudquotas": ""}
 
@@ -40,19 +40,10 @@ def clouds(tpus: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     for name, target in write(targets()).items():
         published = {"uploadType": "media", "name": f"accel-targets/{name}.json"}
         tpus.call("POST", f"storage.googleapis.com/upload/storage/v1/b/{BUCKET}/o", target, **published)
-    if tpus.ask("GET", f"{COMPUTE}/global/networks/default").status_code == 404:
-        tpus.done("POST", f"{COMPUTE}/global/networks", {"name": "default", "autoCreateSubnetworks": False})
-        body = {"name": "default", "network": "global/networks/default", "ipCidrRange": "10.0.0.0/20"}
-        tpus.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+    gce_cloud.network(tpus)
     yield tpus
     tpus.well()
-    zone = f"{COMPUTE}/zones/us-central1-a"
-    for kind in ("instanceGroupManagers", "instances"):
-        for item in tpus.call("GET", f"{zone}/{kind}").get("items", []):
-            tpus.ask("DELETE", f"{zone}/{kind}/{item['name']}")
-        until(lambda kind=kind: not tpus.call("GET", f"{zone}/{kind}").get("items"))
-    for item in tpus.call("GET", f"{COMPUTE}/global/instanceTemplates").get("items", []):
-        tpus.done("DELETE", f"{COMPUTE}/global/instanceTemplates/{item['name']}")
+    gce_cloud.clear(tpus)
 
 
 def ago(minutes: float) -> str:

@@ -173,20 +173,18 @@ def test_the_metadata_server_speaks_for_the_account(fake: Fake, archive: Archive
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = QuietServer(("127.0.0.1", 0), Metadata)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = QuietServer(Metadata)
     root = f"{fake.url}/storage.googleapis.com/"
     fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "other"}, project="accel-sandbox")
     url = f"{root}upload/storage/v1/b/other/o?uploadType=media&name={archive.name}"
     head = {"Authorization": f"Bearer {fake.token}"}
     assert requests.post(url, data=shipping._whole(archive), headers=head, timeout=120).ok
-    host = f"127.0.0.1:{server.server_address[1]}"
+    host = server.host
     env = {"ACCEL_STORAGE_ROOT": root, "GCE_METADATA_HOST": host, "http_proxy": "http://127.0.0.1:9"}
     env["no_proxy"] = "127.0.0.1"
     source = shipping.CloudStorage("other").source(archive)
     assert ran(source, archive, "python3", "hello.py", scheme="gs", **env).stdout == "hello\n"
-    server.shutdown()
-    server.server_close()
+    server.stop()
 
 
 def test_this_machine(tmp_path: Path, archive: Archive) -> None:

@@ -66,7 +66,7 @@ def test_list_and_mapping_snake_and_camel_are_one() -> None:
 @pytest.mark.parametrize(
     "document, message",
     [
-        (machine("a3-highgpu-2g", "NVIDIA_H100_80GB", 2), "is to be had as Spot or flex-start only"),
+        (machine("a3-highgpu-2g", "NVIDIA_H100_80GB", 2), "is available as Spot or flex-start only"),
         (machine("a2-ultragpu-2g", "NVIDIA_TESLA_A100", 2), "a2-ultragpu-2g has 2 nvidia-a100-80gb built in"),
         (machine("n1-standard-8", "NVIDIA_TESLA_T4", 8), "machines have 1, 2 or 4"),
         (machine("a2-ultragpu-8g", "NVIDIA_A100_80GB", 16), "a2-ultragpu-8g has 8"),

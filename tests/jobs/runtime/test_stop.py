@@ -58,9 +58,8 @@ class Metadata:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self.server = QuietServer(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self.server = QuietServer(Handler)
+        self.host = self.server.host
 
     def set(self, path: str, value: str) -> None:
         with self.changed:
@@ -75,8 +74,7 @@ def metadata() -> Iterator[Metadata]:
     with made.changed:
         made.values.clear()
         made.changed.notify_all()
-    made.server.shutdown()
-    made.server.server_close()
+    made.server.stop()
 
 
 LOOP = """

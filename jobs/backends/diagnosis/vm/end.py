@@ -160,7 +160,7 @@ def preempted_machines(facts: VmFacts) -> Explanation | None:
         reason = "its machines went by themselves, and what runs jobs on them has never spoken"
         return facts.explanation("agent-silent", reason, (*facts.past_attempts, *facts.history[-SHOWN:]), NO_WAY_OUT)
     count, allowed = facts.foreseen.count(LOST), facts.record.body["lost_retries"]
-    reason = f"its machines were taken away {count} times, and lost_retries is {allowed}"
+    reason = f"its machines were preempted {count} times, and lost_retries is {allowed}"
     step = "raise lost_retries, save and resume, or `spot: false`, which asks for machines that stay"
     return facts.explanation("preempted", reason, facts.past_attempts, step)
 

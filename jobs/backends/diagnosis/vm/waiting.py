@@ -37,7 +37,7 @@ def next_attempt(facts: VmFacts) -> Explanation | None:
     lost = facts.foreseen.count(LOST)
     if last.outcome == LOST:
         allowed = facts.record.body["lost_retries"]
-        reason = f"its machines were taken away, time {lost}; lost_retries lets it begin again {allowed} times"
+        reason = f"its machines were preempted {lost} times; lost_retries allows {allowed} new starts"
         held = ("a suspended request holds its quota until it is deleted, which the next step does",)
         more = held if facts.record.kind == "tpu-vm" and recorded.state == MADE else ()
         return facts.explanation("starts-again", reason, (*facts.past_attempts, *facts.messages.states, *more), TEND)

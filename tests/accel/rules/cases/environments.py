@@ -76,7 +76,7 @@ ENVIRONMENTS = [
         lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE_ORDERED"),
     ),
     Case(
-        "aws.strategy.progressive-on-spot", "allocation_strategy", ("BEST_FIT_PROGRESSIVE", "reclaimed"),
+        "aws.strategy.progressive-on-spot", "allocation_strategy", ("BEST_FIT_PROGRESSIVE", "interruption"),
         "use SPOT_PRICE_CAPACITY_OPTIMIZED",
         lambda: environments.strategy("SPOT", "BEST_FIT_PROGRESSIVE"),
         lambda: environments.strategy("EC2", "BEST_FIT_PROGRESSIVE"),
