@@ -112,6 +112,29 @@ def test_an_engine_that_cannot_be_downloaded_is_built(monkeypatch: pytest.Monkey
     assert pulumi.engine() == pulumi.engine_root() / "bin"
 
 
+def test_the_engine_and_its_language_host_are_built_each_from_its_module(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[tuple[str, list[str]]] = []
+
+    def run(words: list[str], label: str, *, cwd: Path, **_: object) -> None:
+        ran.append((cwd.name, words))
+        for package in (pulumi.ENGINE_PACKAGE, pulumi.LANGUAGE_PACKAGE):
+            if package in words:
+                built = package.removesuffix("/v3").rpartition("/")[2]
+                command(Path(words[words.index("-o") + 1]) / built, f"v{pulumi.ENGINE_VERSION}")
+
+    sources = tmp_path / "sources"
+    command(sources / "python" / "cmd" / f"{pulumi.LANGUAGE_HOST}-exec", "")
+    monkeypatch.setattr(making, "go", lambda *modules: "go")
+    monkeypatch.setattr(making, "run", run)
+    monkeypatch.setattr(making, "source_of", lambda go, module, path: sources)
+    assert pulumi.engine() == pulumi.engine_root() / "bin"
+    assert [module for module, _ in ran] == ["pulumi", pulumi.LANGUAGE_HOST]
+    stamped = f"-X {pulumi.SDK_MODULE}/go/common/version.Version=v{pulumi.ENGINE_VERSION}"
+    assert [any(stamped in word for word in words) for _, words in ran] == [True, False]
+
+
 def test_two_at_once_make_it_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     made: list[Path] = []
 

@@ -116,9 +116,9 @@ def _build(folder: Path) -> None:
     go = making.go("pulumi", LANGUAGE_HOST)
     folder.mkdir(parents=True, exist_ok=True)
     stamp = f"-X {SDK_MODULE}/go/common/version.Version=v{ENGINE_VERSION}"
-    go_build(go, MODULES / "pulumi", ENGINE_PACKAGE, folder / "pulumi", stamp)
+    go_build(go, MODULES / "pulumi", {"pulumi": ENGINE_PACKAGE}, folder, stamp)
     host = MODULES / LANGUAGE_HOST
-    go_build(go, host, LANGUAGE_PACKAGE, folder / LANGUAGE_HOST)
+    go_build(go, host, {LANGUAGE_HOST: LANGUAGE_PACKAGE}, folder)
     # The module cache is read-only, so a plain copy would be a script that nothing may run.
     script = folder / f"{LANGUAGE_HOST}-exec"
     shutil.copyfile(making.source_of(go, host, SDK_MODULE) / "python" / "cmd" / script.name, script)
