@@ -81,7 +81,7 @@ test: $(STAMP) ## Run the tests: of the long ones a sample, and of several proof
 	@$(BIN)/python -m sandbox.toolchain
 	@$(BIN)/python -m pytest -n 3
 
-# What a change breaks at once: no process, no sandbox and no engine in these tests.
+# What a change breaks at once: these tests need no sandbox and no engine.
 UNITS := tests/accel/catalog tests/accel/rules tests/policy/test_policies.py tests/test_house.py tests/docs/test_links.py
 # `git diff` and `git ls-files`: what differs from the last commit, and what is new.
 check: $(STAMP) ## The inner loop, under a minute: lint, types of the changed files, unit tests

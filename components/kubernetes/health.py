@@ -80,19 +80,21 @@ class GpuHealth(Component):
         self.finish()
 
 
-def system_account(self: Component, name: str, rules: Sequence[rbac.v1.PolicyRuleArgs]) -> pulumi.Resource:
+def system_account(component: Component, name: str, rules: Sequence[rbac.v1.PolicyRuleArgs]) -> pulumi.Resource:
     """Create an account in NAMESPACE with a cluster role of these rules; return the binding of both."""
     own = f"accel-{name}"
     account = core.ServiceAccount(
-        f"{name}-account", metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE), opts=self.child()
+        f"{name}-account", metadata=meta.ObjectMetaArgs(name=own, namespace=NAMESPACE), opts=component.child()
     )
-    role = rbac.v1.ClusterRole(f"{name}-role", metadata=meta.ObjectMetaArgs(name=own), rules=rules, opts=self.child())
+    role = rbac.v1.ClusterRole(
+        f"{name}-role", metadata=meta.ObjectMetaArgs(name=own), rules=rules, opts=component.child()
+    )
     return rbac.v1.ClusterRoleBinding(
         f"{name}-binding",
         metadata=meta.ObjectMetaArgs(name=own),
         role_ref=rbac.v1.RoleRefArgs(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=own),
         subjects=[rbac.v1.SubjectArgs(kind="ServiceAccount", name=own, namespace=NAMESPACE)],
-        opts=self.child(depends_on=[account, role]),
+        opts=component.child(depends_on=[account, role]),
     )
 
 

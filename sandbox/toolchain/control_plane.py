@@ -17,7 +17,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +70,8 @@ TABLE: Mapping[str, Part] = {
         },
     ),
 }
-COMMANDS = tuple(name for part in TABLE.values() for name in part.commands)
+PACKAGES = {name: package for part in TABLE.values() for name, package in part.commands.items()}
+COMMANDS = tuple(PACKAGES)
 
 
 def version(name: str) -> str:
@@ -122,18 +123,24 @@ def _missing(place: Path) -> list[str]:
 
 def _fill(place: Path) -> None:
     go = making.go(MODULE)  # first: without it the rest would be in vain
-    for folder in ("bin", "manifests/crd", "manifests/webhooks"):
-        (place / folder).mkdir(parents=True, exist_ok=True)
+    (place / "bin").mkdir(parents=True, exist_ok=True)
     for abandoned in place.glob("partial-*"):
         shutil.rmtree(abandoned)
     with tempfile.TemporaryDirectory(prefix="partial-", dir=place) as partial:
         _download(Path(partial), place)
         if missing := _missing(place):
-            packages = {name: package for part in TABLE.values() for name, package in part.commands.items()}
-            _build(go, {name: packages[name] for name in missing}, Path(partial), place)
-    for name, part in TABLE.items():
-        for path, copies in part.manifests.items():
-            _copy(source_of(go, MODULES / MODULE, path), copies, name, place / "manifests")
+            packages = {name: PACKAGES[name] for name in missing}
+            go_build(go, MODULES / MODULE, packages, Path(partial), _stamp(version("kubernetes")))
+            _keep(missing, Path(partial), place)
+        manifests = Path(partial) / "manifests"
+        for folder in ("crd", "webhooks"):
+            (manifests / folder).mkdir(parents=True)
+        for name, part in TABLE.items():
+            for path, copies in part.manifests.items():
+                _copy(source_of(go, MODULES / MODULE, path), copies, name, manifests)
+        # All at once: a killed call leaves none that would pass for whole.
+        shutil.rmtree(place / "manifests", ignore_errors=True)
+        manifests.rename(place / "manifests")
 
 
 def _download(partial: Path, place: Path) -> None:
@@ -148,14 +155,12 @@ def _download(partial: Path, place: Path) -> None:
         except ToolchainError as unavailable:
             say(f"{unavailable}; building it")
             return
-        for command in TABLE[name].commands:
-            (partial / command).replace(place / "bin" / command)
+        _keep(TABLE[name].commands, partial, place)
 
 
-def _build(go: str, packages: Mapping[str, str], partial: Path, place: Path) -> None:
-    go_build(go, MODULES / MODULE, packages, partial, _stamp(version("kubernetes")))
-    for name in packages:
-        (partial / name).replace(place / "bin" / name)
+def _keep(commands: Iterable[str], partial: Path, place: Path) -> None:
+    for command in commands:
+        (partial / command).replace(place / "bin" / command)
 
 
 def _stamp(pinned: str) -> str:
