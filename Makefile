@@ -171,7 +171,7 @@ $(STAMP):
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	@echo "installing requirements-dev.txt into .venv" >&2
 	@sed -n 's/^\([A-Za-z0-9_.-]*==[^ ]*\) .*/\1/p' $(FUNCTIONS) | sort -u > .venv/functions.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c .venv/functions.txt
+	@$(BIN)/python sandbox/toolchain/packages.py requirements-dev.txt .venv/functions.txt
 	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 		echo ../../../.. > "$$site/accel-checkout.pth"
 	@for command in jobs accel-jobs stacks sandbox; do \

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import threading
@@ -195,6 +197,15 @@ def test_a_command_that_takes_too_long_is_ended_and_named(monkeypatch: pytest.Mo
     monkeypatch.setattr(making, "PROGRESS_S", 0.05)
     with pytest.raises(making.ToolchainError, match="waiting took longer than 0 s"):
         making.run([sys.executable, "-c", "import time; time.sleep(60)"], "waiting", timeout_s=0.1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="a kernel that does not group by session")
+def test_a_low_priority_is_kept_by_the_session_of_a_build() -> None:
+    told = "import time; time.sleep(1); print(open('/proc/self/autogroup').read())"
+    script = "import os, sys; os.nice(7); from sandbox.toolchain import making; making.run(sys.argv[1:], 'a build')"
+    command = [sys.executable, "-c", script, sys.executable, "-c", told]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert re.search(r"nice 7$", said, re.MULTILINE), said
 
 
 @pytest.fixture

@@ -152,6 +152,7 @@ def run(
         stderr=stderr,
         start_new_session=True,
     )
+    _as_low_as_this(process.pid)
     try:
         while process.returncode is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -168,6 +169,18 @@ def run(
             process.wait()
     if process.returncode:
         raise ToolchainError(f"{label} failed with exit code {process.returncode}")
+
+
+def _as_low_as_this(pid: int) -> None:
+    """Give a session the low priority of this process.
+
+    Linux shares the processor between sessions first, and `nice` counts within one only: sched(7), "The autogroup
+    feature".
+    """
+    low = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.suppress(OSError):  # a kernel without the feature
+        if low > 0:
+            Path(f"/proc/{pid}/autogroup").write_text(str(low))
 
 
 def alone(root: Path, what: str) -> filelock.AcquireReturnProxy:
