@@ -284,6 +284,17 @@ def test_only_what_a_killed_call_had_not_finished_is_made(
     assert main(["--check"]) == 0 and main(["--kubernetes"]) == 0
 
 
+def test_a_failed_build_shows_its_errors_and_not_what_it_downloaded(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    go = command(tmp_path / "go", "")
+    go.write_text("#!/bin/sh\necho go: downloading example.com/any v1.0.0 >&2\necho undefined: any >&2\nexit 1\n")
+    with pytest.raises(making.ToolchainError, match="building any with Go failed with exit code 1"):
+        making.go_build(str(go), tmp_path, {"any": "example.com/any"}, tmp_path)
+    said = capfd.readouterr().err
+    assert "undefined: any" in said and "downloading" not in said
+
+
 def test_commands_built_together_have_the_names_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

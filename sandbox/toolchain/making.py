@@ -82,7 +82,14 @@ def go_build(go: str, module: Path, packages: Mapping[str, str], folder: Path, s
     """
     options = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamp}", "-o", f"{folder}{os.sep}"]
     label = f"building {', '.join(packages)} with Go"
-    run([go, "build", *options, *packages.values()], label, cwd=module, environment=go_environment())
+    with tempfile.TemporaryFile("w+") as told:  # a line for each of some hundred modules
+        try:
+            command = [go, "build", *options, *packages.values()]
+            run(command, label, cwd=module, environment=go_environment(), stderr=told.fileno())
+        except ToolchainError:
+            told.seek(0)
+            sys.stderr.writelines(line for line in told if not line.startswith("go: downloading "))
+            raise
     for name, package in packages.items():
         # Go names a command after its package, without the version at the end.
         (folder / re.sub(r"/v\d+$", "", package).rpartition("/")[2]).rename(folder / name)
