@@ -20,13 +20,13 @@ def silent_losses(path: Path, data: bytes, result: ImportResult, options: dict[s
     entries = {entry.field: entry for entry in result.report.entries}
     fields = result.report.fields
     faults = [f"{name}: nothing is said of it" for name in fields if name not in entries]
-    documents = _documents(path, data)
+    documents = documents_of(path, data)
     if documents is not None:
         named = {_spelt(name) for name in fields}
         faults += [f"{leaf}: is not in the report" for leaf in _leaves(documents) if not _ends(named, _spelt(leaf))]
     if result.report.stops:
         return faults  # no job, in which a value could be
-    source = data if documents is None else _dumped(documents)
+    source = data if documents is None else dumped(documents)
     base = _signature(path, source, options)
     for entry in entries.values():
         if entry.kind == "kept" and entry.given and not entry.why:
@@ -36,7 +36,7 @@ def silent_losses(path: Path, data: bytes, result: ImportResult, options: dict[s
     return faults
 
 
-def _documents(path: Path, data: bytes) -> list[Any] | None:
+def documents_of(path: Path, data: bytes) -> list[Any] | None:
     """The documents of a file with all values as text, which is all that the loader makes, or None for a script."""
     text = data.decode()
     inside = document_in(text)
@@ -47,7 +47,7 @@ def _documents(path: Path, data: bytes) -> list[Any] | None:
     return [each for each in yaml.load_all(inside or text, yaml.BaseLoader) if each]
 
 
-def _dumped(documents: list[Any]) -> bytes:
+def dumped(documents: list[Any]) -> bytes:
     return yaml.safe_dump_all(documents, sort_keys=False, width=10_000).encode()
 
 
@@ -63,7 +63,7 @@ def _ends(names: set[str], leaf: str) -> bool:
     return any(name == leaf or name.endswith(f".{leaf}") for name in names)
 
 
-def _places(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def places(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Each leaf: its name as leaves() spells it, what holds it, and the key or index in that."""
     names = {key: f"{path}.{key}" if path else str(key) for key in value} if isinstance(value, dict) else None
     for key, name in (names or {index: f"{path}[{index}]" for index in range(len(value))}).items():
@@ -71,7 +71,7 @@ def _places(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
         if isinstance(inner, dict) or (
             isinstance(inner, list) and any(isinstance(each, dict | list) for each in inner)
         ):
-            yield from _places(inner, name)
+            yield from places(inner, name)
         else:
             yield name, value, key
 
@@ -79,12 +79,12 @@ def _places(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
 def _changes(documents: list[Any], name: str) -> Iterator[bytes]:
     """The documents with other values of a leaf; none for one that the file does not write, such as a flag's."""
     for document in documents:
-        for leaf, holder, key in _places(document):
+        for leaf, holder, key in places(document):
             if _ends({name}, leaf):
                 old = holder[key]
                 for other in [[*old, "zz7"], ["zz7"]] if isinstance(old, list) else [f"{old}7", "7", "zz7", "false"]:
                     holder[key] = other
-                    yield _dumped(documents)
+                    yield dumped(documents)
                     holder[key] = old
 
 
