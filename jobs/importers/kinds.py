@@ -53,11 +53,11 @@ class Importer(Protocol):
 def importer_of(kind: str) -> Importer:
     """Return the importer of a kind. It is loaded here, since each importer has rules and libraries of its own."""
     read: Importer = import_module(f".{kind.replace('-', '_')}", __package__).import_job
-    unfilled = import_module(".unfilled", __package__)
+    sample_values = import_module(".sample_values", __package__)
 
     def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
         found = read(name, data, options)
-        unfilled.refuse_unfilled(found)
+        sample_values.refuse_sample_values(found)
         return found
 
     return import_job

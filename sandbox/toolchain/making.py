@@ -105,13 +105,9 @@ def source_of(go: str, module: Path, path: str) -> Path:
 
 
 def go_environment() -> dict[str, str]:
-    """Return the environment of a build that depends on toolchain/ only: no C compiler, no workspace.
-
-    A compiler collects its garbage from a quarter of a gigabyte on: https://pkg.go.dev/runtime#hdr-Environment_Variables
-    """
+    """Return the environment of a build that depends on toolchain/ only: no C compiler, no workspace."""
     environment = {name: value for name, value in os.environ.items() if name not in ("GOROOT", "GOFLAGS")}
-    heap = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
-    return {**environment, **heap, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+    return {**environment, "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
 def go(*modules: str) -> str:

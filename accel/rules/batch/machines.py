@@ -137,7 +137,8 @@ def locations(names: Sequence[str], region: str, field: str = "allowedLocations"
         parts = _LOCATION.fullmatch(name)
         if parts is None:
             message = f'is "{name}", which is no location'
-            found.append(LOCATION.finding(f"{field}[{i}]", message, f"write regions/{region} or zones/{region}-b"))
+            fix = f"write regions/{region or '<region>'} or zones/{region or '<region>'}-b"
+            found.append(LOCATION.finding(f"{field}[{i}]", message, fix))
         elif parts[1] == "zones":
             inside.append(parts[2])
         elif parts[2] != region:

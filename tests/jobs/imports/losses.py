@@ -37,14 +37,17 @@ def silent_losses(path: Path, data: bytes, result: ImportResult, options: dict[s
 
 
 def documents_of(path: Path, data: bytes) -> list[Any] | None:
-    """The documents of a file with all values as text, which is all that the loader makes, or None for a script."""
+    """The documents of a file with all values as text, as the loader makes them; None for a script or a template."""
     text = data.decode()
     inside = document_in(text)
     if path.suffix == ".sh" and inside is None:
         return None
     if path.suffix == ".sbatch":
         return None
-    return [each for each in yaml.load_all(inside or text, yaml.BaseLoader) if each]
+    try:
+        return [each for each in yaml.load_all(inside or text, yaml.BaseLoader) if each]
+    except yaml.YAMLError:  # a template, whose places are not filled in
+        return None
 
 
 def dumped(documents: list[Any]) -> bytes:

@@ -1,0 +1,203 @@
+"""Seeded faults: each is put into a copy of the product, and tests of `make test` have to fail.
+
+    python -m tests.mutations [NUMBER...]
+
+A wrong default, a lost condition, a swapped field, a missing permission, spread over all rooms. Prints the test that
+caught each; exit code 1 where one was not caught.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A text that a file has once, and what stands there instead. `tests`: folders or files that may catch it."""
+
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTATIONS = (
+    Mutation(
+        "accel/rules/batch/machines.py",
+        "if install is False and gpu_count and not own_image:",
+        "if install is False and gpu_count:",
+        ("tests/accel/rules",),
+    ),
+    Mutation("accel/rules/jobs/containers.py", 'tag in ("", "latest")', 'tag in ("latest",)', ("tests/accel/rules",)),
+    Mutation("accel/rules/aws/definitions.py", "MIN_MEMORY_MIB = 4", "MIN_MEMORY_MIB = 0", ("tests/accel/rules",)),
+    Mutation(
+        "accel/clouds/aws/errors.py",
+        "if code in THROTTLES or status == 429:",
+        "if code in THROTTLES:",
+        ("tests/accel", "tests/jobs"),
+    ),
+    Mutation(
+        "accel/clouds/kubernetes/client.py",
+        'if parts.scheme == "http" and not _loopback(parts.hostname):',
+        'if parts.scheme == "ftp":',
+        ("tests/jobs/test_credentials.py", "tests/jobs/backends", "tests/accel"),
+    ),
+    Mutation(
+        "accel/clouds/aws/roles.py",
+        "if complete and any(",
+        "if any(",
+        ("tests/accel", "tests/stacks/test_online_aws.py", "tests/stacks"),
+    ),
+    Mutation(
+        "components/aws/submit_policy.py",
+        '"batch:Privileged": "false", ',
+        "",
+        ("tests/components/aws",),
+    ),
+    Mutation(
+        "components/aws/submit_policy.py",
+        '    "Null": {"dynamodb:LeadingKeys": "false"},\n',
+        "",
+        ("tests/components/aws",),
+    ),
+    Mutation("components/aws/draining.py", 'ENDS = ("batch:TerminateJob",)', "ENDS = ()", ("tests/components/aws",)),
+    Mutation(
+        "components/gcp/budget_stop.py",
+        '"tpu.nodes.delete", "aiplatform.customJobs.cancel"',
+        '"aiplatform.customJobs.cancel"',
+        ("tests/components/gcp",),
+    ),
+    Mutation(
+        "stacks/operations/unwedge/removal.py",
+        'if not stuck and diagnosis.environment["state"] != "DISABLED":',
+        "if not stuck:",
+        ("tests/sandbox/test_looking_after.py", "tests/stacks"),
+    ),
+    Mutation(
+        "stacks/operations/report/preview.py",
+        'if name == "version" and not change.type.startswith(VERSIONED):',
+        'if name == "version":',
+        ("tests/stacks",),
+    ),
+    Mutation(
+        "policy/rules/machines.py",
+        ' and not resource.view.true("enableAutopilot")',
+        "",
+        ("tests/policy",),
+    ),
+    Mutation(
+        "jobs/client/deadline/plan.py",
+        'if then_to is None and target.kind == "aws-batch":',
+        "if then_to is None:",
+        ("tests/jobs/test_deadline.py", "tests/jobs"),
+    ),
+    Mutation(
+        "jobs/client/allowances/reserve.py",
+        "if hold is not None and (hold.ref is not None or not hold.open):",
+        "if hold is not None and hold.ref is not None:",
+        ("tests/jobs/spend",),
+    ),
+    Mutation(
+        "jobs/backends/aws_batch/request.py",
+        'submit["shareIdentifier"] = job.aws_batch.share_identifier',
+        'submit["shareIdentifier"] = job.name',
+        ("tests/jobs/backends",),
+    ),
+    Mutation(
+        "jobs/backends/gke/status.py",
+        'if job.several == "task" and object_at(job.body, "status").get("succeeded"):',
+        'if object_at(job.body, "status").get("succeeded"):',
+        ("tests/jobs/backends",),
+    ),
+    Mutation(
+        "jobs/runtime/checkpoints.py",
+        "if manifest is None or not self._complete(name, sizes):",
+        "if manifest is None:",
+        ("tests/jobs/runtime",),
+    ),
+    Mutation("jobs/model/deadline.py", "CHANGEOVER_S = 15 * 60", "CHANGEOVER_S = 15", ("tests/jobs", "tests/docs")),
+    Mutation(
+        "jobs/client/code/inside/start.py",
+        """ or ".." in each.name.split("/")""",
+        "",
+        ("tests/jobs/code",),
+    ),
+    Mutation(
+        "jobs/client/waiting.py",
+        "if moved or (self._counts and before and before.tasks != status.tasks):",
+        "if moved:",
+        ("tests/jobs/test_waiting.py", "tests/jobs"),
+    ),
+    Mutation(
+        "jobs/client/machine_check/judge.py",
+        "if wanted.gpus and there != wanted.gpus:",
+        "if wanted.gpus and there < wanted.gpus:",
+        ("tests/jobs",),
+    ),
+    Mutation(
+        "jobs/importers/sample_values.py",
+        """ and "<" not in text""",
+        "",
+        ("tests/jobs/imports",),
+    ),
+)
+
+
+def copy_of_the_project(folder: Path) -> None:
+    """Copy what git has, and what is about to be committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+
+
+def caught_by(mutation: Mutation, folder: Path) -> str:
+    """Return the first test that fails on a mutated copy; empty if all pass."""
+    path = folder / mutation.path
+    text = path.read_text()
+    if text.count(mutation.old) != 1:
+        raise SystemExit(f"{mutation.path}: {mutation.old!r} occurs {text.count(mutation.old)} times")
+    path.write_text(text.replace(mutation.old, mutation.new))
+    try:
+        for tests in mutation.tests:
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", tests]
+            done = subprocess.run(
+                command, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True
+            )
+            if found := re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE):
+                return found[1]
+            if done.returncode:
+                raise SystemExit(f"{mutation.path}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}")
+    finally:
+        path.write_text(text)
+    return ""
+
+
+def main(numbers: Iterable[int]) -> int:
+    """Print a line for each mutation."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy_of_the_project(Path(folder))
+        for number in numbers:
+            mutation, started = MUTATIONS[number], time.monotonic()
+            caught = caught_by(mutation, Path(folder))
+            missed += not caught
+            said = caught or "NOT CAUGHT"
+            print(f"{number:2} {mutation.path}: {said} ({time.monotonic() - started:.0f} s)", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main([int(each) for each in sys.argv[1:]] or range(len(MUTATIONS))))
