@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
-from accel.rules.jobs import imports
+from accel.rules.jobs import imports, placeholders
 
 from . import aws_batch_definitions, aws_cli, script_text, vertex_templates
 from .aws_batch_definitions import is_definition, one_of
@@ -113,6 +113,7 @@ def _request(given: RequestFields) -> ImportResult:
     found = ImportResult(given.report, {}, values)
     found.queue = given.text("jobQueue") or ""
     given.keep_value("jobQueue", "the queue of the target")
+    given.report.findings("jobQueue", placeholders.value("jobQueue", found.queue))
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
     _container(given, values)

@@ -93,7 +93,7 @@ def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> Import
         _image(given, base, values)
         _command(given, base, chosen, values)
         environment(given, base, values)
-        needs(given, base, values)
+        needs(given, base, values, fractions=True)
         _secrets(given, base, values)
         _mounts(given, base, values)
         _linux(given, base, values)
@@ -106,6 +106,9 @@ def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> Import
                 else:
                     report.decide(given.name(path), f"{why}; {ADOPT}", is_open=False)
     attempts_of(given, values)
+    if not given.has("retryStrategy"):
+        values["retries"] = 0
+        given.report.keep("retryStrategy.attempts", "retries: 0", "Batch makes one attempt where nothing is said")
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
     given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
@@ -225,8 +228,10 @@ def _secrets(given: RequestFields, base: str, values: Json) -> None:
 
 def _mounts(given: RequestFields, base: str, values: Json) -> None:
     sources: dict[str, str] = {}
+    names: set[str] = set()
     for path in given.items(f"{base}.volumes"):
         name = given.text(f"{path}.name") or ""
+        names.add(name)
         host, files = f"{path}.host.sourcePath", f"{path}.efsVolumeConfiguration"
         given.keep_value(f"{path}.name", "mounts")
         if system := given.text(f"{files}.fileSystemId"):
@@ -249,7 +254,9 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
         shown = f"{path}.containerPath" if given.has(f"{path}.containerPath") else f"{path}.sourceVolume"
         if not at or name not in sources:
             if given.has(path):
-                given.report.refuse(given.name(shown), "must have a containerPath and the name of one of the volumes")
+                why = "must have a containerPath and the name of one of the volumes"
+                why = f"is of {name}, which has no source that a job file mounts" if at and name in names else why
+                given.report.refuse(given.name(shown), why)
         else:
             used.add(name)
             read_only = given.flag(f"{path}.readOnly")
@@ -265,7 +272,11 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
 def _linux(given: RequestFields, base: str, values: Json) -> None:
     path = f"{base}.linuxParameters.sharedMemorySize"
     if size := given.whole(path, 1):
-        values["shm_mib"] = size
+        values["shm_mib"] = min(size, values.get("memory_mib", size))
+        if size > values["shm_mib"]:
+            given.report.changed(
+                given.name(path), values["shm_mib"], "is a part of the memory, and more than all of it"
+            )
     given.keep_value(path, "shm_mib")
     path = f"{base}.ephemeralStorage.sizeInGiB"
     if size := given.whole(path, 1):

@@ -17,26 +17,28 @@ OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
 REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
-def needs(given: RequestFields, base: str, values: Json) -> None:
-    """Translate the vCPUs, memory and GPUs below a path. Refuse any that is given twice."""
+def needs(given: RequestFields, base: str, values: Json, *, fractions: bool = False) -> None:
+    """Translate the vCPUs, memory and GPUs below a path. Refuse any that is given twice. `fractions`: parts of a vCPU,
+    which Fargate has, are rounded up."""
     asked: dict[str, str] = {}
     for path in given.items(f"{base}.resourceRequirements"):
         kind = given.text(f"{path}.type")
         if kind in NEEDS:
             given.keep_value(f"{path}.type", NEEDS[kind])
-            _need(given, kind, f"{path}.value", asked, values)
+            _need(given, kind, f"{path}.value", asked, values, fractions=fractions)
         elif given.has(path):
             at = f"{path}.type" if given.has(f"{path}.type") else f"{path}.value"
             given.report.refuse(given.name(at), f"must have a type, one of {', '.join(NEEDS)}")
     for old, kind in OLD_NEEDS.items():
         if given.has(f"{base}.{old}"):
-            _need(given, kind, f"{base}.{old}", asked, values)
+            _need(given, kind, f"{base}.{old}", asked, values, fractions=fractions)
 
 
-def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json) -> None:
+def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json, *, fractions: bool) -> None:
     """Translate an amount of vCPUs, MiB or GPUs. Refuse a second one of the same type."""
     name = given.name(path)
-    number = given.whole(path, 0 if kind == "GPU" else 1)
+    number = _vcpus(given, path, fractions=fractions) if kind == "VCPU" else None
+    number = number or given.whole(path, 0 if kind == "GPU" else 1)
     if kind in asked:
         given.report.refuse(name, f"is a second {kind}, after {asked[kind]}; write one")
         return
@@ -52,6 +54,20 @@ def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], val
         values["accelerator"] = {"count": number}
     else:
         given.left_out(path, "is no GPU")
+
+
+def _vcpus(given: RequestFields, path: str, *, fractions: bool) -> int | None:
+    """Return vCPUs that are written with a point, as AWS's console does (2.0). Return None for others."""
+    text = given.values.get(path)
+    if not isinstance(text, str) or not re.fullmatch(r"\d{1,6}\.\d{1,3}", text):
+        return None
+    number = int(-(-float(text) // 1))
+    if number == float(text):
+        return number
+    if not fractions:
+        return None
+    given.report.changed(given.name(path), number, "a job file has whole vCPUs")
+    return number
 
 
 def environment(given: RequestFields, base: str, values: Json) -> None:

@@ -202,7 +202,10 @@ def _value(name: str, option: str, shape: Shape, values: list[str], written: Pas
             try:
                 found.append(shorthand(text))
             except ValueError as error:
-                raise BadInput(f"{name}: {option}: is neither JSON nor shorthand: {error}") from None
+                said = f"is neither JSON nor shorthand: {error}"
+                if text.lstrip().startswith(("$(", "`")):
+                    said = "is what a command prints, and none is run; write the text itself, or file://<file>"
+                raise BadInput(f"{name}: {option}: {said}") from None
     if shape in ("list", "words"):
         return [each for one in found for each in (cast(list[Any], one) if isinstance(one, list) else [one])]
     return found[0]

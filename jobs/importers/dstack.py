@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from accel.contract.variables import JOB_NAME
@@ -19,7 +19,9 @@ from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide
 from .tasks import (
+    CONDA,
     Destination,
+    activates_conda,
     address_list,
     choose_mount,
     choose_secret,
@@ -29,6 +31,7 @@ from .tasks import (
     node_exports,
     own_names,
     own_variables,
+    refuse_places,
     takes_first,
     unused_mounts,
     unused_variables,
@@ -74,7 +77,8 @@ LEFT_OUT = {
     "profile": "profiles are dstack's; --to chooses the target",
 }
 REFUSED = {
-    "groups": "are nodes that differ, and all nodes of a job file are alike (on Vertex AI vertex.workers differ)",
+    "groups": "are nodes that differ, and all nodes of a job file are alike: write nodes, and ask for "
+    "$DSTACK_NODE_RANK in the commands (on Vertex AI vertex.workers differ)",
     "registry_auth": "has no place in a job file: let the target's machines pull the image (docs/images.md)",
 }
 KNOWN = (
@@ -85,6 +89,7 @@ KNOWN = (
     *dstack_resources.KNOWN,
 )
 PREFIX = "DSTACK"
+ENDS = "a job of several nodes ends with its main node"
 _SECRET = re.compile(r"\$\{\{\s*secrets\.([\w-]+)\s*\}\}")
 _RANK, _COUNT, _MAIN = f"{PREFIX}_NODE_RANK", f"{PREFIX}_NODES_NUM", f"{PREFIX}_MASTER_NODE_IP"
 _LISTS = (f"{PREFIX}_NODES_IPS", f"{PREFIX}_MPI_HOSTFILE")
@@ -223,9 +228,17 @@ def _command(given: RequestFields, values: Json) -> None:
     if any("${{" in command for command in (*commands, entrypoint or "")):
         given.report.decide("commands", "take what dstack puts in (${{ ... }}); write its value")
     text = "\n".join([*commands, entrypoint or ""])
+    for path in given.paths("commands"):
+        refuse_places(given, path, text)
+        if activates_conda(text):
+            given.report.decide(given.name(path), CONDA, new="the commands as they are", is_open=False)
     before = _exports(given, text, values)
-    if entrypoint:
-        argv = _split(given, entrypoint)
+    argv = _split(given, entrypoint or "")
+    if len(commands) == 1 and argv[1:] == ["-c"] and argv[0].rpartition("/")[2] in ("bash", "sh"):
+        given.keep_value("entrypoint", "command")
+        given.leave_value("shell", "the entry point is one")
+        shell = argv[0]
+    elif entrypoint:
         if before or folder:
             given.report.decide("entrypoint", "takes variables or a folder of dstack's; write commands in its place")
         given.keep_value("entrypoint", "command")
@@ -234,7 +247,8 @@ def _command(given: RequestFields, values: Json) -> None:
             given.report.keep(given.name(path), "command")
         values["command"] = [*argv, *commands]
         return
-    given.keep_value("shell", "command")
+    else:
+        given.keep_value("shell", "command")
     if folder:
         before.append(f"cd {shlex.quote(folder)}")
         if is_filled(given, "working_dir", folder):
@@ -351,13 +365,31 @@ def _mount(given: RequestFields, path: str, source: str, seen: str, chosen: Mapp
 
 
 def _code(given: RequestFields) -> None:
-    """Leave out the files and repositories of the local machine."""
-    why: Sequence[tuple[str, str]] = (
-        ("files", "goes with the job where it lies in the folder of submit --code"),
-        ("repos", "goes with the job: submit --code FOLDER; clone one that has an address here"),
-    )
-    for table, said in why:
-        given.left_out(table, said)
+    """Leave out the files and repositories of the local machine. Files outside of a folder and repositories in one of
+    their own are not where the commands look for them."""
+    for path in given.paths("files"):
+        if (found := _found(given, path, _OUTSIDE)) and not path.endswith("].path"):
+            why = f"{found} is outside of the folder of submit --code: copy it there, or put it into the image"
+            given.report.decide(given.name(path), why, is_open=False)
+        else:
+            given.left_out(path, "goes with the job where it lies in the folder of submit --code, not at another path")
+    for path in given.paths("repos"):
+        if path.endswith("].path") or _found(given, path, _OWN_FOLDER):
+            why = "is a folder of the repository's own, and the command begins in that of submit --code: write `cd`"
+            given.report.decide(given.name(path), why, is_open=False)
+        else:
+            given.left_out(path, "goes with the job: submit --code FOLDER; clone one that has an address here")
+
+
+_OUTSIDE = re.compile(r"[~/]|\.\.(?:/|$)")
+_OWN_FOLDER = re.compile(r".+:[~/](?!/)")
+
+
+def _found(given: RequestFields, path: str, pattern: re.Pattern[str]) -> str:
+    """Return the first text at a path that begins as a pattern says, or an empty text."""
+    value = given.values[path]
+    texts = cast(list[Any], value) if isinstance(value, list) else [value]
+    return next((each.partition(":")[0][:60] for each in texts if isinstance(each, str) and pattern.match(each)), "")
 
 
 _BACKENDS = {"aws": "aws", "gcp": "gcp", "kubernetes": "kubernetes"}
@@ -380,7 +412,9 @@ def _profile(given: RequestFields, values: Json, place: Destination) -> None:
     _retry(given, values)
     _duration(given, values)
     criteria = given.text("stop_criteria")
-    given.leave_value("stop_criteria", "a job of several nodes ends with its main node" if criteria else "")
+    given.leave_value("stop_criteria", ENDS if criteria else "")
+    if not criteria and values.get("nodes", 1) > 1:
+        given.report.note("stop_criteria", f"is all-done there without it, and {ENDS}")
     for name, text in given.mapping("tags").items():
         if name.startswith("accel-"):
             given.leave_value(f"tags.{name}", "is the platform's own")

@@ -15,7 +15,16 @@ from ..model.blocks_google import ExitCodes, GoogleBatch
 from ..model.job import Job
 from . import google_batch_command, script_text, vertex_templates
 from .fields import job_name
-from .google_batch_fields import ALLOCATION, GROUP, POLICY, SPEC, BatchFields, placeholders_of, variable_names
+from .google_batch_fields import (
+    ALLOCATION,
+    FILLED_IN,
+    GROUP,
+    POLICY,
+    SPEC,
+    BatchFields,
+    placeholders_of,
+    variable_names,
+)
 from .google_batch_steps import ENCRYPTED, Tasks, steps, variables
 from .google_batch_vms import resources, vms
 from .options import ImportOptions
@@ -25,12 +34,16 @@ from .redact import hide
 from .shell import is_command
 
 BY_SERVICE = ("uid", "createTime", "updateTime", "status", f"{GROUP}.name")
+LABELS_BY_SERVICE = ("batch-job-id", "batch-job-uid", "batch-node")
+"""Labels of Batch's own. Source: https://docs.cloud.google.com/batch/docs/organize-resources-using-labels"""
 OF_TARGET = ("notifications",)
 NOT_READ = (
     *(*BY_SERVICE, *OF_TARGET, f"{ALLOCATION}.network.", f"{ALLOCATION}.serviceAccount.", f"{ALLOCATION}.tags"),
     f"{POLICY}.bootDisk.type",
 )
 """Fields that are left out regardless of their values."""
+_SET = re.compile(r"\.environment\.(?:variables|secretVariables)\.|\.environments\.")
+"""Paths of the variables that a task's steps find."""
 CODE_MAX = 59_999
 """Largest exit code that a job file names (ExitCodes)."""
 
@@ -56,13 +69,18 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResult:
     report = given.report
     lacking: list[str] = []
+    own = {path.rpartition(".")[2] for path in given.values if _SET.search(path)}
     for path, value in list(given.values.items()):
         for text in cast(list[Any], value) if isinstance(value, list) else [value]:
             is_image = path.endswith("imageUri")
             if not isinstance(text, str) or path.startswith(NOT_READ) or (is_image and options.image):
                 continue
             found = placeholders_of(path, text)
-            lacking += variable_names(text) if any(each.rule == imports.VARIABLE.id for each in found) else []
+            names = variable_names(text)
+            is_set = path.endswith(FILLED_IN) and own.issuperset(names)
+            if names and (is_set or all(google_batch_command.is_meant(name, options.variables) for name in names)):
+                found = [each for each in found if each.rule != imports.VARIABLE.id]
+            lacking += names if any(each.rule == imports.VARIABLE.id for each in found) else []
             # The image is looked at where it is chosen.
             report.findings(given.name(path), found if not is_image else [])
     if not report.is_settled("--var"):
@@ -137,7 +155,7 @@ def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> N
         why = "has no place in a job file; use an image that names another user (USER), or --user among its options"
         given.refuse(f"{GROUP}.runAsNonRoot", why)
     own = f"{GROUP}.taskEnvironments"
-    if given.is_written(own) or given.items(own):
+    if given.has(own) or given.items(own):
         why = "is variables of single tasks, which a job file has as a sweep: write their values there (docs/sweeps.md)"
         given.refuse(own, why)
 
@@ -319,6 +337,8 @@ def _labels(given: BatchFields, values: Json) -> None:
             path = f"{base}.{name}"
             if name.startswith("accel-"):
                 given.left_out(path, "is the platform's own")
+            elif name in LABELS_BY_SERVICE:
+                given.left_out(path, "is set by the service")
             elif found.setdefault(name, text) != text:
                 given.refuse(path, "has another value in labels, and labels of a job file are of the job and its VMs")
             else:

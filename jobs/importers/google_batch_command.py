@@ -72,6 +72,7 @@ def command(name: str, data: bytes, variables: Mapping[str, str]) -> Command:
         raise BadInput(f"{name}: must hold one command `gcloud ... {VERB}`")
     found = Command(source.document, line, written, secrets=source.secrets)
     vertex_templates.fill(found.document, variables)
+    written.written = [name for name in written.written if not is_meant(name, variables)]
     _name(found)
     for flag, values in line.flags.items():
         if flag == "--script-file-path":
@@ -88,6 +89,11 @@ def command(name: str, data: bytes, variables: Mapping[str, str]) -> Command:
     found.beside |= {REST: written.rest} if written.rest else {}
     found.beside |= {"args after --": line.rest} if line.rest else {}
     return found
+
+
+def is_meant(name: str, variables: Mapping[str, str]) -> bool:
+    """Return whether a variable that is still in a text is there because the user gave it as a value."""
+    return name in variables or f"${name}" in variables.values()
 
 
 def _take_words(line: gcloud.CommandLine) -> None:

@@ -1,7 +1,9 @@
 """Fields of a Job of Google Batch under the API's own names and places, however a document spells them.
 
 The JSON form of protocol buffers accepts a field's lowerCamelCase name and its original one: taskGroups and
-task_groups. Source: https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1.
+task_groups. It accepts a choice by its number, and does not tell a zero or an empty text from no value. Source:
+https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1. Numbers: its client library,
+google-cloud-batch.
 """
 
 import re
@@ -96,12 +98,27 @@ JOB: dict[str, Schema] = {
     "notifications": ({"message": _scalars("newJobState newTaskState type"), "pubsubTopic": TEXT},),
 }
 
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "schedulingPolicy": ("SCHEDULING_POLICY_UNSPECIFIED", "AS_SOON_AS_POSSIBLE", "IN_ORDER"),
+    "action": ("ACTION_UNSPECIFIED", "RETRY_TASK", "FAIL_TASK"),
+    "destination": ("DESTINATION_UNSPECIFIED", "CLOUD_LOGGING", "PATH"),
+    "provisioningModel": (
+        *("PROVISIONING_MODEL_UNSPECIFIED", "STANDARD", "SPOT", "PREEMPTIBLE", "RESERVATION_BOUND", "FLEX_START"),
+    ),
+}
+"""Values of each choice, in the order of their numbers."""
+_COUNTS = (
+    *("taskCount", "parallelism", "taskCountPerNode", "cpuMilli", "memoryMib", "bootDiskMib", "sizeGb"),
+    *_CHOICES,
+)
+"""Fields whose zero stands for no value."""
+
 
 class BatchFields(RequestFields):
     """Values by the API's path, each with the name that its author wrote.
 
-    Fields that the API does not have are refused and are no values here. `single` holds the paths of lists that were
-    written as their one item.
+    Fields that the API does not have are refused and are no values here, and neither are those that stand for no value.
+    `single` holds the paths of lists that were written as their one item.
     """
 
     def __init__(self, file: str, document: Json, beside: Mapping[str, Any] | None = None) -> None:
@@ -120,6 +137,7 @@ class BatchFields(RequestFields):
         self._leaves_below: dict[str, list[str]] = {}
         self._lengths: dict[str, int] = {}
         self._notes: list[tuple[str, str]] = []
+        self._unset: set[str] = set()
         if document:
             self._walk(document, JOB, "", "", ())
 
@@ -129,7 +147,7 @@ class BatchFields(RequestFields):
 
     def is_written(self, path: str) -> bool:
         """Return whether a path is given, even if it is empty."""
-        return self.has(path) or path in self.names
+        return self.has(path) or (path in self.names and path not in self._unset)
 
     def items(self, path: str) -> list[str]:
         """Return the paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
@@ -209,12 +227,28 @@ class BatchFields(RequestFields):
                     self._unknown(inner, f"{name}.{key}", f"must be text, as all of {name}")
         elif not _is_leaf(value):
             self._unknown(value, name, f"{name} must be {schema if schema != TEXT else 'text, a number or a flag'}")
+        elif schema == TEXT:
+            self._scalar(value, path, name, above)
         else:
             if schema == TEXTS and value is not None and not isinstance(value, list):
                 value = [value]
                 self.single.add(path)
                 self._notes.append((name, "is taken for a list of one"))
             self._add(path, name, value, above)
+
+    def _scalar(self, value: Any, path: str, name: str, above: tuple[str, ...]) -> None:
+        """Add a scalar: a choice by its name, and nothing for what stands for no value."""
+        field = path.rpartition(".")[2]
+        if value == "" or (value == "0" and field in _COUNTS):
+            self.names[path] = name
+            self._unset.add(path)
+            for each in above:
+                self._leaves_below.setdefault(each, [])
+            self.report.keep(name, why="is empty" if value == "" else "stands for no value")
+            return
+        if isinstance(value, str) and re.fullmatch(r"\d", value) and int(value) < len(_CHOICES.get(field, ())):
+            value = _CHOICES[field][int(value)]
+        self._add(path, name, value, above)
 
     def _list(self, value: Any, schema: tuple[Any], path: str, name: str, above: tuple[str, ...]) -> None:
         inside = (*above, path)
@@ -306,7 +340,7 @@ for _key, _of in _parents(JOB):
         _PARENTS[_key].append(_of)
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}|\{\{.*?\}\}")
-_WHOLE = re.compile(r"\$\{?((?!BATCH_)[A-Za-z_]\w*)\}?")
+_WHOLE = re.compile(r"\$\{?((?!BATCH_)[A-Za-z_]\w*)\}?|\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
 """Value of a variable that is another variable, which nothing replaces: a template to be filled in."""
 _BRACKETS = re.compile(r"\[[A-Z][A-Z0-9_ -]*\]")
 _ADDRESS = re.compile(r"(?:gs://|projects/|[\w.-]+\.pkg\.dev/|(?<![\w.-])(?:\w+\.)?gcr\.io/)[^\s\"']*")
@@ -330,11 +364,12 @@ def variable_names(text: str) -> list[str]:
 def placeholders_of(path: str, text: str) -> list[Finding]:
     """Return the result of placeholder_findings() for a field, depending on its path.
 
-    For text that a program is given, check only names of cloud resources, without the variables that a shell replaces.
+    For text that a program is given, check only names of cloud resources, without the variables that a shell replaces,
+    and whether all of it is a variable.
     """
     is_variable = ".variables." in path or ".environments." in path
-    if is_variable and (found := _WHOLE.fullmatch(text)):
-        return imports.variable(text, found[1], path)
+    if (is_variable or path.endswith(FILLED_IN)) and (found := _WHOLE.fullmatch(text.strip())):
+        return imports.variable(text.strip(), found[1] or found[2], path)
     if path.endswith(_PROGRAM) or is_variable:
         addresses = (_VARIABLE.sub("", found) for found in _ADDRESS.findall(text))
         return [finding for each in addresses for finding in placeholders.value(path, each)]
@@ -346,7 +381,8 @@ def placeholders_of(path: str, text: str) -> list[Finding]:
     return found
 
 
-_PROGRAM = (".text", ".commands", ".entrypoint", ".displayName")
+FILLED_IN = (".text", ".commands")
+_PROGRAM = (*FILLED_IN, ".entrypoint", ".displayName")
 _SECRET = (".password", ".cipherText")
 _OWN_NAMES = (".mountPath", ".deviceName", "container.volumes", ".logsPath")
 """Fields that name a folder or disk of the VM, which may well be called my-bucket."""

@@ -193,7 +193,7 @@ def _volume(given: BatchFields, path: str, chosen: Mapping[str, str], storage: S
         has = " and ".join(kinds) or "none"
         given.refuse(path, f"must have one of gcs, nfs and deviceName, has {has}")
     read_only, folder = _options(given, f"{path}.mountOptions", disk=kinds == ["deviceName"])
-    source = None
+    source, at = None, f"{path}.{'gcs.remotePath' if 'gcs' in kinds else 'nfs.server'}"
     if "gcs" in kinds:
         if bucket := given.text(f"{path}.gcs.remotePath"):
             source = f"gs://{bucket.removeprefix('gs://').rstrip('/')}{folder}"
@@ -205,11 +205,10 @@ def _volume(given: BatchFields, path: str, chosen: Mapping[str, str], storage: S
         given.keep(f"{path}.nfs.remotePath", "mounts")
     else:
         given.keep(f"{path}.deviceName", "google_batch.disks")
-    if source:
-        given.report.findings(given.name(f"{path}.mountPath"), google_batch_runnables.mount(source))
-    elif kinds and kinds != ["deviceName"]:
-        field = "gcs.remotePath" if "gcs" in kinds else "nfs.server"
-        given.report.refuse(given.name(f"{path}.{field}"), "is missing: a volume has something to mount")
+    if source and not any(given.report.stopped_by(given.name(each)) for each in (at, f"{path}.nfs.remotePath")):
+        given.report.findings(given.name(at), google_batch_runnables.mount(source))
+    elif not source and kinds and kinds != ["deviceName"]:
+        given.report.refuse(given.name(at), "is missing: a volume has something to mount")
     return Volume(path, host, source, device if kinds == ["deviceName"] else None, read_only)
 
 

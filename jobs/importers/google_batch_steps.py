@@ -52,6 +52,7 @@ def steps(given: BatchFields, values: Json, block: Json, image: str | None, moun
         given.report.refuse(f"{SPEC}.runnables", "is missing: a task runs something")
         return Tasks()
     given.report.findings(f"{SPEC}.runnables", google_batch_runnables.steps(kinds, behind))
+    _host_network(given, found)
     several = f"{SPEC}.environment.variables.{NODE_COUNT}" in given.values
     bare = several and not _between(found)
     if several:
@@ -65,6 +66,14 @@ def steps(given: BatchFields, values: Json, block: Json, image: str | None, moun
         block["runnables"] = [_of_list(each) for each in found]
     secrets = {each: given.values[each] for step in found for each in _secrets(given, step)}
     return Tasks(several, storage, secrets)
+
+
+def _host_network(given: BatchFields, found: Sequence[Step]) -> None:
+    """Report that containers share their VM's network where tasks get a list of hosts."""
+    options = [given.text(f"{each.path}.container.options") or "" for each in found if each.kind == "container"]
+    at = f"{GROUP}.requireHostsFile"
+    if given.flag(at) and any("--net" not in each for each in options):
+        given.report.note(given.name(at), "containers have the network of their VM (--network=host)")
 
 
 def variables(given: BatchFields, base: str, ours: Mapping[str, str] = {}) -> dict[str, str]:

@@ -50,7 +50,11 @@ def resources(given: BatchFields, values: Json) -> None:
         values["memory_mib"] = min(_DEFAULT_MIB, machine.memory_mib if machine else _DEFAULT_MIB)
         why = f"Batch takes {_DEFAULT_MIB} where nothing is said, a job file the whole machine"
         given.report.keep(f"{base}.memoryMib", f"memory_mib: {values['memory_mib']}", why)
-    if disk:
+    if (shared := values.get("shm_mib", 0)) > values.get("memory_mib", shared):
+        values["memory_mib"] = shared
+        why = f"shared memory is a part of the task's memory, and has {shared} MiB (--shm-size)"
+        given.report.changed(given.name(f"{base}.memoryMib"), shared, why)
+    if disk and not given.has(f"{POLICY}.bootDisk.sizeGb"):
         values["disk_gib"] = -(-disk // 1024)
         if disk % 1024:
             given.report.changed(given.name(f"{base}.bootDiskMib"), values["disk_gib"], "a job file has whole GiB")
@@ -331,8 +335,9 @@ def _drivers(given: BatchFields, machine: str | None, gpus: int, block: Json) ->
 def _disks(given: BatchFields, values: Json, block: Json, machine: str | None, storage: Storage) -> None:
     boot = f"{POLICY}.bootDisk"
     image = given.text(f"{boot}.image")
+    ours = given.values.get(f"{ALLOCATION}.labels.{labels.MAKER}") == labels.JOBS
     # With a list of hosts it is what the platform takes anyway.
-    if image and not (image == nodes.BOOT_IMAGE and given.flag(f"{GROUP}.requireHostsFile")):
+    if image and not (ours and image == nodes.BOOT_IMAGE and given.flag(f"{GROUP}.requireHostsFile")):
         block["boot_image"] = image
     given.keep(f"{boot}.image", "google_batch.boot_image")
     if size := given.whole(f"{boot}.sizeGb", 1):

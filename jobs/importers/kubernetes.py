@@ -11,6 +11,7 @@ from accel.contract import variables
 from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
+from accel.rules.jobs import placeholders
 
 from .heredoc_documents import document_in
 from .kubernetes_environment import ConfigMaps
@@ -29,6 +30,12 @@ RUN_POLICY: Mapping[str, tuple[str, str]] = {
     "schedulingPolicy": ("decision", "schedules pods together, as a target's queue does"),
     "managedBy": ("changed", "is of Kubernetes' own pods"),
 }
+_NODES = ("decision", "changes how many nodes there are; a job has as many as it begins with: nodes")
+ELASTIC: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("rdzvBackend", "rdzvHost", "rdzvPort", "rdzvId", "rdzvConf", "standalone"),
+                    ("changed", "nodes find the main node by themselves (docs/nodes.md)")),
+    **dict.fromkeys(("minReplicas", "maxReplicas", "maxRestarts", "nProcPerNode", "metrics"), _NODES),
+}  # fmt: skip
 REPLICAS = {
     "PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker")),
     "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "Worker")),
@@ -95,21 +102,27 @@ _MASTER = {"MASTER_ADDR": '"${MASTER_ADDR:-127.0.0.1}"', "MASTER_PORT": '"${MAST
 def _of_kind(work: Work, kind: str, base: str, found: PodJob, nodes: int) -> None:
     given, *_, values = work
     report = given.report
-    elastic = "changes how many nodes there are; a job has as many as it begins with"
     if kind == "PyTorchJob":
-        if set_ranks(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
+        each = given.text("spec.nprocPerNode") or ""
+        # WORLD_SIZE counts processes, or nodes if their number is not written: SetPodEnv in
+        # https://github.com/kubeflow/training-operator/blob/v1.8.1/pkg/controller.v1/pytorch/envvar.go
+        size = f'"$((${{{variables.NODE_COUNT}:-1}} * {int(each)}))"' if each.isdecimal() else _COUNT
+        if set_ranks(found, {"RANK": _INDEX, "WORLD_SIZE": size, **_MASTER}):
             report.changed(given.name("kind"), "command", "RANK, WORLD_SIZE and the master's address are set before it")
-        each = given.text("spec.nprocPerNode")
         if each in ("auto", "gpu", str(found.machines.count)):
             given.keep("spec.nprocPerNode", why="is so without it")
         elif each:
             values.setdefault("env", {})["PET_NPROC_PER_NODE"] = each
             given.keep("spec.nprocPerNode", "env.PET_NPROC_PER_NODE")
-        given.settle("spec.elasticPolicy", elastic, "nodes")
+        restarts = given.whole("spec.elasticPolicy.maxRestarts")
+        if restarts is not None:
+            values.setdefault("env", {})["PET_MAX_RESTARTS"] = str(restarts)
+            given.keep("spec.elasticPolicy.maxRestarts", "env.PET_MAX_RESTARTS")
+        given.say("spec.elasticPolicy", ELASTIC)
     elif kind in ("XGBoostJob", "PaddleJob"):
         if set_ranks(found, {"RANK": _INDEX, "WORLD_SIZE": _COUNT, **_MASTER}):
             report.changed(given.name("kind"), "command", "RANK, WORLD_SIZE and the master's address are set before it")
-        given.settle("spec.elasticPolicy", elastic, "nodes")
+        given.say("spec.elasticPolicy", ELASTIC)
     elif kind == "JAXJob":
         names = {"PROCESS_ID": _INDEX, "NUM_PROCESSES": _COUNT, "COORDINATOR_ADDRESS": _MASTER["MASTER_ADDR"],
                  "COORDINATOR_PORT": _MASTER["MASTER_PORT"]}  # fmt: skip
@@ -229,6 +242,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     for prefix, kind in said:
         _say(given, beside, prefix, kind)
     job_of(given, document, options, maps, values, JOBS)
+    _say_samples(given)
     if lacking or options.variables:
         _say_missing(given, values)
     given.report.close(KNOWN)
@@ -266,6 +280,16 @@ def _say_missing(given: ManifestFields, values: Json) -> None:
                 f"reads {', '.join(names[:6])}, which nothing here sets; where the template is filled with it: {asked}"
             )
             given.report.decide(given.name(path), why, new="command", is_open=False)
+
+
+def _say_samples(given: ManifestFields) -> None:
+    """Refuse a page's sample bucket (gs://<BUCKET>) in the program's words and variables, which may have variables of a
+    shell."""
+    for path, value in given.values.items():
+        if re.search(r"\.containers\[\d+\]\.(command|args|env\[\d+\]\.value)$", path):
+            text = re.sub(r"\$(\w+|\{.*?\}|\(.*?\))", "", " ".join(map(str, list_of(value) or [value])))
+            found = re.findall(r"""gs://[^\s"';|&,]+""", text)
+            given.report.findings(given.name(path), placeholders.addresses(given.name(path), found))
 
 
 def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Json]:
@@ -357,7 +381,7 @@ def _say(given: ManifestFields, beside: Mapping[str, Any], prefix: str, kind: st
     """Report what becomes of an object beside the job."""
     how, why = BESIDE.get(kind, ("refused", f"is of a {kind or 'thing without a kind'}, and no part of a job"))
     if kind in REFUSED and kind not in BESIDE:
-        why = f"is of a {kind}, which {REFUSED[kind]}"
+        why = f"is of a {kind}, beside the job: start it by itself, and take it out of the file"
     for leaf in beside:
         if not leaf.startswith(f"{prefix}."):
             continue

@@ -1,7 +1,6 @@
 """Environment variables of a pod's container: values, references to secrets, and facts that a pod gets about itself."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,9 @@ from typing import Any
 from accel.contract import variables
 from accel.contract.variables import RESERVED_PREFIXES
 
-from .kubernetes_values import ManifestFields, at, expansion, list_of, object_of
+from .kubernetes_values import ManifestFields, as_shell, at, expansion, list_of, object_of, references
+
+NAMES_A_POD = "names a pod as Kubernetes calls it; here nodes find the main node at $MASTER_ADDR (docs/nodes.md)"
 
 
 @dataclass
@@ -32,6 +33,11 @@ class Environment:
     secrets: dict[str, str] = field(default_factory=dict[str, str])
     before: list[str] = field(default_factory=list[str])
 
+    @property
+    def late(self) -> set[str]:
+        """Names of the variables that only a container knows."""
+        return {*self.secrets, *(line.partition("=")[0].removeprefix("export ") for line in self.before)}
+
 
 def environment(
     given: ManifestFields, document: Any, base: str, maps: ConfigMaps, chosen: Mapping[str, str]
@@ -52,6 +58,7 @@ def environment(
                 report.changed(given.name(leaf), "env", "its values are put into the job file")
         else:
             given.ask(path, "names variables by an object alone: write each into env, or its reference into secrets")
+    known = dict(env)
     for index in range(len(list_of(at(document, f"{base}.env")))):
         path = f"{base}.env[{index}]"
         name = given.text(f"{path}.name")
@@ -62,28 +69,36 @@ def environment(
         if name.startswith(RESERVED_PREFIXES):
             given.left_out(path, "is set by the platform")
             continue
+        value = given.values.get(f"{path}.value")
         if name in _named(document, base, index):
             given.left_out(path, "is set again below, which counts")
+            if isinstance(value, str):
+                known[name] = expansion(value, known)
             continue
         given.keep(f"{path}.name", "env")
-        value = given.values.get(f"{path}.value")
         if given.has(f"{path}.valueFrom"):
             _from(given, path, name, found, maps)
+            if name in env:
+                known[name] = env[name]
         elif value is None:
-            env[name] = ""
+            env[name] = known[name] = ""
         elif not isinstance(value, str):
             report.refuse(given.name(f"{path}.value"), "must be text; put it in quotes")
-        elif _lines(value):
-            found.before.append(f"export {name}={shlex.quote(expansion(value, env))}")
-            report.changed(given.name(f"{path}.value"), "command", "has several lines, and the command sets it")
+        elif _lines(value) or found.late.intersection(references(value)):
+            made = as_shell([value], found.late, lambda text: expansion(text, known))
+            found.before.append(f"export {name}={made}")
+            why = "has several lines, and" if _lines(value) else "has the values of $(...), and"
+            report.changed(given.name(f"{path}.value"), "command", f"{why} the command sets it")
         elif address := _first_pod(given, value):
             found.before.append(f"export {name}={address}")
             report.changed(given.name(f"{path}.value"), "command", "is the main node's address, which the command sets")
         else:
-            env[name] = expansion(value, env)
+            env[name] = known[name] = expansion(value, known)
             given.keep(f"{path}.value", "env")
             if env[name] != value:
                 report.changed(given.name(f"{path}.value"), "env", "has the values of $(...)")
+            if names_a_pod(given, value):
+                report.decide(given.name(f"{path}.value"), NAMES_A_POD, new="env", is_open=False)
     for name in secrets:
         env.pop(name, None)
     return found
@@ -98,13 +113,15 @@ def _named(document: Any, base: str, index: int) -> set[str]:
 _MAIN = f'"$(eval "echo \\${{${{{variables.MAIN_ADDRESS_FROM}:-ACCEL_NONE}}:-127.0.0.1}}")"'
 
 
+_MASTERS = {"PyTorchJob": "pytorchReplicaSpecs", "XGBoostJob": "xgbReplicaSpecs", "PaddleJob": "paddleReplicaSpecs"}
 _FIRST: Mapping[str, str] = {
     "Job": r"-0\.[a-z0-9.-]+",
     "JobSet": r"-[a-z0-9-]+-0-0\.[a-z0-9.-]+",
-    **dict.fromkeys(("PyTorchJob", "XGBoostJob", "PaddleJob"), r"-master-0(?:\.[a-z0-9.-]+)?"),
+    **dict.fromkeys(_MASTERS, r"-master-0(?:\.[a-z0-9.-]+)?"),
     "JAXJob": r"-worker-0(?:\.[a-z0-9.-]+)?",
 }
-"""Pattern of what follows the job's name in the name of its first pod, by kind. Sources:
+"""Pattern of what follows the job's name in the name of its first pod, by kind. Without a master, that is the first
+worker. Sources:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode,
 https://jobset.sigs.k8s.io/docs/concepts/"""
 
@@ -114,14 +131,19 @@ def _first_pod(given: ManifestFields, value: str) -> str:
 
     Return an empty string otherwise.
     """
-    name, rest = str(given.values.get("metadata.name", "")), _FIRST.get(str(given.values.get("kind")))
+    name, kind = str(given.values.get("metadata.name", "")), str(given.values.get("kind"))
+    rest = _FIRST.get(kind)
+    if rest and kind in _MASTERS and not given.has(f"spec.{_MASTERS[kind]}.Master"):
+        rest = rest.replace("master", "worker")
     found = re.fullmatch(rf"{re.escape(name)}{rest}(:\d{{1,5}})?", value) if name and rest else None
     return f"{_MAIN}{found[1] or ''}" if found else ""
 
 
-def pods_of(given: ManifestFields) -> str:
-    """Return a pattern for the beginning of the names of a job's pods."""
-    return rf"{re.escape(str(given.values.get('metadata.name', 'imported')))}(?:-[a-z0-9-]+)?"
+def names_a_pod(given: ManifestFields, text: str) -> bool:
+    """Return whether a text has the name of a pod of the job, by which other pods find it."""
+    name = re.escape(str(given.values.get("metadata.name", "imported")))
+    role = r"|-(?:chief|master|worker)-\d+\b" if "kubeflow" in str(given.values.get("apiVersion")) else ""
+    return re.search(rf"(?<![\w.-])(?<![^/]/){name}(?:(?:-[a-z0-9-]+)?-\d+\.[a-z]{role})", text) is not None
 
 
 def _lines(text: str) -> bool:

@@ -36,11 +36,14 @@ _SPOT = {
     "eks.amazonaws.com/capacityType": {"SPOT": True, "ON_DEMAND": False},
     "kubernetes.azure.com/scalesetpriority": {"spot": True, "regular": False},
 }
+_OF_SPOT_ALONE = {f"{GKE}spot", f"{GKE}preemptible", "kubernetes.azure.com/scalesetpriority"}
+"""Labels that only Spot nodes have."""
+_OWN = "accelerator"
+"""Label that people put on nodes themselves, and Azure with the value nvidia."""
 _PLAIN = (
     "kubernetes.io/os",
     "beta.kubernetes.io/os",
     "nvidia.com/gpu.present",
-    "accelerator",
     f"{GKE}gpu-driver-version",
 )
 
@@ -152,19 +155,11 @@ def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -
                 _label(given, f"{path}.values", key, values, found)
                 for part in ("key", "operator"):
                     _as(given, f"{path}.{part}", f"{path}.values")
-            elif isinstance(key, str) and operator == "Exists" and key in _SPOT:
-                found.spot = True
+            elif operator in ("Exists", "DoesNotExist") and key in _OF_SPOT_ALONE:
+                found.spot = operator == "Exists"
+                new, why = ("spot: true", "is a node of Spot") if found.spot else ("spot: false", "is a node on demand")
                 for part in ("key", "operator"):
-                    given.report.changed(given.name(f"{path}.{part}"), "spot: true", "is a node of Spot")
-            elif (
-                isinstance(key, str)
-                and operator in ("NotIn", "DoesNotExist")
-                and key in _SPOT
-                and operator == "DoesNotExist"
-            ):
-                found.spot = False
-                for part in ("key", "operator"):
-                    given.report.changed(given.name(f"{path}.{part}"), "spot: false", "is a node on demand")
+                    given.report.changed(given.name(f"{path}.{part}"), new, why)
             else:
                 given.settle(path, "chooses nodes by a label; a target has its pools: gke.pools")
     given.settle(f"{spec}.affinity.podAffinity", "says where pods stand to others; a target places them")
@@ -195,7 +190,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
         else:
             report.refuse(name, "must be text")
             return
-    if key in _ACCELERATOR:
+    if key in _ACCELERATOR or (key == _OWN and (find_accelerator(value) or catalogue_gpu(value))):
         _accelerator(given, path, value, found)
     elif key in _MACHINE:
         _machine(given, path, value, found)
@@ -221,7 +216,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
     elif key == f"{GKE}gpu-sharing-strategy" and value in ("time-sharing", "mps"):
         found.sharing = value
         report.changed(name, "gke.gpu_sharing", "has this name in a job file")
-    elif key in _PLAIN or (key == "kubernetes.io/arch" and value == "amd64"):
+    elif key in _PLAIN or (key, value) in ((_OWN, "nvidia"), ("kubernetes.io/arch", "amd64")):
         report.changed(name, None, "the target's pools are so")
     elif key in (f"{GKE}accelerator-count", "nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count"):
         report.changed(name, None, "a machine is chosen that has what the job asks for")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .images import image_of
-from .kubernetes_environment import ConfigMaps, Environment, environment, pods_of
+from .kubernetes_environment import NAMES_A_POD, ConfigMaps, Environment, environment, names_a_pod
 from .kubernetes_nodes import Machines, machines
 from .kubernetes_values import (
     ManifestFields,
@@ -23,10 +23,11 @@ from .kubernetes_values import (
     quantity,
     references,
 )
-from .kubernetes_volumes import volumes
+from .kubernetes_volumes import Volumes, volumes
 from .options import ImportOptions
 from .reading import Json
 
+_BESIDE = "is a container beside the job's, which has one: leave it out, or do its work in the command"
 OF_TARGET = "has no place in a job file: a target has its own"
 POD: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("serviceAccountName", "serviceAccount", "schedulerName", "runtimeClassName", "os"),
@@ -93,8 +94,7 @@ def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOpti
     main = _main(containers)
     for index in range(len(containers)):
         if index != main:
-            why = "is a container beside the job's, which has one: leave it out, or do its work in the command"
-            given.ask(f"{spec}.containers[{index}]", why)
+            given.ask(f"{spec}.containers[{index}]", _BESIDE)
     base = found.container = f"{spec}.containers[{main}]"
     given.keep(f"{base}.name", why="is the container's name alone")
     _image(given, base, options, found.values)
@@ -123,8 +123,7 @@ def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOpti
             report.note("shm_mib", f"is the job's memory, {memory} MiB, which it is part of")
     elif mounted.has_shm and not found.machines.count and "memory_mib" in values:
         values["shm_mib"] = values["memory_mib"]
-    if mounted.gib:
-        values["disk_gib"] = values.get("disk_gib", 0) + mounted.gib
+    _disk(given, base, mounted, values)
     _defaults(given, f"{base}.securityContext", ("privileged", "allowPrivilegeEscalation"))
     given.say(base, CONTAINER)
     return found
@@ -142,6 +141,10 @@ def close_pod(given: ManifestFields, spec: str) -> None:
     _defaults(
         given, spec, ("hostNetwork", "hostIPC", "hostPID", "shareProcessNamespace", "automountServiceAccountToken")
     )
+    for each in given.items(f"{spec}.initContainers"):
+        # A sidecar: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
+        if given.values.get(f"{each}.restartPolicy") == "Always":
+            given.ask(each, _BESIDE)
     given.say(spec, POD)
 
 
@@ -187,21 +190,19 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
         given.keep(f"{base}.{each}", "command")
     whole = [*words, *arguments]
     known = variables.env
-    exported = {each.split("=")[0].removeprefix("export ") for each in variables.before}
-    names = {*exported, *variables.secrets, "JOB_COMPLETION_INDEX"}
-    late = [name for word in whole for name in references(word) if name in names and name not in known]
+    names = {*variables.late, "JOB_COMPLETION_INDEX"} - known.keys()
+    late = names.intersection(name for word in whole for name in references(word))
     made = [expansion(word, known) if not late else word for word in whole]
     if late:
-        made = ["sh", "-c", f"exec {as_shell([_known(word, known) for word in whole], late)}"]
+        made = ["sh", "-c", f"exec {as_shell(whole, late, lambda text: expansion(text, known))}"]
     if made != whole:
         for each in ("command", "args"):
             if given.has(f"{base}.{each}"):
                 report.changed(given.name(f"{base}.{each}"), "command", "has the values of $(...)")
-    if any(re.search(rf"\b{pods_of(given)}-\d+\.[a-z]", word) for word in whole):
-        why = "names a pod as Kubernetes calls it; here nodes find the main node at $MASTER_ADDR (docs/nodes.md)"
+    if any(names_a_pod(given, word) for word in whole):
         for each in ("command", "args"):
             if given.has(f"{base}.{each}"):
-                report.decide(given.name(f"{base}.{each}"), why, new="command", is_open=False)
+                report.decide(given.name(f"{base}.{each}"), NAMES_A_POD, new="command", is_open=False)
     found.command = made
     folder = given.text(f"{base}.workingDir")
     if folder:
@@ -209,14 +210,6 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
         # https://github.com/opencontainers/runc/blob/main/libcontainer/rootfs_linux.go
         found.before += [f"mkdir -p {_quoted(folder)}", f"cd {_quoted(folder)}"]
         report.changed(given.name(f"{base}.workingDir"), "command", "is `cd` before the program")
-
-
-def _known(word: str, env: Mapping[str, str]) -> str:
-    """Return the word with the known values filled in. `$$` stays."""
-    for name in dict.fromkeys(references(word)):
-        if name in env:
-            word = word.replace(f"$({name})", env[name])
-    return word
 
 
 def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -> None:
@@ -286,27 +279,33 @@ def _amount(
     given: ManifestFields, each: Mapping[str, tuple[str, Any]], values: Json, to: str, unit: int, first: str
 ) -> None:
     """Translate an amount of CPUs, memory or disk. `first` says which of requests and limits counts."""
-    second = "limits" if first == "requests" else "requests"
-    path, number = each.get(first) or each[second]
+    path, number = each.get(first) or next(iter(each.values()))
     report = given.report
     whole = max(ceiling(number / unit), 4 if to == "memory_mib" else 1)
     if whole >= 2**31:
         report.refuse(given.name(path), "is more than any machine has")
         return
     values[to] = whole
-    if number == whole * unit:
-        given.keep(path, to)
-    else:
-        report.changed(given.name(path), f"{to}: {whole}", "is rounded up")
-    other = each.get(second)
-    if other is None or other[0] == path:
-        return
-    if other[1] == number:
-        given.keep(other[0], to)
-    elif to == "cpus":
-        report.changed(given.name(other[0]), None, "a job may use what CPUs its machine has free")
-    else:
-        report.changed(given.name(other[0]), f"{to}: {whole}", "a job has one number, the limit")
+    for at_, asked in each.values():
+        if asked == whole * unit:
+            given.keep(at_, to)
+        elif asked == number:
+            report.changed(given.name(at_), f"{to}: {whole}", "is rounded up")
+        elif to == "cpus":
+            report.changed(given.name(at_), None, "a job may use what CPUs its machine has free")
+        else:
+            report.changed(given.name(at_), f"{to}: {whole}", "a job has one number, the limit")
+
+
+def _disk(given: ManifestFields, base: str, mounted: Volumes, values: Json) -> None:
+    """Add the disks that volumes ask for. A pod's own disk holds its folders (emptyDir)."""
+    own = values.get("disk_gib", 0)
+    if gib := max(own, mounted.folders_gib) + mounted.gib:
+        values["disk_gib"] = gib
+    if own not in (0, gib):
+        for part in ("limits", "requests"):
+            if given.has(path := f"{base}.resources.{part}.ephemeral-storage"):
+                given.report.changed(given.name(path), f"disk_gib: {gib}", "has room for the volumes too")
 
 
 def _grace(given: ManifestFields, spec: str, values: Json) -> None:

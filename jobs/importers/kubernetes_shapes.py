@@ -158,6 +158,8 @@ def _pod(work: Work) -> None:
         given.report.decide("spec.restartPolicy", "tries without end: write retries", new="retries: 0", is_open=False)
     elif policy == "Always":
         given.report.changed("spec.restartPolicy", "retries: 0", "a job ends")
+    elif policy is None:
+        given.report.changed("spec.restartPolicy", "retries: 0", "is missing, which means Always; a job ends")
     deadline(given, "spec", "spec", values)
     finish(work, found, "")
 
@@ -179,10 +181,10 @@ def deadline(given: ManifestFields, job: str, spec: str, values: Json, key: str 
         return
     values["timeout_s"] = whole
     given.keep(path, "timeout_s")
-    if values.get("retries"):
-        given.settle(
-            path, "is of all attempts and their wait for nodes; timeout_s is of one attempt", f"timeout_s: {whole}"
-        )
+    if values.get("retries") or values.get("tasks", 1) > 1:
+        of = "tasks and attempts" if values.get("tasks", 1) > 1 else "attempts"
+        why = f"is of all {of} and their wait for nodes; timeout_s is of one attempt"
+        given.settle(path, why, f"timeout_s: {whole}")
 
 
 def keep_s(given: ManifestFields, path: str, values: Json) -> None:
@@ -291,6 +293,9 @@ def _hosts(given: ManifestFields, found: PodJob, counts: Mapping[str, int | None
     """Settle pod counts, by path, for a TPU slice: it has as many nodes as it has hosts."""
     hosts = found.machines.hosts()
     for path, count in counts.items():
+        if count is not None and not found.machines.tpu_label:
+            given.settle(path, "is of a slice that is not known")
+            continue
         if count == hosts:
             given.report.changed(given.name(path), None, "a slice has as many nodes as it has hosts")
         elif count is not None:
@@ -383,8 +388,9 @@ def _job_set(work: Work) -> None:
     slices = 0
     for index in range(len(items)):
         each = f"spec.replicatedJobs[{index}]"
-        for name in ("name", "groupName", "dependsOn"):
+        for name in ("name", "groupName"):
             given.left_out(f"{each}.{name}", "is of JobSet, and accel writes it")
+        _order(given, document, f"{each}.dependsOn")
         given.left_out(f"{each}.template.metadata", "is of JobSet's own jobs")
         replicas = given.whole(f"{each}.replicas", 1) or 1
         own = f"{each}.template.spec"
@@ -403,13 +409,9 @@ def _job_set(work: Work) -> None:
         mode = given.text(f"{own}.completionMode")
         if mode in ("Indexed", "NonIndexed"):
             given.keep(f"{own}.completionMode", "nodes, which have numbers")
-        limit = given.whole(f"{own}.backoffLimit")
-        if limit == 0:
-            given.keep(f"{own}.backoffLimit", "retries")
-        else:
-            given.settle(f"{own}.backoffLimit", "tries pods by themselves; nodes of a job start again together")
         if index:
             same_pods(given, document, f"{job}.template", f"{own}.template", "the first")
+            _same_deadline(given, f"{job}.activeDeadlineSeconds", f"{own}.activeDeadlineSeconds")
         given.left_out(f"{own}.ttlSecondsAfterFinished", "is the JobSet's")
     if found.machines.is_tpu and found.machines.topology:
         if slices > 1:
@@ -417,18 +419,70 @@ def _job_set(work: Work) -> None:
             given.refuse(f"{base}.replicas", why)
     elif nodes > 1:
         values["nodes"] = nodes
+    if slices > 1:
+        _say_numbers(given, found.container, nodes)
     restarts = given.whole("spec.failurePolicy.maxRestarts")
     if restarts is not None:
         given.keep("spec.failurePolicy.maxRestarts", "retries")
     values["retries"] = min(restarts or 0, 2**31 - 1)
+    for index in range(len(items)):
+        is_pod = nodes == 1 and found.machines.hosts() == 1
+        _pod_attempts(given, f"spec.replicatedJobs[{index}].template.spec.backoffLimit", is_pod, values)
     policy = given.text(f"{spec}.restartPolicy")
     if policy in ("Never", "OnFailure"):
         given.keep(f"{spec}.restartPolicy", "retries")
     deadline(given, job, spec, values)
     keep_s(given, "spec.ttlSecondsAfterFinished", values)
-    given.say(job, JOB)
+    for index in range(len(items)):
+        given.say(f"spec.replicatedJobs[{index}].template.spec", JOB)
     given.say("spec", JOBSET)
     finish(work, found, f"{job}.template")
+
+
+def _order(given: ManifestFields, document: Any, path: str) -> None:
+    """Settle the jobs of a JobSet that one of them waits for."""
+    for number in range(len(list_of(at(document, path)))):
+        if given.text(f"{path}[{number}].status") == "Complete":
+            why = "starts after another has ended, and nodes of a job start together: write a job of each"
+            given.refuse(f"{path}[{number}]", why)
+        else:
+            given.settle(f"{path}[{number}]", "waits until another is ready; nodes of a job start together")
+
+
+def _same_deadline(given: ManifestFields, first: str, second: str) -> None:
+    if given.values.get(first) == given.values.get(second):
+        given.keep(second, why="is as in the first")
+    else:
+        given.refuse(second, "differs from the first's: a job's nodes are alike")
+
+
+def _say_numbers(given: ManifestFields, container: str, nodes: int) -> None:
+    """Report what reads the number of a pod, which counts the pods of one job in JobSet."""
+    for path in given.paths(container):
+        if re.search("JOB_COMPLETION_INDEX|job-completion-index", str(given.values[path])):
+            why = f"has the pod's number, which counts all {nodes} nodes here, and the pods of one job in JobSet"
+            given.report.decide(given.name(path), why, new="command", is_open=False)
+
+
+def _pod_attempts(given: ManifestFields, path: str, is_pod: bool, values: Json) -> None:
+    """Settle the retries of a JobSet's pods. If it has one, they are retries of the job, at each of its starts."""
+    limit = given.whole(path)
+    number = BACKOFF_LIMIT if limit is None else limit
+    if is_pod and number:
+        starts = values["retries"] + 1
+        values["retries"] = min((number + 1) * starts - 1, 2**31 - 1)
+        given.keep(path, "retries")
+        for each in (path, "spec.failurePolicy.maxRestarts") if starts > 1 else ():
+            why = "retries are those of a pod at each start of the set"
+            given.settle(each, why, f"retries: {values['retries']}")
+    elif limit == 0:
+        given.keep(path, "retries")
+    else:
+        given.settle(path, "tries pods by themselves; nodes of a job start again together")
+    if limit is None:
+        why = "is missing; Kubernetes tries each pod six times more"
+        why += "" if is_pod else ", and nodes of a job start again together"
+        given.report.changed(path, f"retries: {values['retries']}", why)
 
 
 CORE: Mapping[str, Callable[[Work], None]] = {

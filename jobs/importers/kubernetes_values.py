@@ -6,7 +6,7 @@ https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-e
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
@@ -89,17 +89,19 @@ def references(text: str) -> list[str]:
     return [name for name in _REFERENCE.findall(text) if name]
 
 
-def as_shell(words: Sequence[str], names: Sequence[str]) -> str:
-    """Return a shell command line for words, in which the shell expands $(NAME) for the variables in `names`."""
+def as_shell(words: Sequence[str], names: Collection[str], plain: Callable[[str], str] = str) -> str:
+    """Return a shell command line for words, in which the shell expands $(NAME) for the variables in `names`. `plain`
+    makes the text around them."""
     out: list[str] = []
     for word in words:
         at_, parts = 0, list[str]()
         for found in _REFERENCE.finditer(word):
             if found[1] in names:
-                parts += [shlex.quote(word[at_ : found.start()]) if found.start() > at_ else "", f'"${{{found[1]}}}"']
+                before = word[at_ : found.start()]
+                parts += [shlex.quote(plain(before)) if before else "", f'"${{{found[1]}}}"']
                 at_ = found.end()
         rest = word[at_:]
-        parts += [shlex.quote(rest)] if rest or not parts else []
+        parts += [shlex.quote(plain(rest))] if rest or not parts else []
         out.append("".join(parts))
     return " ".join(out)
 

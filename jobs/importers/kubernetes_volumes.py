@@ -21,12 +21,14 @@ _FILES = {
 
 @dataclass
 class Volumes:
-    """Result of the translation. `folders`: those that the command creates; `gib`: disk size that volumes ask for."""
+    """Result of the translation. `folders`: the volume of each folder that the command creates; `folders_gib`: the disk
+    that they ask for; `gib`: the size of other disks."""
 
     mounts: list[Json] = field(default_factory=list[Json])
-    folders: list[str] = field(default_factory=list[str])
+    folders: dict[str, str] = field(default_factory=dict[str, str])
     shm_mib: int | None = None
     has_shm: bool = False
+    folders_gib: int = 0
     gib: int = 0
 
 
@@ -51,15 +53,14 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
         if volume is None:
             given.report.refuse(given.name(f"{mount}.name"), "is no volume of the pod")
             continue
+        used.add(volume)
         if not isinstance(path, str) or not path.startswith("/"):
             given.report.refuse(given.name(f"{mount}.mountPath"), "must be an absolute path")
-            continue
-        path = path.rstrip("/") or "/"
+        path = str(path).rstrip("/") or "/"
         if path in paths:
-            given.report.refuse(given.name(f"{mount}.mountPath"), "is mounted twice")
+            given.refuse(mount, f"is at {path}, where another volume is mounted")
             continue
         paths.add(path)
-        used.add(volume)
         _mount(given, document, mount, volume, path, chosen, found)
     for volume in by_name.values():
         if volume not in used:
@@ -136,7 +137,7 @@ def _mount(
         found.gib += ceiling(size / 2**30) if size and 0 < size < 2**60 else 0
         for each in [*given.paths(source_path), *given.paths(f"{mount}.mountPath")]:
             report.decide(given.name(each), "is a disk for a while: disk_gib", new="disk_gib", is_open=False)
-        found.folders.append(path)
+        found.folders[path] = volume
     else:
         why = _FILES.get(kind) or f"is a volume of the kind {kind or 'none'}, which a job file has none of"
         for each in [*given.paths(source_path), *given.paths(mount)]:
@@ -162,6 +163,10 @@ def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Vol
     if limit is not None and (size is None or size <= 0 or size > 2**60):
         report.refuse(given.name(f"{base}.sizeLimit"), "must be a size such as 16Gi")
         return
+    other = next((each for each in found.folders if found.folders[each] == volume), "")
+    if other and not given.has(f"{mount}.subPath"):
+        why = f"is the folder {other} too; here each path has a folder of its own: let the program use one"
+        report.decide(given.name(f"{mount}.mountPath"), why, new="command", is_open=False)
     given.left_out(f"{mount}.readOnly", "is a folder of the container's own")
     given.left_out(f"{mount}.subPath", "is a folder of the container's own")
     if path == SHM:
@@ -182,9 +187,9 @@ def _empty(given: ManifestFields, mount: str, volume: str, path: str, found: Vol
     report.changed(given.name(f"{mount}.mountPath"), "command", said)
     report.changed(given.name(base), None, said) if base in given.names else None
     if size is not None:
-        found.gib += ceiling(size / 2**30) if medium != "Memory" else 0
+        found.folders_gib += ceiling(size / 2**30) if medium != "Memory" and not other else 0
         report.changed(given.name(f"{base}.sizeLimit"), "disk_gib" if medium != "Memory" else None, said)
-    found.folders.append(path)
+    found.folders[path] = volume
 
 
 def _bucket(
@@ -203,20 +208,23 @@ def _bucket(
     if not bucket:
         report.refuse(given.name(f"{attributes}.bucketName"), "is missing")
         return
+    if bucket == "_":
+        why = f"means every bucket: --mount {path}=gs://<bucket> says which one, and the program finds it at {path}"
+        report.decide(given.name(f"{attributes}.bucketName"), why)
     options = given.text(f"{attributes}.mountOptions") or ""
+    read_only |= "ro" in options.split(",")
     folder = next((each[9:] for each in options.split(",") if each.startswith("only-dir=")), "").strip("/")
     source = f"gs://{bucket}{'/' + folder if folder else ''}{suffix}"
     _placed(given, mount, path, source, read_only, found)
     given.keep(f"{base}.driver", "mounts")
     given.keep(f"{base}.readOnly", "mounts.read_only")
     given.keep(f"{attributes}.bucketName", "mounts")
-    left = [
-        each for each in options.split(",") if each and each != "implicit-dirs" and not each.startswith("only-dir=")
-    ]
+    kept = ("", "implicit-dirs", "ro")
+    left = [each for each in options.split(",") if each not in kept and not each.startswith("only-dir=")]
     if given.has(f"{attributes}.mountOptions"):
         name = given.name(f"{attributes}.mountOptions")
         if left:
-            new = "implicit-dirs" + (f",only-dir={folder}" if folder else "")
+            new = ",".join(each for each in options.split(",") if each not in left)
             report.decide(
                 name, f"a job has its own options of gcsfuse, without {', '.join(left)[:80]}", new=new, is_open=False
             )

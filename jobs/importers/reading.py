@@ -40,7 +40,7 @@ def read(name: str, data: bytes) -> Json:
     text = data.decode("utf-8-sig", errors="replace")
     if (inside := document_in(text)) is not None:
         text, data = inside, inside.encode()
-    if text.lstrip().startswith(("{", "[")):
+    if text.lstrip().startswith(("{", "[", "//", "/*")):
         return _json(name, data)
     if b"{{" in data:
         data = with_quoted_values(data.decode("utf-8-sig", errors="surrogateescape")).encode(errors="surrogateescape")
@@ -110,7 +110,7 @@ def _json(name: str, data: bytes) -> Json:
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
         lines = _json_lines(text)
     except json.JSONDecodeError as error:
-        raise BadInput(f"{name}:{error.lineno}: is not JSON: {error.msg}") from None
+        raise BadInput(f"{name}:{error.lineno}: is not JSON: {_json_fault(error)}") from None
     except yaml_positions.Fault as fault:
         raise BadInput(f"{name}:{fault.line}: {fault.words}") from None
     except UnicodeDecodeError as error:
@@ -119,6 +119,17 @@ def _json(name: str, data: bytes) -> Json:
     except RecursionError:
         raise BadInput(f"{name}:1: holds more than {yaml_positions.DEPTH_MAX} levels") from None
     return _mapping(name, value, lines)
+
+
+def _json_fault(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with JSON: a comment, a comma at an end, or what the parser says."""
+    rest = error.doc[error.pos :]
+    if rest.startswith(("//", "/*")):
+        return "has a comment; leave it out"
+    end = re.match(r"[\s,]*([}\]])", rest)
+    if end and error.doc[: error.pos + end.start(1)].rstrip().endswith(","):
+        return f"has a comma before the {end[1]}; leave it out"
+    return error.msg
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|[^\s{}\[\],:"]+')

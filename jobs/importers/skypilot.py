@@ -16,7 +16,9 @@ from .outcome import ImportResult
 from .reading import Json, read
 from .redact import hide
 from .tasks import (
+    CONDA,
     Destination,
+    activates_conda,
     address_list,
     choose_mount,
     choose_secret,
@@ -25,6 +27,7 @@ from .tasks import (
     node_exports,
     own_names,
     own_variables,
+    refuse_places,
     takes_first,
     unused_mounts,
     unused_variables,
@@ -74,7 +77,7 @@ _OTHER_STORE = re.compile(r"(az|r2|cos|oci|nebius|hf|cw|https?|git|vastdata|tigr
 
 
 _CONTAINER = re.compile(
-    r"(?:^|[;&|])\s*(?:sudo\s+)?((?:docker|podman|nerdctl)(?:-compose)?)\s+(?:run|compose|up|exec|build)\b",
+    r"(?:^|[;&|])[ \t]*(?:sudo\s+)?((?:docker|podman|nerdctl)(?:-compose)?)\s+(?:run|compose|up|exec|build)\b",
     re.MULTILINE,
 )
 """Start of a container, which a machine of SkyPilot's has a program for."""
@@ -213,6 +216,9 @@ def _command(given: RequestFields, values: Json) -> None:
         if text and (found := _CONTAINER.search(text)):
             why = f"calls {found[1]}, which a job's container has none of: name the image with --image, and write its"
             given.report.decide(path, f"{why} program", new="the command as it is", is_open=False)
+        refuse_places(given, path, text or "")
+        if text and activates_conda(text):
+            given.report.decide(path, CONDA, new="the command as it is", is_open=False)
     before = _exports(given, f"{setup or ''}\n{run or ''}", values)
     parts = [*before]
     if setup and run:

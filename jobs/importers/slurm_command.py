@@ -4,16 +4,21 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
+from accel.rules.jobs import placeholders
+
+from ..model.fields import INT_MAX
 from . import slurm_variables as variables
 from .fields import RequestFields
 from .images import image_of
 from .options import ImportOptions
 from .reading import Json
 from .report import Report
+from .slurm_first_node import ADDRESS, SEED, FirstNode, of_first_node
 from .slurm_options import SlurmOption
 from .slurm_resources import GPU_OPTIONS, Options, gpus_of
-from .slurm_script import Edit, apply_edits, name_of, outside_quotes
+from .slurm_script import Edit, apply_edits, folders_in, name_of, outside_quotes, places, reads_input
 from .slurm_steps import COMMANDS, Script, Step, outside_comments
 from .slurm_variables import Shape
 
@@ -49,6 +54,8 @@ STEP_SETTLED: Mapping[str, str] = {
 }  # fmt: skip
 _SAME = ("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus", "gpus-per-node", "gpus-per-task", "gres",
          "cpus-per-gpu", "ntasks-per-gpu", "gpus-per-socket")  # fmt: skip
+_ALL_AND = re.compile(r"ALL(?:,[A-Za-z_]\w*=[^,]*)+")
+_BLANK = re.compile(r"\s*\Z")
 _REDIRECTION = re.compile(r"[\d&]*[<>]")
 
 
@@ -61,6 +68,9 @@ class _Made:
     mounts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     runs_tasks: bool = False
     names_nodes: bool = False
+    first: FirstNode = field(default_factory=FirstNode)
+    unread: list[int] = field(default_factory=list[int])
+    """Lines of steps whose processes do not get their input."""
 
 
 def settle(
@@ -69,6 +79,10 @@ def settle(
     """Put image, mounts and command into a job file's values, and report each leaf's outcome. `own`: the job's
     options."""
     report, made = given.report, _Made(names_nodes=script.names_nodes)
+    if shape.nodes > 1:
+        made.first = of_first_node(script)
+        made.edits += made.first.edits
+        made.names_nodes |= bool(made.first.edits)
     for leaf, statement, why in script.gone:
         report.decide(leaf, why, is_open=False)
         made.edits.append(Edit(statement.start, statement.end, ":"))
@@ -98,9 +112,9 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     """Remove the words that start a step's program, such as srun."""
     words = step.statement.words
     texts = [script.known.value(word.text) for word in words]
-    numbers, folder = _step_options(step, report, made)
+    numbers, folder, exported = _step_options(step, report, made)
     before, inside = _contained(step, report, made)
-    folder = inside or folder
+    before, folder = [*exported, *before], inside or folder
     if step.image:
         made.images.append(step.image)
     for leaf in step.variables:
@@ -116,24 +130,30 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     if name_of(texts[step.program :]) == "hostname" and shape.nodes > 1 and _is_of_one(step, numbers):
         # The first node's address, as scripts ask for it.
         rest = next((word.start for word in program if _REDIRECTION.match(word.text)), step.statement.end)
-        made.edits.append(Edit(step.start, rest, "printf '%s\\n' \"$SLURM_JOB_NODELIST\" "))
+        made.edits.append(Edit(step.start, rest, ADDRESS))
         made.names_nodes = True
         return
-    made.runs_tasks |= per_node > 1
-    made.edits += _start(step, folder, before, per_node)
+    has_input = reads_input(script.body, step.statement, step.start)
+    if per_node > 1 and has_input:
+        made.unread.append(step.statement.line)
+    is_counted = per_node > 1 or (step.is_step and shape.tasks > 1 and not shape.bind_gpus and not has_input)
+    made.runs_tasks |= is_counted
+    is_last = _BLANK.match(script.body, step.statement.end) is not None
+    made.edits += _start(step, folder, before, per_node if is_counted else 0, is_last)
 
 
 _ALONE = ("exec", "nohup", "command")
 """Words that start a program, but no function of the shell."""
 
 
-def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Edit]:
+def _start(step: Step, folder: str, before: list[str], count: int, is_last: bool) -> list[Edit]:
     """Return the edits that start a step's program as often as srun would. `folder`: the folder in which it begins;
-    `before`: words before it."""
+    `before`: words before it; `count`: number of its processes, 0 for a program that is not told; `is_last`: whether
+    nothing follows, which would begin in the folder too."""
     statement, words = step.statement, step.statement.words
-    lead = [f"run_tasks {per_node}"] if per_node > 1 else []
+    lead = [f"run_tasks {count}"] if count else []
     is_called = any(word.text in (*_ALONE, "time", "!") or "=" in word.text for word in statement.before)
-    if folder and (is_called or step.start != statement.start):
+    if folder and (is_called or step.start != statement.start or not is_last):
         before = [f"""sh -c 'cd "$0" && exec "$@"' {folder}""", *before]
     elif folder:
         lead.insert(0, f"cd {folder} &&")
@@ -144,7 +164,7 @@ def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Ed
         edits = [Edit(step.start, end, "".join(f"{each} " for each in lead) + text)]
     else:
         edits = [Edit(step.start, step.start, "".join(f"{each} " for each in lead)), Edit(statement.start, end, text)]
-    for word in statement.before if per_node > 1 else ():
+    for word in statement.before if count else ():
         if word.text in _ALONE:
             edits.append(Edit(word.start, word.end, ""))
         if word.text == "exec":
@@ -152,11 +172,11 @@ def _start(step: Step, folder: str, before: list[str], per_node: int) -> list[Ed
     return edits
 
 
-def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str]:
-    """Return the numbers that a step asks for, None for a number that a variable holds, and the folder in which it
-    begins."""
+def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str, list[str]]:
+    """Return the numbers that a step asks for, None for a number that a variable holds, the folder in which it begins,
+    and words that set its variables."""
     numbers: dict[str, int | None] = {}
-    folder = ""
+    folder, exported = "", list[str]()
     for leaf, option in step.options:
         name = option.name
         if option.fault:
@@ -170,6 +190,11 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
         elif name in ("container-workdir", "chdir") and option.value:
             folder = _quote(option.value)
             report.changed(leaf, "command", "is `cd` before the program")
+        elif name == "export" and option.value == "ALL":
+            report.changed(leaf, None, "is so here: the program has the script's variables")
+        elif name == "export" and _ALL_AND.fullmatch(option.value):
+            exported = [f"env {' '.join(map(_quote, option.value.split(',')[1:]))}"]
+            report.changed(leaf, "command", "is set before the program")
         elif name in STEP_LEFT_OUT:
             report.changed(leaf, None, STEP_LEFT_OUT[name])
         elif name in STEP_SETTLED:
@@ -182,7 +207,7 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
             report.refuse(leaf, "is of a heterogeneous job; a job file has nodes that are alike")
         else:
             report.decide(leaf, "is of Slurm's own step", is_open=False)
-    return numbers, folder
+    return numbers, folder, exported
 
 
 def _quote(value: str) -> str:
@@ -218,11 +243,9 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
     if not step.is_step:
         return 1
     nodes = numbers.get("nodes") or shape.nodes
-    if each := numbers.get("ntasks-per-node"):
-        per_node = each
-    elif total := numbers.get("ntasks"):
-        per_node = max(1, total // nodes)
-    total = per_node * nodes
+    each, total = numbers.get("ntasks-per-node"), numbers.get("ntasks")
+    if each or total:
+        per_node = min(each or INT_MAX, ceil((total or INT_MAX) / nodes))
     for leaf, option in step.options:
         if option.name not in _SAME or option.fault:
             continue
@@ -236,6 +259,9 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
         elif option.name == "ntasks" and number < shape.nodes:
             why = f"the step runs on each of {shape.nodes} nodes"
             report.decide(leaf, why, new=str(shape.nodes), is_open=False)
+        elif option.name == "ntasks" and number != per_node * nodes:
+            why = f"is no multiple of {nodes} nodes: each runs {per_node}"
+            report.decide(leaf, why, new=str(per_node * nodes), is_open=False)
         elif option.name in ("nodes", "ntasks", "ntasks-per-node"):
             report.keep(leaf, f"command: {per_node} on each node")
         else:
@@ -316,6 +342,8 @@ def _command(
     made: _Made,
 ) -> None:
     report.keep(COMMANDS, "command")
+    for place in places(script.body)[:3] if script.is_shell else ():
+        report.findings(COMMANDS, placeholders.value(COMMANDS, place))
     body = "\n".join(
         apply_edits(script.body, made.edits).split("\n")[1 if script.body.startswith("#!") else 0 :]
     ).strip("\n")
@@ -326,7 +354,13 @@ def _command(
         starts = bool(script.mpi) or any(step.is_step for step in script.steps)
         why = "every node runs the whole script; Slurm runs it on the first"
         report.decide(COMMANDS, f"{why}, and srun's programs on all" if starts else why, new="command", is_open=False)
-    if folders := _folders(outside_comments(body)):
+        for why in made.first.whys:
+            report.decide(COMMANDS, why, new="command", is_open=False)
+    if made.unread:
+        where = ", ".join(map(str, made.unread[:3]))
+        why = f"the processes of a step (line {where}) have no standard input here: let them open a file"
+        report.decide(COMMANDS, why, new="command", is_open=False)
+    if folders := folders_in(outside_comments(body)):
         why = f"names folders of the cluster ({', '.join(folders)}): --mount PATH=SOURCE says what is there"
         report.decide(COMMANDS, why, new="command", is_open=False)
     before = _before(script, report, options, shape, own, made)
@@ -353,6 +387,7 @@ def _before(
         wanted += [name for name in variables.OF_STEPS if name not in wanted]
     wanted += ["SLURM_NODEID", "SLURM_NNODES"] if made.runs_tasks else []
     wanted += ["SLURM_JOB_NODELIST"] if made.names_nodes else []
+    wanted += ["SLURM_JOB_ID"] if made.first.draws else []
     chosen = {name: value for name, value in options.variables.items() if name.startswith("SLURM")}
     for name, guarded in script.text_names.items():
         if name in script.own_names:
@@ -373,6 +408,7 @@ def _before(
             report.decide(leaf, why, is_open=False)
     out = variables.lines([name for name in wanted if name not in chosen], known)
     out += [f"export {name}={shlex.quote(value)}" for name, value in chosen.items()]
+    out += [SEED] if made.first.draws else []
     out += [variables.SCONTROL] if made.names_nodes else []
     return [*out, *([variables.run_tasks(shape)] if made.runs_tasks else [])]
 
@@ -441,17 +477,6 @@ def _mounts(report: Report, options: ImportOptions, values: Json, mounts: list[t
             report.changed(leaf, "mounts", "--mount says what is there")
     if made:
         values["mounts"] = made
-
-
-_FOLDER = re.compile(
-    r"(?<![\w$}:/.@{])/(?!bin/|usr/|dev/|proc/|sys/|tmp\b|etc/|opt/|lib|var/|run/|root/)[\w.-]+/[\w./-]+"
-)
-
-
-def _folders(text: str) -> list[str]:
-    """Return a few of the cluster's folders that a script names."""
-    found = dict.fromkeys("/".join(each.split("/")[:4]) for each in _FOLDER.findall(text))
-    return list(found)[:3]
 
 
 def _program(body: str) -> list[str] | None:

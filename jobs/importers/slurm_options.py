@@ -85,10 +85,12 @@ def directives(text: str) -> Iterator[SlurmOption]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("#SBATCH"):
             # Without a space too: https://github.com/SchedMD/slurm/blob/master/src/sbatch/opt.c
-            found, _ = options_of(_words(line.removeprefix("#SBATCH")), number)
-            note = "is a place of a template: write its value there" if _TEMPLATE.search(line) else ""
+            words = _words(line.removeprefix("#SBATCH"))
+            found, _ = options_of(words, number)
+            note = "is a place of a template: write its value there" if _TEMPLATE.search(" ".join(words)) else ""
+            cut = "ends at the #, as Slurm reads it: write \\# for a part of the value" if _is_cut(line) else ""
             for each in found:
-                yield replace(each, ignored=not is_read, note=note or each.note)
+                yield replace(each, ignored=not is_read, note=note or (cut if each is found[-1] else "") or each.note)
         elif line.strip() and not line.lstrip().startswith("#"):
             is_read = False
 
@@ -208,6 +210,13 @@ def _words(line: str) -> list[str]:
             break
         words.append(plain_word(found[0]))
     return words
+
+
+def _is_cut(line: str) -> bool:
+    """Return whether a directive ends at a # inside of a word."""
+    parts = list(_WORD.finditer(line.removeprefix("#SBATCH")))
+    last = next((at for at, part in enumerate(parts) if part[0].startswith("#")), 0)
+    return last > 0 and parts[last - 1].end() == parts[last].start()
 
 
 def plain_word(word: str) -> str:

@@ -79,9 +79,14 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
                 report.decide(leaf, "is a range, and a job file has one number", new=f"nodes: {nodes}", is_open=False)
     total, each = _whole(options, report, "ntasks"), _whole(options, report, "ntasks-per-node")
     if each is not None:
-        report.keep(options["ntasks-per-node"][0], "the processes of each srun")
         if total is not None and nodes is None:
             nodes = ceil(total / each)
+        if total is not None and ceil(total / (nodes or 1)) < each:
+            each = ceil(total / (nodes or 1))
+            why = "is the most that a node may have, and --ntasks says fewer"
+            report.changed(options["ntasks-per-node"][0], f"{each} on each node", why)
+        else:
+            report.keep(options["ntasks-per-node"][0], "the processes of each srun")
     elif total is not None and nodes is not None:
         each = ceil(total / nodes)
     elif total is not None:
@@ -207,7 +212,8 @@ def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int)
     """Return the CPUs of a node, and those of each process as Slurm's variables give them. None stands for a number
     that the script does not give."""
     each, per_gpu = _whole(options, report, "cpus-per-task"), _whole(options, report, "cpus-per-gpu")
-    least = _whole(options, report, "mincpus")
+    least, exclusive = _whole(options, report, "mincpus"), _value(options, "exclusive")
+    is_whole = exclusive is not None and not exclusive[1]
     cpus: int | None = None
     if each is not None:
         cpus = each * tasks
@@ -216,7 +222,7 @@ def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int)
             report.keep(leaf, "cpus")
         else:
             report.changed(leaf, f"cpus: {cpus}", f"a job file has those of a node, with {tasks} processes")
-    elif tasks > 1:
+    elif tasks > 1 and not is_whole:
         cpus = tasks
     if per_gpu is not None:
         leaf = options["cpus-per-gpu"][0]

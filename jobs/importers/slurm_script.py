@@ -84,6 +84,44 @@ def outside_quotes(text: str) -> str:
     return "".join(out)
 
 
+_FOLDER = re.compile(
+    r"(?<![\w$}:/.@{])/(?!bin/|usr/|dev/|proc/|sys/|tmp\b|etc/|opt/|lib|var/|run/|root/)[\w.-]+/[\w./-]+"
+)
+
+
+def folders_in(text: str) -> list[str]:
+    """Return a few of the cluster's folders that a script names."""
+    found = dict.fromkeys("/".join(each.split("/")[:4]) for each in _FOLDER.findall(text))
+    return list(found)[:3]
+
+
+_PLACE = re.compile(r"<[A-Za-z][\w-]*>(?![\w(])")
+
+
+def places(text: str) -> list[str]:
+    """Return the places of a page that a script's commands leave to be filled in, such as <BUCKET>, which a shell takes
+    for a file to read."""
+    found = (
+        _PLACE.search(word.text)
+        for statement in statements(text)
+        for word in (*statement.before, *statement.words)
+        if not re.search("[\"'`]", word.text)
+    )
+    return list(dict.fromkeys(each[0] for each in found if each))
+
+
+def reads_input(text: str, statement: Statement, start: int) -> bool:
+    """Return whether a command that begins at a position has a pipe, a file or a here-document as standard input."""
+    begins = min([start, *(word.start for word in statement.before)])
+    ends = [word.start for word in statement.words[1:]] + [statement.end + 10]
+    between = [text[word.end : end] for word, end in zip(statement.words, ends, strict=True)]
+    return bool(
+        re.search(r"(?<!\|)\|&?\s*$", text[max(0, begins - 20) : begins])
+        or any(re.match(r"[ \t\\\n]*<<", each) for each in between)
+        or any(re.match(r"0?<(?![&(])", word.text) for word in statement.words)
+    )
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text

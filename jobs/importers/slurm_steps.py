@@ -26,6 +26,7 @@ _PROFILE = re.compile(
 )
 _OF_SLURM = ("squeue", "sacct", "sinfo", "sstat", "seff", "sprio", "sshare", "sattach", "sbcast", "strigger", "sreport")
 _SUBMITS = ("sbatch", "salloc", "qsub", "bsub")
+_LOGINS = ("ssh", "pdsh", "clush", "rsh")
 _MPI = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "jsrun", "ibrun", "aprun", "ccc_mprun")
 _CONTAINERS = ("singularity", "apptainer")
 _OTHER_CONTAINERS = ("docker", "podman", "podman-hpc", "enroot", "charliecloud", "ch-run", "sarus")
@@ -223,6 +224,9 @@ class Script:
             if "<<" in self.body[statement.start :].partition("\n")[0]:
                 why = "submits the text below it: put that into a file, with its variables' values, and import the file"
             self.open.append((leaf, why))
+        elif program in _LOGINS:
+            why = "logs in to a node, which no job does: every node runs the whole script"
+            self.hidden.append((self._leaf("", statement.line, said), why))
         elif program in _MPI:
             self.mpi.append(self._leaf("", statement.line, said))
         elif program in _OTHER_CONTAINERS and texts[1:2]:

@@ -62,6 +62,7 @@ def _main(shape: Shape) -> Variable:
 def table(shape: Shape) -> dict[str, Variable]:
     """Return the variables that can be set, each after those that it needs."""
     job = "is a number made of the job's name, the same each time that it is submitted"
+    own = "is each node's own name: outside of srun, Slurm's is the first node's" if shape.nodes > 1 else ""
     per_node, gpus = shape.tasks, max(shape.gpus, 0)
     found = {
         "SLURM_JOB_NAME": _set("SLURM_JOB_NAME", f'"${ours.JOB_NAME}"'),
@@ -80,7 +81,7 @@ def table(shape: Shape) -> dict[str, Variable]:
         "SLURM_RESTART_COUNT": _set(
             "SLURM_RESTART_COUNT", f"$((${{AWS_BATCH_JOB_ATTEMPT:-${{{ours.ATTEMPT}:-1}}}} - 1))"
         ),
-        "SLURMD_NODENAME": _set("SLURMD_NODENAME", "$(hostname)"),
+        "SLURMD_NODENAME": _set("SLURMD_NODENAME", "$(hostname)", own),
         "SLURM_SUBMIT_HOST": _set("SLURM_SUBMIT_HOST", "$(hostname)", "is the machine that runs the job"),
         "SLURM_JOB_USER": _set("SLURM_JOB_USER", "$(id -un)", "is the container's user"),
         "SLURM_TASK_PID": _set("SLURM_TASK_PID", "$$"),
@@ -140,15 +141,17 @@ OF_STEPS = ("SLURM_NNODES", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NO
             "SLURM_JOB_NODELIST", "SLURM_CPUS_PER_TASK")  # fmt: skip
 """Variables that programs started by srun read."""
 RUN_TASKS = """\
-run_tasks() {
-  n=$1; shift; i=0; pids=; status=0
-  while [ "$i" -lt "$n" ]; do
-    SLURM_LOCALID=$i SLURM_PROCID=$((SLURM_NODEID * n + i)) SLURM_NTASKS=$((SLURM_NNODES * n))BIND "$@" &
-    pids="$pids $!"; i=$((i + 1))
+run_tasks() (
+  _n=$1 _i=0 _pids= _status=0; shift
+  while [ "$_i" -lt "$_n" ]; do
+    SLURM_LOCALID=$_i SLURM_PROCID=$((SLURM_NODEID * _n + _i)) SLURM_NTASKS=$((SLURM_NNODES * _n))BIND "$@" &
+    _pids="$_pids $!"; _i=$((_i + 1))
   done
-  for pid in $pids; do wait "$pid" || status=$?; done
-  return "$status"
-}"""
+  eval "set -- $_pids"
+  for _pid; do wait "$_pid" || _status=$?; done
+  exit "$_status"
+)"""
+"""In a subshell and with names of its own, so that the script's variables stay as they are."""
 SCONTROL = """scontrol() { printf '%s\\n' "$SLURM_JOB_NODELIST"; }"""
 
 
@@ -177,8 +180,8 @@ def run_tasks(shape: Shape) -> str:
     """Return a shell function that starts a program several times on a node, as srun does."""
     bind = ""
     if shape.bind_gpus == 1:
-        bind = " CUDA_VISIBLE_DEVICES=$i"
+        bind = " CUDA_VISIBLE_DEVICES=$_i"
     elif shape.bind_gpus > 1:
         n = shape.bind_gpus
-        bind = f" CUDA_VISIBLE_DEVICES=$(seq -s, $((i * {n})) $((i * {n} + {n - 1})))"
+        bind = f" CUDA_VISIBLE_DEVICES=$(seq -s, $((_i * {n})) $((_i * {n} + {n - 1})))"
     return RUN_TASKS.replace("BIND", bind)

@@ -15,6 +15,7 @@ from accel.rules.jobs import imports, placeholders
 from ..model.fields import INT_MAX
 from .fields import RequestFields
 from .reading import Json
+from .slurm_script import places
 
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
 _MIB = {"K": 2**-10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30}
@@ -23,6 +24,14 @@ _UNFILLED = re.compile(r"(?<![\\$])\$(?:\{([A-Za-z_]\w*)[^{}]*\}|([A-Za-z_]\w*))
 _REFERENCE = re.compile(r"arn:aws[\w-]*:(secretsmanager|ssm):\S+|projects/[^/\s]+/secrets/\S+")
 """Name of a secret of a cloud, as a job file has it."""
 _TPU = re.compile(r"(?:tpu-?)?v\d+(?:e|p|litepod)?-\d+", re.IGNORECASE)
+_PRINTS = re.compile(r"\s*echo\s+[\"']?[\w-][^|<>`$\\]*(?:\$(?!\()[^|<>`$\\]*)+$")
+"""Line that prints a variable after words of its own."""
+_ACTIVATES = re.compile(r"(?:^|[;&|])[ \t]*conda\s+activate\b", re.MULTILINE)
+_KNOWS_CONDA = re.compile(r"conda\s+shell\.|/profile\.d/conda\.sh|\.bashrc")
+CONDA = (
+    'write `eval "$(conda shell.bash hook)"` before `conda activate`, in an image that has conda: '
+    "the shell of a job does not read ~/.bashrc"
+)
 CLOUDS: Mapping[str, tuple[str, ...]] = {
     "aws": ("aws-batch",),
     "gcp": ("gce", "google-batch", "vertex", "gke", "tpu-vm"),
@@ -239,10 +248,21 @@ def address_list(name: str, line: str) -> list[str]:
 
 def takes_first(text: str, name: str) -> bool:
     """Return whether a shell script reads no more than the first line and the number of lines of a variable that lists
-    addresses. Comments do not count."""
+    addresses. Comments and lines that only print it do not count."""
     first = re.compile(
         r"head -n ?1\b|head -1\b|head --lines[= ]1\b|sed -n ['\"]?1p|NR ?==? ?1\b|\| *wc -l"
         r"|\bread (?:-r )?\w+ _ <<<|\[\[? -[nz] "
     )
     lines = [line for line in text.splitlines() if re.search(rf"\b{name}\b", line) and line.lstrip()[:1] != "#"]
-    return all(map(first.search, lines))
+    return all(first.search(line) or _PRINTS.match(line) for line in lines)
+
+
+def refuse_places(given: RequestFields, path: str, script: str) -> None:
+    """Refuse a shell script at a path that holds places of a page to be filled in."""
+    for place in places(script)[:3]:
+        given.report.findings(given.name(path), placeholders.value(given.name(path), place))
+
+
+def activates_conda(text: str) -> bool:
+    """Return whether a shell script activates an environment of conda and leaves it to its shell to know how."""
+    return _ACTIVATES.search(text) is not None and not _KNOWS_CONDA.search(text)

@@ -1,9 +1,10 @@
 """Fields of Google's documents, in the spellings that the services accept.
 
-Protobuf's JSON has `machineType` and `machine_type`, and people write one item where the service has a list. Unknown
-fields are refused here, so that they are not carried over together with the object that holds them.
+Protobuf's JSON has `machineType` and `machine_type`, and a choice by its name or its number. People write one item
+where the service has a list. Unknown fields are refused here, so that they are not carried over together with the
+object that holds them.
 
-Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1.
+Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1. Numbers: the client library, aiplatform_v1.
 """
 
 import re
@@ -75,6 +76,18 @@ CUSTOM_JOB: Mapping[str, Schema] = {
     "error": Own(),
     "webAccessUris": Own(),
 }
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "acceleratorType": (
+        *("ACCELERATOR_TYPE_UNSPECIFIED", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100"),
+        *("NVIDIA_TESLA_P4", "NVIDIA_TESLA_T4", "TPU_V2", "TPU_V3", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB"),
+        *("TPU_V4_POD", "NVIDIA_L4", "TPU_V5_LITEPOD", "NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB"),
+        *("NVIDIA_H200_141GB", "NVIDIA_B200", "NVIDIA_GB200", "NVIDIA_RTX_PRO_6000"),
+    ),
+    "strategy": ("STRATEGY_UNSPECIFIED", "ON_DEMAND", "LOW_COST", "STANDARD", "SPOT", "", "FLEX_START"),
+    "reservationAffinityType": ("TYPE_UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"),
+}
+"""Values of each choice, in the order of their numbers; empty for a number that none has."""
 
 _REPLICA: Mapping[str, Schema] = {
     "acceleratorConfig": _texts("count", "type"),
@@ -249,7 +262,11 @@ _WORDS = ("command", "args", "containerCommand", "containerArgs")
 
 
 def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
-    """Return a value, as a list if the service has a list of texts; a command line is split as a shell would."""
+    """Return a value, as a list if the service has a list of texts; a command line is split as a shell would. Return a
+    choice by its name."""
+    choices = _CHOICES.get(at.path.rpartition(".")[2], ())
+    if isinstance(value, str) and re.fullmatch(r"\d{1,2}", value) and int(value) < len(choices):
+        return choices[int(value)] or value
     if not isinstance(at.of, Items) or at.of.of is not None or not isinstance(value, str) or not value:
         return value
     words = [value]

@@ -94,7 +94,10 @@ NOT_CARRIED = {
 
 def _refused(given: RequestFields, path: str, why: str) -> None:
     for each in [each for each in given.values if each == path or each.startswith((f"{path}.", f"{path}["))]:
-        given.report.refuse(given.name(each), why)
+        if given.values[each] == "":
+            given.report.keep(given.name(each), why="is empty")
+        else:
+            given.report.refuse(given.name(each), why)
 
 
 def _share(given: RequestFields, path: str, pool: Pool) -> None:
@@ -163,8 +166,8 @@ def _reservation(given: RequestFields, path: str, pool: Pool) -> None:
         given.keep(key_path)
     elif kind in ("NO_RESERVATION", "ANY_RESERVATION", *UNSET):
         given.left_out(kind_path, "is the target's: a job file names one reservation, or the target's stands")
-        for each in (values_path, key_path):
-            if given.has(each):
+        for each, is_given in ((values_path, given.has(values_path)), (key_path, given.text(key_path))):
+            if is_given:
                 given.report.refuse(given.name(each), f"goes with SPECIFIC_RESERVATION, and the type is {kind}")
     elif given.has(path):
         given.report.refuse(given.name(kind_path), "must name one SPECIFIC_RESERVATION")
@@ -253,6 +256,7 @@ def _told(given: RequestFields, path: str, pool: Pool) -> frozenset[str]:
 
 SPEC = "jobSpec"
 POOLS = ("", "workers", "parameter_servers", "evaluators")
+REDUCERS = "reduction_servers"
 """Field of each pool in the job's block, by the pool's place; the third may be reduction servers."""
 
 OF_TARGET = (f"{SPEC}.network", f"{SPEC}.serviceAccount", f"{SPEC}.pscInterfaceConfig.networkAttachment")
@@ -302,7 +306,7 @@ def job_values(given: RequestFields, options: ImportOptions | None = None) -> Js
         given.left_out(path, "is the target's")
     for name, why in NOT_CARRIED.items():
         _refused(given, f"{SPEC}.{name}", why)
-    if given.has(KEY):
+    if given.text(KEY):
         given.report.decide(given.name(KEY), NO_KEY, is_open=False)
     for path in BY_SERVICE:
         given.left_out(path, "is set by the service")
@@ -339,17 +343,20 @@ def _others(given: RequestFields, pools: dict[int, Pool], values: Json, block: J
         if pool is None or not pool.replicas:
             continue
         path = f"{SPEC}.workerPoolSpecs[{place}]"
-        if pool.env != first.env:
+        reducer = place == 2 and "reductionserver" in (pool.image or "")
+        if reducer and first.env and not pool.env:
+            why = "reduction servers get the first pool's variables, and do not read them"
+            given.report.changed(f"{path}.containerSpec.env", sorted(first.env), why)
+        elif pool.env != first.env:
             given.report.refuse(f"{path}.env", "differs from the first pool's, and a job file has one for all")
         if pool.mounts != first.mounts:
             given.report.refuse(f"{path}.nfsMounts", "differs from the first pool's, and a job file has one for all")
-        reducer = place == 2 and "reductionserver" in (pool.image or "")
         _as_the_first(given, path, pool, first, reducer=reducer)
         own = _own(given, path, pool, first)
         if place == 1 and not own:
             values["nodes"] = 1 + pool.replicas
             continue
-        block["reduction_servers" if reducer else name] = {"replicas": pool.replicas, **own}
+        block[REDUCERS if reducer else name] = {"replicas": pool.replicas, **own}
 
 
 def _as_the_first(given: RequestFields, path: str, pool: Pool, first: Pool, *, reducer: bool) -> None:
@@ -405,19 +412,8 @@ def _scheduling(given: RequestFields, values: Json, block: Json, capacity: Capac
     base = f"{SPEC}.scheduling"
     if seconds := given.seconds(f"{base}.timeout"):
         values["timeout_s"] = seconds
-    if (wait := given.seconds(f"{base}.maxWaitDuration")) is not None:
-        block["wait_s"] = wait
-    once, restart = given.flag(f"{base}.disableRetries"), given.flag(f"{base}.restartJobOnWorkerRestart")
-    # Of what backends/vertex wrote, a field that is not there is a false one; elsewhere all machines start again.
-    if (
-        restart is None
-        and not once
-        and "labels.accel-maker" in given.values
-        and (values.get("nodes") or "workers" in block)
-    ):
-        restart = False
-    if restart is not None:
-        block["restart"] = restart
+    once = given.flag(f"{base}.disableRetries")
+    _restart(given, values, block, once=bool(once))
     if once:
         values |= {"retries": 0, "lost_retries": 0}
     for each in ("timeout", "maxWaitDuration", "disableRetries", "restartJobOnWorkerRestart", "strategy"):
@@ -439,7 +435,35 @@ def _scheduling(given: RequestFields, values: Json, block: Json, capacity: Capac
             found = machines.had(machine, strategy, None)
         if not given.report.findings(at, found):
             given.report.note(at, "--capacity says which")
+    _wait(given, block, flex_start=strategy == "FLEX_START")
     if strategy == "FLEX_START":
         block["provisioning"] = "flex-start"
     elif strategy in ("SPOT", "STANDARD"):
         values["spot"] = strategy == "SPOT"
+
+
+def _restart(given: RequestFields, values: Json, block: Json, *, once: bool) -> None:
+    """Translate whether all machines start again if one is lost. `once` means that nothing does."""
+    path = f"{SPEC}.scheduling.restartJobOnWorkerRestart"
+    restart, several = given.flag(path), values.get("nodes") or any(block.get(name) for name in (*POOLS[1:], REDUCERS))
+    if restart and once:
+        given.left_out(path, "is turned off by disableRetries")
+    elif restart is not None:
+        block["restart"] = restart
+    elif several and not once and "labels.accel-maker" in given.values:
+        block["restart"] = False  # of what backends/vertex wrote, a field that is not there is a false one
+    elif several and not once:
+        why = "all machines of a job start again if one is lost; vertex.restart: false keeps the others"
+        given.report.changed(given.name(path), True, why)
+
+
+def _wait(given: RequestFields, block: Json, *, flex_start: bool) -> None:
+    """Translate the longest wait for machines, which flex-start alone has."""
+    path = f"{SPEC}.scheduling.maxWaitDuration"
+    if not flex_start:
+        given.left_out(path, "is for flex-start; other jobs wait for as long as it takes")
+    elif given.values.get(path) in ("0", "0s"):
+        why = "is a wait without an end, which a job file does not say; write the longest, such as 604800s"
+        given.report.refuse(given.name(path), why)
+    elif (wait := given.seconds(path)) is not None:
+        block["wait_s"] = wait

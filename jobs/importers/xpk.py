@@ -26,7 +26,7 @@ from .outcome import ImportResult
 from .reading import Json, file_bytes
 from .redact import hide
 from .shell import PastedCommand, pasted_command
-from .tasks import node_exports, unused_mounts, variable
+from .tasks import node_exports, refuse_places, unused_mounts, variable
 
 VERB = "workload create"
 _PATHWAYS = re.compile(r"\bxpk\s(?:.*\s)?workload\s+create-pathways(?:\s|$)")
@@ -95,6 +95,8 @@ https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_container.
 _OF_NODES = {"count": "NNODES", "rank": "NODE_RANK", "main": "JAX_COORDINATOR_ADDRESS"}
 """Variables that xpk sets on nodes with GPUs, beside JAX_COORDINATOR_PORT and GPUS_PER_NODE:
 https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_resources.py"""
+_OF_CPUS = {"count": "JAX_PROCESS_COUNT", "rank": "JOB_COMPLETION_INDEX", "main": "JAX_COORDINATOR_ADDRESS"}
+"""Those of machines without GPUs, beside PROCESSES_IN_JOB and JOB_INDEX."""
 REST, WORDS = "after the command", "words of the command"
 _INT_MAX = 2**31 - 1
 
@@ -116,7 +118,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     _tell(given, line, written)
     result = ImportResult(given.report, {}, values)
     _name(given, values, written)
-    _ask(given, text, written)
+    _ask(given, text, written, options.image)
     _machines(given, values, result)
     _image(given, values, options)
     _variables(given, name, values, written, options.variables)
@@ -215,15 +217,21 @@ def _keep_numbers(given: RequestFields) -> None:
 
 
 def _nodes(given: RequestFields, values: Json, of_type: int) -> None:
-    count = max(of_type, given.whole("--num-nodes", 1) or 1)
+    count = max(of_type, _number(given, "--num-nodes"))
     if count > 1:
         values["nodes"] = count
     given.keep("--num-nodes", "nodes")
-    slices = given.whole("--num-slices", 1)
-    if slices in (None, 1):
-        given.keep("--num-slices", why="is so without it")
+    if _number(given, "--num-slices") == 1:
+        given.keep("--num-slices", why="" if given.report.stopped_by("--num-slices") else "is so without it")
     else:
         given.report.refuse("--num-slices", "is of TPUs; --num-nodes are machines with GPUs or CPUs")
+
+
+def _number(given: RequestFields, flag: str) -> int:
+    """Return a flag's number, or 1 if it is not given, wrong, or made of a variable, which is asked for."""
+    if re.search(r"[$`]", given.text(flag) or ""):
+        return 1
+    return given.whole(flag, 1) or 1
 
 
 def _slice(given: RequestFields, at: str, name: str, values: Json, result: ImportResult) -> None:
@@ -237,10 +245,10 @@ def _slice(given: RequestFields, at: str, name: str, values: Json, result: Impor
     values["accelerator"] = {"type": found.name}
     given.keep(at, f"accelerator.type: {found.name}")
     given.left_out("--num-nodes", "a slice has as many nodes as it has hosts")
-    slices = given.whole("--num-slices", 1) or 1
+    slices = _number(given, "--num-slices")
     result.targets = ("gke",) if found.api == "gke-only" else ("gke", "tpu-vm")
     if slices == 1:
-        given.keep("--num-slices", why="is so without it")
+        given.keep("--num-slices", why="" if given.report.stopped_by("--num-slices") else "is so without it")
     elif found.api == "gke-only":
         why = "are several slices, which a target of kind gke does not join, and the kind tpu-vm has no such TPU"
         given.report.refuse("--num-slices", why)
@@ -322,19 +330,24 @@ def _command(given: RequestFields, values: Json) -> None:
         given.report.refuse("--command", f"{why}; it is what each host runs")
         return
     given.keep("--command", "command")
+    refuse_places(given, "--command", text)
     own = values.get("env", {})
     before: list[str] = []
-    if values.get("accelerator", {}).get("count") or "cpus" in values:
-        plain = {"JAX_COORDINATOR_PORT": "6002", "GPUS_PER_NODE": str(values.get("accelerator", {}).get("count", 0))}
-        names = (*_OF_NODES.values(), *plain)
+    asked: list[str] = []
+    if (gpus_each := values.get("accelerator", {}).get("count")) or "cpus" in values:
+        of_nodes = _OF_NODES if gpus_each else _OF_CPUS
+        plain = {"JAX_COORDINATOR_PORT": "6002", "GPUS_PER_NODE": str(gpus_each)}
+        if not gpus_each:
+            plain = {"PROCESSES_IN_JOB": str(values.get("nodes", 1)), "JOB_INDEX": "0"}
+        names = (*of_nodes.values(), *plain)
         several = values.get("nodes", 1) > 1
         asked = [each for each in names if each not in own and (several or re.search(rf"\b{each}\b", text))]
-        known = node_exports(asked, **_OF_NODES)
+        known = node_exports(asked, **of_nodes)
         before = [*known.values(), *(f"export {each}={plain[each]}" for each in asked if each in plain)]
     script = "\n".join([*before, text])
     values["command"] = ["bash", "-c", script]
     if before:
-        why = "is preceded by what xpk sets on nodes (NNODES, NODE_RANK, ...), from accel's own variables"
+        why = f"is preceded by what xpk sets on nodes ({', '.join(asked)}), from accel's own variables"
         given.report.changed("--command", script, why)
 
 
@@ -393,8 +406,9 @@ def _unread(given: RequestFields, result: ImportResult) -> None:
     given.report.close(FLAGS)
 
 
-def _ask(given: RequestFields, text: str, written: PastedCommand) -> None:
-    """Ask for the variables that kept values hold."""
+def _ask(given: RequestFields, text: str, written: PastedCommand, image: str | None) -> None:
+    """Ask for the variables that kept values hold. `image`: the image that the user chose, if any."""
+    others = ("--docker-image", "--base-docker-image") if image else ()
     lacking: list[str] = []
     for name, plain in islice(script_text.holders(text, written.unknown).items(), script_text.HELD_MAX):
         mark = written.unknown[name]
@@ -402,7 +416,7 @@ def _ask(given: RequestFields, text: str, written: PastedCommand) -> None:
             texts = cast("list[Any]", value) if isinstance(value, list) else [value]
             if not any(isinstance(each, str) and mark in each for each in texts):
                 continue
-            if path in (*OF_TARGET, *OF_XPK, *DECIDED):
+            if path in (*OF_TARGET, *OF_XPK, *DECIDED, *others):
                 continue
             given.report.findings(given.name(path), imports.variable(mark, plain, path))
             lacking.append(plain)

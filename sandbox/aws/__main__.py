@@ -217,7 +217,7 @@ class Cloud:
             return document(400, {"message": str(error)})
 
 
-def serve(home: Path, port: int, root: Path, runner: Path) -> None:
+def serve(home: Path, port: int, root: Path) -> None:
     """Serve until SIGTERM or SIGINT, and end every process of every job before returning."""
     told = home / "cloud.json"
     # The file of a killed server: nobody may mistake its port for this server's.
@@ -246,7 +246,6 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
     world = Batch.world = World(
         home=home,
         root=root,
-        runner=runner,
         account_id=ACCOUNT_ID,
         settle_s=settle_s,
         unlink_s=unlink_s,
@@ -277,14 +276,11 @@ def serve(home: Path, port: int, root: Path, runner: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sandbox.aws", description="The sandbox's AWS.")
-    root = Path(__file__).resolve().parents[2]
     parser.add_argument("--home", type=Path, required=True, help="where it tells its port and keeps job folders")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="what local/<folder> images are relative to")
-    runner = root / "jobs" / "backends" / "local" / "runner.py"
-    parser.add_argument("--runner", type=Path, default=runner, help="the local runner")
     given = parser.parse_args()
-    serve(given.home.resolve(), given.port, given.root.resolve(), given.runner.resolve())
+    serve(given.home.resolve(), given.port, given.root.resolve())
 
 
 if __name__ == "__main__":

@@ -5,25 +5,19 @@ a resource's run into `World.runs` and call `World.watch()`, and operations adva
 left there ends with the sandbox.
 """
 
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..trees import kill_tree
-from .stand_ins.docker import PROJECT, RUNNER, folder_of
+from ..runner_process import RunnerProcess
+from .stand_ins.docker import folder_of
 from .world import Json, World
 
 GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
-# So that a job that prints without end does not hold the lock.
-_READ_BYTES = 1 << 20
 # An entry may have 256 KiB, including the fields around the text: https://docs.cloud.google.com/logging/quotas
 _TEXT_BYTES = 200_000
 _KILLED = 137
@@ -47,10 +41,9 @@ def credentials(world: World, account: str) -> dict[str, str]:
 class Run:
     """One process, from start to end. `why` says why it did not start, once `poll` returns an exit code."""
 
-    def __init__(self, folder: Path, process: "subprocess.Popen[bytes]", grace_s: float) -> None:
-        self.folder, self.why, self.timed_out = folder, "", False
+    def __init__(self, process: RunnerProcess, grace_s: float) -> None:
+        self.folder, self.why, self.timed_out = process.folder, "", False
         self._process, self._grace_s = process, grace_s
-        self._offset, self._rest = 0, b""
         self._kill_at: float | None = None
 
     def poll(self) -> int | None:
@@ -59,36 +52,16 @@ class Run:
             self.kill()
         if self._process.poll() is None:
             return None
-        assert self._process.stdin
-        self._process.stdin.close()
-        report = self._report()
+        report = self._process.report()
         why = report.get("reason") or ""
         self.timed_out = why == "timeout"
         self.why = why.partition(": ")[2] if why.startswith("not-started") else ""
         code = report.get("exit_code")
         return _KILLED if code is None else int(code)
 
-    def _report(self) -> Json:
-        try:
-            return json.loads((self.folder / "status.json").read_text())
-        except FileNotFoundError:
-            return {}
-
     def lines(self, last: bool) -> list[str]:
         """Return what it printed since the last call: whole lines, or with `last` all of it."""
-        try:
-            with (self.folder / "output.log").open("rb") as file:
-                file.seek(self._offset)
-                read = file.read(_READ_BYTES)
-                while last and (more := file.read(_READ_BYTES)):
-                    read += more
-        except FileNotFoundError:
-            return []
-        self._offset += len(read)
-        *whole, self._rest = (self._rest + read).split(b"\n")
-        if last and self._rest:
-            whole.append(self._rest)
-            self._rest = b""
+        whole = self._process.lines(last)
         cut = (line[at : at + _TEXT_BYTES] for line in whole for at in range(0, len(line) or 1, _TEXT_BYTES))
         return [part.decode(errors="replace").removesuffix("\r") for part in cut]
 
@@ -96,13 +69,11 @@ class Run:
         """Send SIGTERM, and SIGKILL after the grace period. Does not wait."""
         if self._kill_at is None and self._process.poll() is None:
             self._kill_at = time.monotonic() + self._grace_s + 10
-            self._process.send_signal(signal.SIGTERM)
+            self._process.terminate()
 
     def kill(self) -> None:
         """End it and all that it started, at once."""
-        if self._process.poll() is None:
-            kill_tree(self._process.pid)
-            self._process.wait()
+        self._process.kill()
 
 
 def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
@@ -131,15 +102,7 @@ def begin(
     folder.mkdir(parents=True)
     spec = {"command": list(command), "workdir": str(workdir), "timeout_s": timeout_s, "grace_s": grace_s}
     spec["env"] = {"HOME": str(folder), **env}
-    (folder / "spec.json").touch(mode=0o600)  # it may hold secrets
-    (folder / "spec.json").write_text(json.dumps(spec))
-    with (folder / "runner.log").open("wb") as log:
-        # --tied and the pipe: the runner stops the job when this server ends, in whatever way.
-        process = subprocess.Popen(
-            [sys.executable, str(RUNNER), str(folder), "--tied"],
-            stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
-        )  # fmt: skip
-    return Run(folder, process, grace_s)
+    return Run(RunnerProcess(folder, spec), grace_s)
 
 
 def _text(line: str) -> Json:

@@ -1,20 +1,12 @@
 """One run of a container: the local runner as a process, its lines with their times, and how it ended."""
 
-import json
-import signal
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from ..trees import kill_below, kill_tree
+from ..runner_process import RunnerProcess
+from ..trees import kill_below
 
-PROJECT = Path(__file__).resolve().parents[2]
-RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
-# So that a container that prints without end does not hold up the others.
-_READ_BYTES = 1 << 20
 _TERMINATION_BYTES = 2048  # of a log that stands for the message: https://pkg.go.dev/k8s.io/api/core/v1
 _KILL_S = 10
 _START_ERROR = 128  # containerd's exit code for a command that cannot be started
@@ -34,12 +26,10 @@ class Container:
         self.over_since = 0.0
         self.exit_code: int | None = None
         self.reason, self.message = "", ""
-        self._offset, self._rest, self._last_ns = 0, b"", 0
+        self._last_ns = 0
         self._kill_at: float | None = None
-        spec = {"command": command, "env": variables, "workdir": str(workdir), "timeout_s": None}
-        self._spec = spec
-        self._process: subprocess.Popen[bytes] | None = None
-        (folder / "spec.json").touch(mode=0o600)  # it holds the values of secrets
+        self._spec = {"command": command, "env": variables, "workdir": str(workdir), "timeout_s": None}
+        self._process: RunnerProcess | None = None
         if not command:
             self._end(_START_ERROR, "StartError", "no command specified: the sandbox does not know an image's own")
 
@@ -51,26 +41,20 @@ class Container:
         """Start the command. `grace_s`: its time between SIGTERM and SIGKILL."""
         if self.over:
             return
-        (self.folder / "spec.json").write_text(json.dumps(self._spec | {"grace_s": grace_s}))
-        with (self.folder / "runner.log").open("wb") as log:
-            # --tied and the pipe: the runner stops the command when this process ends, in whatever way.
-            self._process = subprocess.Popen(
-                [sys.executable, str(RUNNER), str(self.folder), "--tied"],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=PROJECT, start_new_session=True,
-            )  # fmt: skip
+        self._process = RunnerProcess(self.folder, self._spec | {"grace_s": grace_s})
 
     def stop(self, grace_s: float) -> None:
         """Send SIGTERM, and SIGKILL after `grace_s`. In a repeated call, the shorter time counts."""
         if self._process is None or self.over:
             return
         if self._kill_at is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.terminate()
         self._kill_at = min(self._kill_at or float("inf"), time.monotonic() + grace_s)
 
     def kill(self) -> None:
         """Send SIGKILL to the runner and all that it started."""
         if self._process and not self.over:
-            kill_tree(self._process.pid)
+            self._process.kill()
 
     def poll(self) -> None:
         """Poll the process: store its lines, record its end."""
@@ -83,11 +67,9 @@ class Container:
                 # The runner's guard goes too; without it the runner goes on as well, and reports the end.
                 kill_below(self._process.pid)
             if self._kill_at and time.monotonic() > self._kill_at + _KILL_S:
-                kill_tree(self._process.pid)
+                self._process.kill()
             return
-        assert self._process.stdin
-        self._process.stdin.close()
-        report = self._report()
+        report = self._process.report()
         self.started_at = report.get("started") or self.started_at
         code, why = report.get("exit_code"), report.get("reason") or ""
         if why.startswith("not-started"):
@@ -106,26 +88,9 @@ class Container:
         self.reason, self.message, self.ended_at = reason, message, at or _now()
         self.over_since, self.exit_code = time.monotonic(), code
 
-    def _report(self) -> dict[str, Any]:
-        try:
-            return json.loads((self.folder / "status.json").read_text())
-        except FileNotFoundError:
-            return {}
-
     def _keep_lines(self, last: bool) -> None:
-        output = self.folder / "output.log"
-        if not output.exists():
-            return
-        with output.open("rb") as file:
-            file.seek(self._offset)
-            read = file.read(_READ_BYTES)
-            while last and (more := file.read(_READ_BYTES)):
-                read += more
-        self._offset += len(read)
-        *lines, self._rest = (self._rest + read).split(b"\n")
-        if last and self._rest:
-            lines.append(self._rest)
-        if lines:
+        assert self._process
+        if lines := self._process.lines(last):
             with self.log.open("ab") as log:
                 log.writelines(f"{self._moment()} ".encode() + line + b"\n" for line in lines)
 

@@ -21,8 +21,9 @@ from typing import Any
 
 from sandbox.loopback import LOCAL
 
+from ..runner_process import PROJECT
 from .client import Cluster, Object, Refusal
-from .container import PROJECT, Container, seconds
+from .container import Container, seconds
 from .environment import ConfigError, command, environment, local
 from .events import Events, stamp
 from .nodes import PLAYED

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+from ..runner_process import PROJECT
 from ..websocket import BINARY, END, PING, PONG, end, frames, handshake, send
-from .container import PROJECT, Container
+from .container import Container
 from .kubelet import Kubelet
 
 _POLL_S = 0.1

@@ -25,7 +25,7 @@ _VALUE = re.compile(
     r"|(?<![\w.-])your[_-][a-z][a-z0-9_-]*"
     rf"|(?<![\w.-])my-(?:{'|'.join(_LOWER)})(?![\w-])"
     r"|\bPROJECT_ID\b|\bACCOUNT_ID\b|\bCHANGE_?ME\b|\bREPLACE_?ME\b|\bTODO\b"
-    r"|<[A-Za-z][A-Za-z0-9_ -]*>|\bx{4,}\b|\bX{4,}\b"
+    r"|<[A-Za-z][A-Za-z0-9_ -]*>|<(?:your|YOUR|Your)\b[^<>\n]{0,80}>|\bx{4,}\b|\bX{4,}\b"
 )
 
 

@@ -172,7 +172,7 @@ def status_of(ref: JobRef, job: Mapping[str, Any], target: str | None) -> Status
         native=job["status"],
         reason=_reason(job.get("statusReason"), container.get("reason") or last.get("reason")),
         exit_code=int(exit_code) if exit_code is not None else None,
-        attempts=len(streams(job)) if single else None,
+        attempts=_attempt_count(job) if single else None,
         lost=len(lost) if single else None,
         lost_gpu_hours=_gpu_hours(container, lost),
         taken=_taken(job, attempts),
@@ -239,6 +239,12 @@ def streams(job: Mapping[str, Any]) -> list[str | None]:
     return found
 
 
+def _attempt_count(job: Mapping[str, Any]) -> int:
+    """Return the number of attempts so far with the present one, which may not have a log stream yet."""
+    known = len(streams(job))
+    return known + (job["status"] == "STARTING" and known == len(structures(job, "attempts")))
+
+
 def _reason(batch: str | None, container: str | None) -> str | None:
     told = [text for text in (batch, container) if text]
     return ": ".join(dict.fromkeys(told)) or None
@@ -265,8 +271,7 @@ def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
 
 def _state(ref: JobRef, job: "dict[str, object]", index: int) -> TaskStatus:
     told = status_of(ref, job, None)
-    running = PHASES[told.native].value in ("STARTING", "RUNNING")
-    return TaskStatus(index, told.phase, told.native, (told.attempts or 0) + running, told.exit_code, told.reason)
+    return TaskStatus(index, told.phase, told.native, told.attempts or 0, told.exit_code, told.reason)
 
 
 TASKS_MAX = 100

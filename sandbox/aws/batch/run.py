@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -18,7 +16,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.ssm.models import ssm_backends
 
 from ...keys import aws, key
-from ...trees import kill_tree
+from ...runner_process import RunnerProcess
 from .. import permissions
 from .instances import Instance
 from .state import Batch, Document, Environment, Job, Outcome
@@ -34,8 +32,6 @@ NO_LOG_GROUP = (
 EVENT_BYTES = 262_118
 # Every node of a multi-node job is a process of this machine.
 LOCAL = "127.0.0.1"
-# So that a job that prints without end does not hold the lock.
-READ_BYTES = 1 << 20
 # Variables from an image that let the job find its command and print.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 
@@ -57,8 +53,7 @@ class Run:
         self.outcome: Outcome | None = None
         self._stop: Outcome | None = None
         self._kill_at = 0.0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._offset, self._rest = 0, b""
+        self._process: RunnerProcess | None = None
         cluster = environment.document["ecsClusterArn"].rpartition("/")[2]
         prefix = f"arn:{batch.partition}:ecs:{batch.region_name}:{batch.account_id}"
         self.container: Document = {
@@ -86,17 +81,7 @@ class Run:
         self.folder.mkdir(parents=True)
         spec = {"command": self.job.container["command"], "env": environment, "workdir": str(workdir)}
         # The sandbox's clock, which tests advance, counts the timeout, so the runner does not.
-        spec |= {"timeout_s": None, "grace_s": world.grace_s}
-        # The file holds the secrets' values.
-        (self.folder / "spec.json").touch(mode=0o600)
-        (self.folder / "spec.json").write_text(json.dumps(spec))
-        with (self.folder / "runner.log").open("wb") as log:
-            # --tied and the pipe: the runner stops the job when this server ends, in whatever way. A session of its
-            # own: Ctrl-C in the server's terminal is for the server only.
-            self._process = subprocess.Popen(
-                [sys.executable, str(world.runner), str(self.folder), "--tied"],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=world.root, start_new_session=True,
-            )  # fmt: skip
+        self._process = RunnerProcess(self.folder, spec | {"timeout_s": None, "grace_s": world.grace_s})
 
     def _environment(self) -> dict[str, str]:
         """Return the container's environment. Batch's own names win over the author's."""
@@ -184,22 +169,11 @@ class Run:
         self.container["logStreamName"] = self._stream
 
     def _ship(self, last: bool) -> None:
-        output = self.folder / "output.log"
-        if not output.exists():
-            return
-        with output.open("rb") as file:
-            file.seek(self._offset)
-            read = file.read(READ_BYTES)
-            while last and (more := file.read(READ_BYTES)):
-                read += more
-        self._offset += len(read)
-        *lines, self._rest = (self._rest + read).split(b"\n")
-        if last:
-            lines.append(self._rest)
+        assert self._process
         now = int(time.time() * 1000)
         events = [
             {"timestamp": now, "message": line[at : at + EVENT_BYTES].decode(errors="replace")}
-            for line in (line.removesuffix(b"\r") for line in lines)
+            for line in (line.removesuffix(b"\r") for line in self._process.lines(last))
             for at in range(0, len(line), EVENT_BYTES)
         ]
         if events and self._logs:
@@ -214,7 +188,7 @@ class Run:
         if self.outcome or self._process is None:
             return
         world, exit_status = self.batch.world, self._process.poll()
-        report = self._report()
+        report = self._process.report()
         if self.started_at is None and report.get("started"):
             began = datetime.fromisoformat(report["started"]).timestamp()
             self.started_at = self.job.document["startedAt"] = int((began + world.offset_s) * 1000)
@@ -226,8 +200,6 @@ class Run:
             if self._stop and time.monotonic() > self._kill_at:
                 self.kill()
             return
-        assert self._process.stdin
-        self._process.stdin.close()
         code, why = report.get("exit_code"), report.get("reason") or ""
         if code is not None and not why.startswith("not-started"):
             self.container["exitCode"] = code
@@ -241,12 +213,6 @@ class Run:
                 self.container["reason"] = f"the local runner ended with {exit_status}: see {self.folder}/runner.log"
             self.outcome = Outcome("Essential container in task exited", succeeded=code == 0)
 
-    def _report(self) -> Document:
-        try:
-            return json.loads((self.folder / "status.json").read_text())
-        except FileNotFoundError:
-            return {}
-
     def stop(self, reason: str, *, retry: bool) -> None:
         """Ask the job to stop. Does nothing once it has ended; the first reason given stands."""
         if self._stop or self.outcome or (self._process and self._process.poll() is not None):
@@ -254,9 +220,9 @@ class Run:
         self._stop = Outcome(reason, retry=retry)
         self._kill_at = time.monotonic() + self.batch.world.grace_s + 10
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.terminate()
 
     def kill(self) -> None:
         """End the runner and all that it started, at once."""
         if self._process:
-            kill_tree(self._process.pid)
+            self._process.kill()

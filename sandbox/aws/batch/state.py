@@ -38,9 +38,9 @@ class World:
     """
 
     def __init__(
-        self, *, home: Path, root: Path, runner: Path, account_id: str, settle_s: float, unlink_s: float, grace_s: int
+        self, *, home: Path, root: Path, account_id: str, settle_s: float, unlink_s: float, grace_s: int
     ) -> None:
-        self.home, self.jobs_dir, self.root, self.runner = home, home / "jobs", root, runner
+        self.home, self.jobs_dir, self.root = home, home / "jobs", root
         self.settle_s, self.unlink_s, self.grace_s = settle_s, unlink_s, grace_s
         self.quotas = ServiceQuotas(account_id)
         self.endpoint = ""

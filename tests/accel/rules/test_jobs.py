@@ -177,12 +177,15 @@ def test_what_is_not_ascii_counts_as_botocore_writes_it() -> None:
     assert ids(jobs.request_size({"parameters": {"p": "é" * 6000}})) == {"aws.job.payload"}
 
 
-@pytest.mark.parametrize("text", ["MY_PROJECT", "gs://YOUR_BUCKET/x", "<region>", "CHANGEME", "xxxx", "PROJECT_ID"])
+@pytest.mark.parametrize(
+    "text",
+    ["MY_PROJECT", "gs://YOUR_BUCKET/x", "<region>", "CHANGEME", "xxxx", "PROJECT_ID", "<your export, such as /vol1>"],
+)
 def test_placeholders(text: str) -> None:
     assert ids(placeholders.value("field", text)) == {"placeholder.value"}
 
 
-@pytest.mark.parametrize("text", ["my_project", "a < b", "max", "todos", "maxxx", "amy_project"])
+@pytest.mark.parametrize("text", ["my_project", "a < b", "max", "todos", "maxxx", "amy_project", "<v1.2, x>"])
 def test_no_placeholders(text: str) -> None:
     assert placeholders.value("field", text) == []
 

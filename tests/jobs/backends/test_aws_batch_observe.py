@@ -520,3 +520,37 @@ def test_again_is_refused_where_what_the_definition_gave_makes_it_too_large() ->
     job = detail(status="FAILED", container={"environment": environment})
     with pytest.raises(BadInput, match=r"request.containerOverrides: has \d+ characters .*, of which ECS takes 8192"):
         backend_of(FakeBatch(job)).resubmit_request(REF, "k" * 64)
+
+
+def _ended(stream: str) -> dict[str, Any]:
+    return {"container": {"logStreamName": stream, "exitCode": 1}, "startedAt": 1, "stoppedAt": 2}
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "present", "attempts"),
+    [
+        ("RUNNABLE", [], None, 0),
+        ("STARTING", [], None, 1),
+        ("RUNNING", [], "a", 1),
+        ("RUNNABLE", ["a"], "a", 1),
+        ("STARTING", ["a"], None, 2),
+        ("STARTING", ["a"], "a", 2),
+        ("RUNNING", ["a"], "b", 2),
+        ("SUCCEEDED", ["a", "b"], "b", 2),
+        # Not yet among those that ended.
+        ("SUCCEEDED", ["a"], "b", 2),
+    ],
+)
+def test_attempts_of_a_job_and_of_a_task_are_those_so_far(
+    status: str, ended: list[str], present: str | None, attempts: int
+) -> None:
+    """`attempts` has those that ended, and `container` the present one:
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_JobDetail.html"""
+    container = {"logStreamName": present} if present else {}
+    fields: dict[str, Any] = {"attempts": [_ended(each) for each in ended], "container": container}
+    parent = detail(status="PENDING", arrayProperties={"size": 2, "statusSummary": {}})
+    tasks = [detail(f"{ID}:{index}", status, **fields) for index in range(2)]
+    assert [each.attempts for each in backend_of(FakeBatch(parent, *tasks)).tasks(REF)] == [attempts, attempts]
+    alone = backend_of(FakeBatch(detail(status=status, **fields)))
+    assert alone.status(REF).attempts == attempts
+    assert [each.attempts for each in alone.tasks(REF)] == [attempts]

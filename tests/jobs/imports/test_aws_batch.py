@@ -182,6 +182,7 @@ RESERVED = {"environment": [{"name": "AWS_BATCH_X", "value": "1"}]}
         ({"jobName": "n" * 128}, "changed", "a job's name has at most 100"),
         ({"jobName": None}, "refused", "jobName empty: is empty; must be a name, is empty"),
         ({"jobQueue": ""}, "refused", "must be a name, is empty"),
+        ({"jobQueue": "<your-queue>"}, "refused", "jobQueue '<your-queue>': is"),
     ],
 )  # fmt: skip
 def test_what_is_not_carried_is_said(changed: dict[str, Any], kind: str, note: str) -> None:
@@ -190,6 +191,59 @@ def test_what_is_not_carried_is_said(changed: dict[str, Any], kind: str, note: s
     assert [line for line in lines if note in line], [(entry.kind, entry.text) for entry in found.report.entries]
     if not found.report.stops:
         Job(**found.values)
+
+
+@pytest.mark.parametrize(
+    "vcpus, cpus, kind",
+    [("2", 2, "kept"), ("2.0", 2, "kept"), ("0.25", 1, "changed"), ("2.5", 3, "changed"), ("0.0", None, "refused")],
+)
+def test_vcpus_of_a_definition(vcpus: str, cpus: int | None, kind: str) -> None:
+    # The console writes 2.0, and Fargate has a quarter of a vCPU.
+    needs = [{"type": "VCPU", "value": vcpus}, {"type": "MEMORY", "value": "512"}]
+    container = {"image": "public.ecr.aws/acme/crops:3", "command": ["crop"], "resourceRequirements": needs}
+    found = of(
+        {"jobDefinitionName": "crops", "platformCapabilities": ["FARGATE"], "containerProperties": container},
+    )
+    (said,) = [each for each in found.report.entries if each.field.endswith("resourceRequirements[0].value")]
+    assert (found.values.get("cpus"), said.kind) == (cpus, kind), said.text
+
+
+def test_whole_vcpus_of_a_request() -> None:
+    found = asking(containerOverrides={"resourceRequirements": [{"type": "VCPU", "value": "4.0"}]})
+    assert found.values["cpus"] == 4 and not found.report.stops
+
+
+def test_a_definition_without_a_retry_strategy_has_one_attempt() -> None:
+    body = {"jobDefinitionName": "crops", "containerProperties": {"image": "public.ecr.aws/acme/crops:3"}}
+    found = of(body)
+    assert found.values["retries"] == 0
+    (said,) = [each for each in found.report.entries if each.field == "retryStrategy.attempts"]
+    assert not said.given and said.new == "retries: 0"
+    assert of({**body, "retryStrategy": {"attempts": 4}}).values["retries"] == 3
+    # What a request does not say is the definition's.
+    assert "retries" not in asking().values
+
+
+def test_shared_memory_of_a_definition_is_part_of_its_memory() -> None:
+    needs = [{"type": "MEMORY", "value": "2048"}]
+    container = {"image": "public.ecr.aws/acme/crops:3", "resourceRequirements": needs}
+    found = of(
+        {"jobDefinitionName": "c", "containerProperties": {**container, "linuxParameters": {"sharedMemorySize": 9000}}}
+    )
+    assert (found.values["memory_mib"], found.values["shm_mib"]) == (2048, 2048)
+    assert [each.new for each in found.report.of("changed")] == [2048]
+    Job(**found.values)
+
+
+def test_a_volume_without_a_source_is_said_once() -> None:
+    container = {
+        "image": "public.ecr.aws/acme/crops:3",
+        "volumes": [{"name": "scratch", "host": {}}],
+        "mountPoints": [{"sourceVolume": "scratch", "containerPath": "/scratch"}],
+    }
+    found = of({"jobDefinitionName": "crops", "containerProperties": container})
+    said = {each.field.rpartition(".")[2]: each.text for each in found.report.stops}
+    assert "stacks adopt" in said["name"] and "is of scratch" in said["containerPath"]
 
 
 def test_parameters_are_in_the_command() -> None:

@@ -127,7 +127,14 @@ def test_resources(resources: dict[str, Any], values: dict[str, Any], field: str
          {"mounts": [{"source": "host:///a", "path": "/b"}]}, "volumes[0].optional", "changed"),
         ({"files": ["a.py", "b.py:/b.py"]}, {}, "files", "changed"),
         ({"files": [{"local_path": "a", "path": "b"}]}, {}, "files[0].local_path", "changed"),
+        ({"files": ["~/.netrc:/root/.netrc"]}, {}, "files", "decision"),
+        ({"files": ["a.py", "../b.py"]}, {}, "files", "decision"),
+        ({"files": [{"local_path": "/etc/a.conf", "path": "a"}]}, {}, "files[0].local_path", "decision"),
+        ({"files": [{"local_path": "a", "path": "/b"}]}, {}, "files[0].path", "changed"),
         ({"repos": ["."]}, {}, "repos", "changed"),
+        ({"repos": ["..:/src"]}, {}, "repos", "decision"),
+        ({"repos": [{"local_path": ".", "path": "/src"}]}, {}, "repos[0].path", "decision"),
+        ({"repos": ["https://github.com/a/b", "git@github.com:a/c.git"]}, {}, "repos", "changed"),
         ({"repos": [{"url": "https://github.com/a/b", "branch": "main"}]}, {}, "repos[0].url", "changed"),
         ({"ports": [8080, "80:80"]}, {}, "ports", "changed"),
         ({"priority": 50}, {}, "priority", "changed"),
@@ -246,3 +253,40 @@ def test_addresses_that_are_counted_are_as_many_as_the_nodes() -> None:
         [shell, option, script], env={"ACCEL_NODE_COUNT": "3"}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "3\n"
+
+
+def test_a_job_of_several_nodes_ends_with_its_main_node() -> None:
+    (said,) = [each.text for each in of(task(nodes=2)).report.entries if each.field == "stop_criteria"]
+    assert "is all-done there without it" in said and "main node" in said
+    assert "stop_criteria" not in kinds(of(task())) and "stop_criteria" not in kinds(of(task(nodes=1)))
+
+
+def test_groups_are_refused_with_what_to_write() -> None:
+    found = of(task(groups=[{"nodes": 1, "commands": ["a"]}, {"nodes": 1, "commands": ["b"]}]))
+    assert "write nodes, and ask for $DSTACK_NODE_RANK in the commands" in found.report.stops[0].text
+
+
+def test_an_environment_of_conda_needs_its_shell() -> None:
+    found = of(task(commands=["cd a", "conda activate t", "python a.py"]))
+    assert kinds(found)["commands"] == "decision" and not found.report.stops
+    assert kinds(of(task(commands=['eval "$(conda shell.bash hook)"', "conda activate t"])))["commands"] == "kept"
+
+
+def test_a_place_of_a_page_in_a_command_is_refused() -> None:
+    (stop,) = of(task(commands=["cd a", "login --token <token>"])).report.stops
+    assert stop.field == "commands" and "is a placeholder" in stop.text
+    assert not of(task(commands=["echo '<token>' >a", "sort <a"])).report.stops
+
+
+@pytest.mark.parametrize("entrypoint, shell", [("bash -c", "bash"), ("/bin/sh -c", "/bin/sh")])
+def test_an_entry_point_that_is_a_shell_runs_one_command(entrypoint: str, shell: str) -> None:
+    run = "echo $DSTACK_NODES_NUM $DSTACK_NODE_RANK; pwd"
+    found = of(task(entrypoint=entrypoint, commands=[run], nodes=2, working_dir="/usr", **{"shell": "zsh"}))
+    assert not found.report.stops and found.values["command"][:2] == [shell, "-c"]
+    assert kinds(found)["entrypoint"] == "kept" and kinds(found)["shell"] == "changed"
+    names = {"PATH": "/usr/bin:/bin", "ACCEL_NODE_COUNT": "2", "ACCEL_NODE_INDEX_FROM": "R", "R": "1"}
+    done = subprocess.run(found.values["command"], env=names, capture_output=True, text=True, check=True)
+    assert done.stdout == "2 1\n/usr\n"
+    assert of(task(entrypoint=entrypoint, commands=[run, "x"], nodes=2)).report.stops
+    plain = of(task(entrypoint=entrypoint, commands=["a &&  b"]))
+    assert plain.values["command"] == [shell, "-c", "a &&  b"]

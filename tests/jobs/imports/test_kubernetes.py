@@ -18,6 +18,7 @@ from jobs.importers.kubernetes_values import quantity
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
+from jobs.importers.report import Entry
 from jobs.model.document import Document
 from jobs.model.job import Job
 from tests.jobs.backends import gke_target
@@ -69,6 +70,19 @@ def mounted(volume: Json, path: str = "/data", **mount: Any) -> Json:
     )
 
 
+def at_paths(volume: Json, *mounts: Json) -> Json:
+    return job(
+        pod(container(volumeMounts=[{"name": "v", **each} for each in mounts]), volumes=[{"name": "v", **volume}])
+    )
+
+
+def in_disk(storage: str) -> Json:
+    """A job with a limit of its disk, and a folder of 20 GiB in it."""
+    document = mounted({"emptyDir": {"sizeLimit": "20Gi"}})
+    document["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"ephemeral-storage": storage}}
+    return document
+
+
 def tpu(topology: str, chips: int, label: str = "tpu-v5-lite-podslice", **fields: Any) -> Json:
     labels = {"cloud.google.com/gke-tpu-accelerator": label, "cloud.google.com/gke-tpu-topology": topology}
     return pod(container(resources={"limits": {"google.com/tpu": chips}}), nodeSelector=labels, **fields)
@@ -110,6 +124,7 @@ RETRIES_OF_A_POD = {"retries": 0}
 SHM = {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
 GCS = {"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "acme"}}}
 T4 = {"accelerator": {"type": "nvidia-tesla-t4", "count": 1}}
+ELASTIC = of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Worker={"replicas": 2})
 SHAPES: dict[str, tuple[Json, Json]] = {
     "a job": (job(), {"name": "train", "image": IMAGE, "command": ["python", "train.py"], "retries": 0}),
     "generateName": ({**job(), "metadata": {"generateName": "train-"}}, {"name": "train"}),
@@ -149,6 +164,7 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         },
         {"name": "nightly"},
     ),
+    "a deadline of tasks": (job(completions=6, activeDeadlineSeconds=900), {"tasks": 6, "timeout_s": 900}),
     "a pod": ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod()}, RETRIES_OF_A_POD),
     "a pod that starts again": (
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod(restartPolicy="OnFailure")},
@@ -161,6 +177,23 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "a job set of replicas": (job_set(replicated(replicas=2, parallelism=2, completions=2)), {"nodes": 4}),
     "a job set of two alike": (job_set(replicated(), {**replicated(), "name": "x"}), {"nodes": 2}),
     "a job set of one": (job_set(replicated(), network={"enableDNSHostnames": True}), {"retries": 0}),
+    "a job set of one pod that is tried again": (job_set(replicated(backoffLimit=2)), {"retries": 2}),
+    "a job set of one pod that starts again": (
+        job_set(replicated(backoffLimit=2), failurePolicy={"maxRestarts": 1}),
+        {"retries": 5},
+    ),
+    "a job set without backoffLimit": (job_set(replicated(backoffLimit=None, completions=2)), {"retries": 0}),
+    "a job set of two alike with fields of jobs": (
+        job_set(*(replicated(activeDeadlineSeconds=60, podReplacementPolicy="Failed") for _ in range(2))),
+        {"nodes": 2, "timeout_s": 60},
+    ),
+    "an elastic PyTorchJob": (
+        {
+            **ELASTIC,
+            "spec": {**ELASTIC["spec"], "elasticPolicy": {"rdzvBackend": "c10d", "maxRestarts": 5, "minReplicas": 1}},
+        },
+        {"nodes": 2, "env": {"PET_MAX_RESTARTS": "5"}},
+    ),
     "a PyTorchJob": (
         of_kubeflow("PyTorchJob", "pytorchReplicaSpecs", Master={"replicas": 1}, Worker={"replicas": 3}),
         {"nodes": 4},
@@ -199,6 +232,12 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "a secret": (
         with_container(env=[{"name": "T", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]),
         {"secrets": {"T": "hf/token"}},
+    ),
+    "a bucket in a variable of the shell": (
+        with_container(
+            command=["sh", "-c", "ls gs://${MY_BUCKET}/$YOUR_RUN"], env=[{"name": "MY_BUCKET", "value": "acme"}]
+        ),
+        {"env": {"MY_BUCKET": "acme"}},
     ),
     "a field": (
         with_container(
@@ -248,10 +287,17 @@ SHAPES: dict[str, tuple[Json, Json]] = {
     "Spot of Karpenter": (selected(**{"karpenter.sh__capacity-type": "spot"}), {"spot": True}),
     "on demand of EKS": (selected(**{"eks.amazonaws.com__capacityType": "ON_DEMAND"}), {"spot": False}),
     "provisioning": (selected(**{"cloud.google.com__gke-provisioning": "standard"}), {"spot": False}),
+    "a label of one's own for an accelerator": (
+        selected(accelerator="nvidia-tesla-t4"),
+        {"accelerator": {"type": "nvidia-tesla-t4", "count": 1}},
+    ),
+    "a label of any accelerator": (selected(accelerator="nvidia"), {"accelerator": {"count": 1}}),
     "labels of a cluster": (selected(gpu="a", kubernetes__os="linux"), {"accelerator": {"count": 1}}),
     "affinity": (chosen("cloud.google.com/gke-accelerator", "In", "nvidia-tesla-t4"), T4),
     "affinity to several": (chosen("zone", "In", "a", "b"), {"accelerator": {"count": 1}}),
     "affinity to Spot": (chosen("cloud.google.com/gke-spot", "Exists"), {"spot": True}),
+    "affinity to any capacity": (chosen("karpenter.sh/capacity-type", "Exists"), {"spot": None}),
+    "affinity to no Spot": (chosen("cloud.google.com/gke-spot", "DoesNotExist"), {"spot": False}),
     "a TPU": (job(tpu("2x2", 4)), {"accelerator": {"type": "v5litepod-4"}}),
     "a TPU of hosts": (
         job(tpu("4x4", 4), completions=4, parallelism=4, completionMode="Indexed"),
@@ -320,6 +366,20 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         {"command": ["sh", "-c", 'mkdir -p \'/scratch/a b\'\nexec "$0" "$@"', "python", "train.py"]},
     ),
     "a folder with a size": (mounted({"emptyDir": {"sizeLimit": "20Gi"}}), {"disk_gib": 20}),
+    "a folder that is part of the disk": (in_disk("50Gi"), {"disk_gib": 50}),
+    "a folder that is larger than the disk": (in_disk("10Gi"), {"disk_gib": 20}),
+    "a folder at two paths": (
+        at_paths({"emptyDir": {"sizeLimit": "20Gi"}}, {"mountPath": "/a"}, {"mountPath": "/b"}),
+        {"disk_gib": 20},
+    ),
+    "two folders of a volume": (
+        at_paths({"emptyDir": {}}, {"mountPath": "/a", "subPath": "a"}, {"mountPath": "/b", "subPath": "b"}),
+        {"command": ["sh", "-c", 'mkdir -p /a /b\nexec "$0" "$@"', "python", "train.py"]},
+    ),
+    "rounded up": (
+        with_container(resources={each: {"cpu": "300m", "memory": "1.5Mi"} for each in ("limits", "requests")}),
+        {"cpus": 1, "memory_mib": 4},
+    ),
     "a claim": (
         mounted({"persistentVolumeClaim": {"claimName": "data"}}, readOnly=True),
         {"mounts": [{"source": "volume://data", "path": "/data", "read_only": True}]},
@@ -334,6 +394,10 @@ SHAPES: dict[str, tuple[Json, Json]] = {
             {"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "b", "mountOptions": "implicit-dirs,only-dir=x"}}}
         ),
         {"mounts": [{"source": "gs://b/x", "path": "/data"}]},
+    ),
+    "a bucket that is read": (
+        mounted({"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "b", "mountOptions": "implicit-dirs,ro"}}}),
+        {"mounts": [{"source": "gs://b", "path": "/data", "read_only": True}]},
     ),
     "the driver's folder": (mounted({"hostPath": {"path": "/usr/local/nvidia"}}), {}),
     "a volume that is mounted nowhere": (job(pod(volumes=[{"name": "v", "configMap": {"name": "c"}}])), {}),
@@ -441,6 +505,11 @@ def test_what_is_no_job(document: Json, said: str) -> None:
         (with_container(command=None, args=["a"]), "args", "--var ENTRYPOINT"),
         (with_container(image=None), "image", "say --image"),
         (job(pod(initContainers=[container()])), "initContainers", "is a container before the job's"),
+        (
+            job(pod(initContainers=[container(restartPolicy="Always")])),
+            "initContainers[0].name",
+            "is a container beside the job's",
+        ),
         (job({**pod(), "containers": [container(), container(name="b")]}), "containers[1]", "beside the job's"),
         (with_container(resources={"limits": {"amd.com/gpu": 1}}), "amd.com/gpu", "accelerators are nvidia.com/gpu"),
         (with_container(resources={"limits": {"cpu": "many"}}), "limits.cpu", "must be a quantity"),
@@ -482,6 +551,29 @@ def test_what_is_no_job(document: Json, said: str) -> None:
         (with_container(resources={"limits": {"google.com/tpu": 4}}), "google.com/tpu", "needs the labels"),
         (selected(**{"cloud.google.com__gke-accelerator": "rtx8000"}), "gke-accelerator", "is no known accelerator"),
         (job_set(replicated(tpu("2x2", 4), replicas=2)), "replicas", "tpu_vm.slices"),
+        (
+            job_set(replicated(), {**replicated(), "name": "x", "dependsOn": [{"name": "w", "status": "Complete"}]}),
+            "dependsOn[0].status",
+            "starts after another has ended",
+        ),
+        (
+            job_set(replicated(activeDeadlineSeconds=60), replicated(activeDeadlineSeconds=90)),
+            "replicatedJobs[1].template.spec.activeDeadlineSeconds",
+            "differs from the first's",
+        ),
+        (
+            mounted({"csi": {**GCS["csi"], "volumeAttributes": {"bucketName": "_"}}}),
+            "bucketName",
+            "means every bucket: --mount /data=gs://<bucket>",
+        ),
+        (mounted({"persistentVolumeClaim": {"claimName": "c"}}, "data"), "mountPath", "must be an absolute path"),
+        (
+            at_paths({"emptyDir": {}}, {"mountPath": "/a"}, {"mountPath": "/a/"}),
+            "volumeMounts[1].name",
+            "is at /a, where",
+        ),
+        (with_container(args=["--out=gs://<BUCKET>/run"]), "args", '"<BUCKET>" is a placeholder'),
+        (with_container(env=[{"name": "A", "value": "gs://YOUR_BUCKET/a"}]), "env[0].value", "is a placeholder"),
         (job_set(replicated(), replicated(pod(container(command=["b"])))), "command", "differs from the first's"),
         (of_kubeflow("TFJob", "tfReplicaSpecs", Worker={}, PS={"replicas": 1}), "PS", "nodes of another kind"),
         (of_kubeflow("MPIJob", "mpiReplicaSpecs", Worker={"replicas": 2}, Launcher={}), "Launcher", "by MPI"),
@@ -634,6 +726,148 @@ def test_nodes_with_gpus_of_which_none_is_asked_for() -> None:
     found = found_in(SHAPES["nodes with GPUs of which none is asked for"][0])
     label = next(entry for entry in found.report.entries if entry.field.endswith("gke-accelerator"))
     assert label.kind == "decision" and "the container asks for none" in label.text
+
+
+def entry_of(document: Json, field: str) -> Entry:
+    """The report's entry of the first field that ends so."""
+    return next(each for each in found_in(document).report.entries if each.field.endswith(field))
+
+
+@pytest.mark.parametrize(
+    "document, field, kind, said",
+    [
+        (
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container()]}},
+            "spec.restartPolicy",
+            "changed",
+            "retries: 0",
+        ),
+        (SHAPES["a deadline of tasks"][0], "activeDeadlineSeconds", "decision", "is of all tasks and attempts"),
+        (SHAPES["a job set without backoffLimit"][0], "backoffLimit", "changed", "six times more"),
+        (SHAPES["a job set of one pod that starts again"][0], "backoffLimit", "decision", "retries: 5"),
+        (SHAPES["a job set of one pod that starts again"][0], "maxRestarts", "decision", "retries: 5"),
+        (SHAPES["a folder at two paths"][0], "volumeMounts[1].mountPath", "decision", "is the folder /a too"),
+        (SHAPES["two folders of a volume"][0], "volumeMounts[1].mountPath", "changed", "which the command makes"),
+        (
+            job_set(replicated(), {**replicated(), "name": "x", "dependsOn": [{"name": "w", "status": "Ready"}]}),
+            "dependsOn[0].status",
+            "decision",
+            "start together",
+        ),
+        (SHAPES["rounded up"][0], "limits.cpu", "changed", "cpus: 1"),
+        (SHAPES["a folder that is larger than the disk"][0], "ephemeral-storage", "changed", "disk_gib: 20"),
+        (selected(accelerator="fast"), "nodeSelector.accelerator", "decision", "chooses nodes by a label"),
+        (SHAPES["an elastic PyTorchJob"][0], "maxRestarts", "kept", "env.PET_MAX_RESTARTS"),
+        (SHAPES["an elastic PyTorchJob"][0], "rdzvBackend", "changed", "docs/nodes.md"),
+        (SHAPES["an elastic PyTorchJob"][0], "minReplicas", "decision", "how many nodes"),
+        (
+            mounted({"persistentVolumeClaim": {"claimName": "c"}}, "data"),
+            "persistentVolumeClaim.claimName",
+            "decision",
+            "is a claim",
+        ),
+        (
+            job_set(
+                replicated(
+                    {**tpu("4x4", 4), "nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"}}, completions=4
+                )
+            ),
+            "completions",
+            "decision",
+            "a slice that is not known",
+        ),
+    ],
+)
+def test_what_is_said(document: Json, field: str, kind: str, said: str) -> None:
+    entry = entry_of(document, field)
+    assert (entry.kind, said in entry.text) == (kind, True), entry.text
+
+
+def test_objects_beside_a_job_that_run_without_end() -> None:
+    server = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "rendezvous"},
+        "spec": {"replicas": 1},
+    }
+    stops = found_in(server, job()).report.stops
+    assert {entry.field.split(".")[0] for entry in stops} == {"Deployment/rendezvous"}
+    assert "start it by itself, and take it out of the file" in stops[0].text
+
+
+INDEX = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+
+
+def printed(document: Json, **own: str) -> str:
+    """What the job's command prints with its own variables and those given."""
+    values = values_of(document)
+    environment = {"PATH": "/usr/bin:/bin", **own, **values.get("env", {})}
+    return subprocess.run(values["command"], env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_variables_of_variables_that_only_a_container_knows() -> None:
+    env = [
+        {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+        {"name": "SHARD", "valueFrom": INDEX},
+        {"name": "RUN", "value": "a b"},
+        {"name": "HEADER", "value": "Bearer $(TOKEN)"},
+        {"name": "OUT", "value": "/out/$(RUN)/$(SHARD) $$(SHARD) $(LATER)"},
+        {"name": "LATER", "value": "$(OUT)!"},
+    ]
+    document = with_container(command=["sh", "-c", 'echo "$HEADER $OUT $LATER"'], env=env)
+    out = "/out/a b/3 $(SHARD) $(LATER)"
+    assert printed(document, TOKEN="it's", JOB_COMPLETION_INDEX="3") == f"Bearer it's {out} {out}!\n"
+    assert entry_of(document, "env[4].value").kind == "changed"
+
+
+def test_a_variable_that_is_set_twice() -> None:
+    env = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)0"}, {"name": "A", "value": "$(A)2"}]
+    assert values_of(with_container(env=env))["env"] == {"B": "10", "A": "12"}
+
+
+def test_dollars_beside_a_variable_that_only_a_container_knows() -> None:
+    args = ["$(JOB_COMPLETION_INDEX)", "$$(JOB_COMPLETION_INDEX)", "$$(LR)", "$(LR)", "$(NONE)"]
+    document = with_container(command=["echo"], args=args, env=[{"name": "LR", "value": "it's"}])
+    assert printed(document, JOB_COMPLETION_INDEX="3") == "3 $(JOB_COMPLETION_INDEX) $(LR) it's $(NONE)\n"
+
+
+def test_numbers_of_the_pods_of_several_jobs() -> None:
+    reads = container(command=["sh", "-c", "echo $JOB_COMPLETION_INDEX"])
+    told = container(env=[{"name": "N", "valueFrom": INDEX}])
+    for first, field in ((reads, "command"), (told, "fieldPath")):
+        entry = entry_of(job_set(replicated(pod(first), replicas=2, completions=2)), field)
+        assert entry.kind == "decision" and "counts all 4 nodes" in entry.text
+        assert entry_of(job_set(replicated(pod(first), completions=4)), field).kind != "decision"
+
+
+def with_workers(value: str, *arguments: str, **replicas: Json) -> Json:
+    """A PyTorchJob whose pods have a variable HOST."""
+    first = container(command=["sh", "-c", "echo $HOST", *arguments], env=[{"name": "HOST", "value": value}])
+    return of_kubeflow(
+        "PyTorchJob",
+        "pytorchReplicaSpecs",
+        **{name: {"template": {"spec": pod(first)}, **each} for name, each in replicas.items()},
+    )
+
+
+def test_the_first_worker_is_the_main_node_where_no_master_is() -> None:
+    own = {"ACCEL_MAIN_ADDRESS_FROM": "MAIN", "MAIN": "10.0.0.1"}
+    assert printed(with_workers("train-worker-0", Worker={"replicas": 2}), **own) == "10.0.0.1\n"
+    both = with_workers("train-worker-0", Master={}, Worker={"replicas": 2})
+    assert printed(both, **own) == "train-worker-0\n"
+    assert "names a pod" in entry_of(both, "Master.template.spec.containers[0].env[0].value").text
+    assert "names a pod" in entry_of(with_workers("x", "--host=train-worker-0", Worker={}), "command").text
+    for other in ("gs://acme/train-worker-0", "pre-train-worker-0"):
+        assert printed(with_workers(other, Worker={}), **own) == f"{other}\n"
+        assert entry_of(with_workers(other, Worker={}), "env[0].value").kind == "kept"
+
+
+def test_processes_of_a_pytorch_job_are_counted() -> None:
+    document = with_workers("x", Master={}, Worker={"replicas": 1})
+    document["spec"]["nprocPerNode"] = "4"
+    for each in document["spec"]["pytorchReplicaSpecs"].values():
+        each["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "echo $WORLD_SIZE"]
+    assert printed(document, ACCEL_NODE_COUNT="2") == "8\n"
 
 
 def test_the_name_of_a_secret_is_shown() -> None:

@@ -264,6 +264,7 @@ def test_variables_of_a_command() -> None:
         ("aws batch describe-jobs --jobs a\n", "is a command of aws that submits no job"),
         (f"{SUBMIT}\n{SUBMIT}\n", "must hold one command"),
         (f"{SUBMIT} --array-properties size\n", "is neither JSON nor shorthand"),
+        (f'{SUBMIT} --container-overrides "$(cat crops.json)"\n', r"write the text itself, or file://<file>"),
         (f"{SUBMIT} --array-properties '{{'\n", "is not JSON"),
         (f"{SUBMIT} --container-overrides file://gone.json\n", "cannot be read"),
         ("aws batch submit-job --cli-input-json file://$FILE\n", "holds $FILE, which no shell has replaced"),

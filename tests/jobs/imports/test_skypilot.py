@@ -60,6 +60,25 @@ def test_a_command_that_starts_containers_is_a_decision(run: str, program: str) 
 
 
 @pytest.mark.parametrize(
+    "text, is_told",
+    [
+        ("pip list\nconda activate t\npython a.py", True),
+        ("cd a && conda activate t", True),
+        ('eval "$(conda shell.bash hook)"\nconda activate t', False),
+        (". /opt/conda/etc/profile.d/conda.sh; conda activate t", False),
+        ("# conda activate t\necho conda activate t", False),
+        ("conda run -n t python a.py", False),
+    ],
+)
+def test_an_environment_of_conda_needs_its_shell(text: str, is_told: bool) -> None:
+    found = of({"resources": IMAGE, "setup": text, "run": text})
+    for field in ("setup", "run"):
+        assert (kinds(found)[field] == "decision") == is_told
+        assert ('eval "$(conda shell.bash hook)"' in said(found, field)) == is_told
+    assert not found.report.stops
+
+
+@pytest.mark.parametrize(
     "resources, values, field, kind",
     [
         ({"accelerators": "A100:8"}, {"accelerator": {"type": "A100", "count": 8}}, "accelerators", "kept"),
@@ -358,6 +377,9 @@ def test_templates_without_quotes() -> None:
         ('if [ -z "$SKYPILOT_NODE_IPS" ]; then exit 1; fi\n', "changed"),
         ("for ip in $SKYPILOT_NODE_IPS; do echo $ip; done\n", "decision"),
         ("echo $SKYPILOT_NODE_IPS > hosts\n", "decision"),
+        ('echo "all: $SKYPILOT_NODE_IPS"\n', "changed"),
+        ('echo "$SKYPILOT_NODE_IPS" \\\n  | tee hosts\n', "decision"),
+        ('printf "%s" "$(sort <<< "$SKYPILOT_NODE_IPS")"\n', "decision"),
     ],
 )
 def test_the_first_of_the_addresses(run: str, kind: str) -> None:
@@ -448,3 +470,9 @@ def test_what_is_printed_is_a_job(home: Any, invoke: Callable[..., Result]) -> N
     assert done.exit_code == 0, done.stderr
     assert Document("job.yaml", Tree(yaml.safe_load(done.stdout)), Job).job().nodes == 2
     assert "of kind aws-batch" in done.stderr and "is read as skypilot" in done.stderr
+
+
+def test_a_place_of_a_page_in_a_command_is_refused() -> None:
+    found = of({"resources": IMAGE, "setup": "cat <<A\n<b>\nA", "run": "python t.py --out gs://<bucket>/x"})
+    (stop,) = found.report.stops
+    assert stop.field == "run" and "is a placeholder" in stop.text

@@ -214,6 +214,92 @@ def test_every_field_is_in_exactly_one_class(in_pool: bool, key: str, value: Any
         Job(**found.values)
 
 
+def test_what_the_client_library_prints() -> None:
+    # CustomJob.to_json() has choices by number, and empty texts for no value.
+    pool = {
+        "machineSpec": {"machineType": "g2-standard-12", "acceleratorType": 11, "acceleratorCount": 1,
+                        "gpuPartitionSize": "", "tpuTopology": "",
+                        "reservationAffinity": {"reservationAffinityType": 2, "key": "", "values": []}},
+        "replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100},
+        "containerSpec": {"imageUri": IMAGE, "command": [], "args": ["--crop"], "env": []},
+        "nfsMounts": [], "lustreMounts": [],
+    }  # fmt: skip
+    empty = dict.fromkeys(
+        ("persistentResourceId", "serviceAccount", "network", "tensorboard", "experiment", "experimentRun",
+         "protectedArtifactLocationId"), "",
+    )  # fmt: skip
+    scheduling = {"timeout": "5400.500s", "strategy": 4, "restartJobOnWorkerRestart": False, "disableRetries": False}
+    spec = {"workerPoolSpecs": [pool], "scheduling": scheduling, **empty, "reservedIpRanges": [], "models": []}
+    found = of({"displayName": "crops", "jobSpec": spec, "name": "", "state": 0, "labels": {}, "webAccessUris": {},
+                "encryptionSpec": {"kmsKeyName": ""}})  # fmt: skip
+    assert not found.report.stops, stops(found)
+    assert not found.report.of("decision")
+    Job(**found.values)
+    assert found.values["accelerator"] == {"type": "nvidia-l4", "count": 1}
+    assert (found.values["spot"], found.values["timeout_s"]) == (True, 5401)
+
+
+@pytest.mark.parametrize("number, is_", [(0, None), (1, False), (2, True), (3, False), (6, None)])
+def test_a_strategy_by_its_number(number: int, is_: bool | None) -> None:
+    found = of({**SPEC, "scheduling": {"strategy": number}})
+    assert not found.report.stops, stops(found)
+    assert found.values.get("spot") is is_
+    assert found.values["vertex"].get("provisioning") == ("flex-start" if number == 6 else None)
+
+
+def test_a_number_that_no_choice_has() -> None:
+    assert 'is "5"' in stops(of({**SPEC, "scheduling": {"strategy": 5}}))
+
+
+def test_reduction_servers_get_the_variables_of_the_first_pool() -> None:
+    server = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:2"
+    first = {
+        **SPEC["workerPoolSpecs"][0],
+        "containerSpec": {"imageUri": IMAGE, "env": [{"name": "SEED", "value": "9"}]},
+    }
+    third = {"machineSpec": {"machineType": "n1-highcpu-16"}, "replicaCount": 3, "containerSpec": {"imageUri": server}}
+    found = of({"workerPoolSpecs": [first, {**first, "replicaCount": 2}, third]})
+    assert not found.report.stops, stops(found)
+    assert found.values["vertex"]["reduction_servers"]["replicas"] == 3
+    (said,) = [
+        each for each in found.report.of("changed") if each.field.endswith("workerPoolSpecs[2].containerSpec.env")
+    ]
+    assert said.new == ["SEED"]
+    other = {**third, "containerSpec": {"imageUri": IMAGE, "args": ["ps"]}}
+    assert "differs from the first pool's" in stops(
+        of({"workerPoolSpecs": [first, {**first, "replicaCount": 2}, other]})
+    )
+
+
+def test_a_wait_without_an_end() -> None:
+    said = stops(of({**SPEC, "scheduling": {"strategy": "FLEX_START", "maxWaitDuration": "0s"}}))
+    assert "without an end" in said and "604800s" in said
+
+
+@pytest.mark.parametrize("wait", ["0s", "7200s"])
+def test_a_wait_that_is_not_for_flex_start_means_nothing(wait: str) -> None:
+    found = of({**SPEC, "scheduling": {"strategy": "SPOT", "maxWaitDuration": wait}})
+    assert not found.report.stops and "wait_s" not in found.values["vertex"]
+    (said,) = [each for each in found.report.of("changed") if each.field == "scheduling.maxWaitDuration"]
+    assert said.new is None and "flex-start" in said.why[0]
+
+
+def test_a_restart_of_all_machines_is_said() -> None:
+    two = {"workerPoolSpecs": [SPEC["workerPoolSpecs"][0], {**SPEC["workerPoolSpecs"][0], "replicaCount": 3}]}
+    (said,) = of(two).report.of("changed")
+    assert said.field.endswith("restartJobOnWorkerRestart") and said.new is True and "vertex.restart" in said.why[0]
+    assert not of(SPEC).report.of("changed")
+    assert not of({**two, "scheduling": {"restartJobOnWorkerRestart": True}}).report.of("changed")
+    assert not of({**two, "scheduling": {"disableRetries": True}}).report.of("changed")
+
+
+def test_retries_that_are_off_turn_a_restart_off() -> None:
+    found = of({**SPEC, "scheduling": {"disableRetries": True, "restartJobOnWorkerRestart": True}})
+    assert not found.report.stops and "restart" not in found.values["vertex"]
+    (said,) = found.report.of("changed")
+    assert "disableRetries" in said.why[0]
+
+
 OURS: dict[str, Json] = {
     "plain": {},
     "gpu": {"accelerator": {"type": "l4", "count": 2}, "spot": True, "timeout_s": 3600},

@@ -1,5 +1,6 @@
 """A pasted `xpk workload create` as a job file: shapes that people have, and that nothing of one is lost."""
 
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -205,6 +206,37 @@ def test_nodes_with_gpus_know_each_other() -> None:
     assert create("--device-type h100-mega-80gb-8").values["command"][2] == "python3 train.py"
 
 
+def test_machines_without_gpus_have_the_variables_that_xpk_gives_them() -> None:
+    script = create("--device-type n2-standard-8-3").values["command"][2]
+    path = {"PATH": "/usr/bin:/bin", "ACCEL_NODE_COUNT": "3", "ACCEL_NODE_INDEX_FROM": "N", "N": "2"}
+    path |= {"ACCEL_MAIN_ADDRESS_FROM": "MAIN", "MAIN": "10.0.0.1"}
+    names = ("JAX_PROCESS_COUNT", "PROCESSES_IN_JOB", "JOB_COMPLETION_INDEX", "JOB_INDEX", "JAX_COORDINATOR_ADDRESS")
+    told = "echo " + " ".join(f"${name}" for name in (*names, "NNODES", "GPUS_PER_NODE"))
+    run = script.replace("python3 train.py", told)
+    assert subprocess.run(["bash", "-c", run], env=path, text=True, capture_output=True, check=True).stdout == (
+        "3 3 2 0 10.0.0.1\n"
+    )
+    plain = create("--device-type n2-standard-8-1 --command 'a $JAX_PROCESS_COUNT'").values["command"][2]
+    assert "export JAX_PROCESS_COUNT=" in plain and "JOB_INDEX" not in plain
+
+
+@pytest.mark.parametrize(
+    "options", ["--tpu-type v6e-8 --num-slices $N", "--device-type h200-141gb-8 --num-nodes ${N?}"]
+)
+def test_a_number_that_is_not_known_is_asked_for(options: str) -> None:
+    (stop,) = create(options).report.stops
+    assert stop.kind == "decision" and "--var N=<value>" in stop.text
+    assert "must be an integer" not in stop.text and "is so without it" not in stop.text
+
+
+@pytest.mark.parametrize("option", ["--docker-image=$WHICH", "--base-docker-image=reg.example/$WHICH:1"])
+def test_a_chosen_image_settles_the_commands_own(option: str) -> None:
+    text = f"xpk workload create --cluster c --workload w --tpu-type v6e-8 --command a {option}\n"
+    assert "--var WHICH" in of(text).report.stops[0].text
+    found = of(text, image=IMAGE)
+    assert found.values["image"] == IMAGE and not found.report.stops
+
+
 def test_a_storage_is_mounted_as_chosen() -> None:
     found = create("--tpu-type v6e-8 --storage data", mounts={"/data": "gs://acme-data"})
     assert found.values["mounts"] == [{"source": "gs://acme-data", "path": "/data"}]
@@ -237,3 +269,8 @@ def test_the_command_imports_it(home: Path, invoke: Callable[..., Result]) -> No
     assert done.exit_code == 0, done.output
     assert "is read as xpk: a command of xpk" in done.stderr
     assert "type: v5litepod-16" in done.stdout and "of kind gke or tpu-vm" in done.stderr
+
+
+def test_a_place_of_a_page_in_a_command_is_refused() -> None:
+    (stop,) = create("--tpu-type v6e-8 --command 'python3 t.py out=gs://<bucket>'").report.stops
+    assert stop.field == "--command" and "is a placeholder" in stop.text
