@@ -33,6 +33,19 @@ def test_every_unit_is_there() -> None:
     assert {"aws", "gke"} == {order.unit(module) for module in modules} - modules
 
 
+def test_a_long_count_goes_to_several_workers_of_a_soak() -> None:
+    module = "engine/test_recover_kills.py"
+    kills = [f"tests/{module}::test_killed_at_any_moment[{part}-7]" for part in ("aws-engine", "google-program")]
+    alone = f"tests/{module}::test_a_delete_that_is_in_no_state_is_seen"
+    assert {order.scope(each, soak=True) for each in [*kills, alone]} == {
+        f"{module}[aws-engine",
+        f"{module}[google-program",
+        module,
+    }
+    assert {order.scope(each, soak=False) for each in [*kills, alone]} == {module}
+    assert order.SPLIT.keys() <= {str(path.relative_to(order.TESTS)) for path in order.TESTS.rglob("test_*.py")}
+
+
 @pytest.mark.parametrize(
     "words",
     [("stacks", "--help"), ("stacks", "validat"), ("stacks", "validate", "dve"), ("jobs", "targets")],

@@ -1,10 +1,13 @@
 """The order of a parallel run: whole modules go to the workers, so that what takes long to set up is set up once, and
 long ones first, so that none is left alone at the end."""
 
+import re
 from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+from .soak import SOAK
 
 TESTS = Path(__file__).parents[1]
 SECONDS = {
@@ -80,12 +83,22 @@ TOGETHER = {
     ),
 }
 """Modules that share a deployed stack, or a sandbox with a control plane."""
+SPLIT = {"engine/test_recover_kills.py": re.compile(r"\[\w+-\w+(?=-\d+\])")}
+"""Modules that `make soak` gives to several workers, by the part of a test's name that tells them apart: their counts
+are too long for one."""
 _UNITS = {module: unit for unit, modules in TOGETHER.items() for module in modules}
 
 
 def unit(module: str) -> str:
     """What goes to one worker with this module, a path below tests/."""
     return _UNITS.get(module, module)
+
+
+def scope(nodeid: str, soak: bool) -> str:
+    """What goes to one worker with this test."""
+    module = nodeid.partition("::")[0].removeprefix(f"{TESTS.name}/")
+    part = SPLIT[module].search(nodeid) if soak and module in SPLIT else None
+    return f"{unit(module)}{part[0]}" if part else unit(module)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -97,7 +110,7 @@ class ByUnit(LoadScopeScheduling):
     """Gives a worker that has almost done with its units the next one of the list."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return unit(nodeid.partition("::")[0].removeprefix(f"{TESTS.name}/"))
+        return scope(nodeid, SOAK)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByUnit:
