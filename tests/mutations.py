@@ -43,19 +43,23 @@ MUTATIONS = (
         "accel/clouds/aws/errors.py",
         "if code in THROTTLES or status == 429:",
         "if code in THROTTLES:",
-        ("tests/accel", "tests/jobs"),
+        (
+            "tests/jobs/backends/test_aws_batch_observe.py",
+            "tests/jobs/backends/test_aws_batch_explain.py",
+            "tests/jobs/backends/test_aws_batch_list.py",
+        ),
     ),
     Mutation(
         "accel/clouds/kubernetes/client.py",
         'if parts.scheme == "http" and not _loopback(parts.hostname):',
         'if parts.scheme == "ftp":',
-        ("tests/jobs/test_credentials.py", "tests/jobs/backends", "tests/accel"),
+        ("tests/jobs/test_credentials.py", "tests/jobs/test_kubernetes.py"),
     ),
     Mutation(
         "accel/clouds/aws/roles.py",
         "if complete and any(",
         "if any(",
-        ("tests/accel", "tests/stacks/test_online_aws.py", "tests/stacks"),
+        ("tests/stacks/test_online_aws.py", "tests/jobs/backends/test_aws_batch_explain.py"),
     ),
     Mutation(
         "components/aws/submit_policy.py",
@@ -69,7 +73,12 @@ MUTATIONS = (
         "",
         ("tests/components/aws",),
     ),
-    Mutation("components/aws/draining.py", 'ENDS = ("batch:TerminateJob",)', "ENDS = ()", ("tests/components/aws",)),
+    Mutation(
+        "components/aws/draining.py",
+        'ENDS = ("batch:TerminateJob",)',
+        "ENDS = ()",
+        ("tests/stacks/test_permissions.py",),
+    ),
     Mutation(
         "components/gcp/budget_stop.py",
         '"tpu.nodes.delete", "aiplatform.customJobs.cancel"',
@@ -80,13 +89,13 @@ MUTATIONS = (
         "stacks/operations/unwedge/removal.py",
         'if not stuck and diagnosis.environment["state"] != "DISABLED":',
         "if not stuck:",
-        ("tests/sandbox/test_looking_after.py", "tests/stacks"),
+        ("tests/sandbox/test_looking_after.py",),
     ),
     Mutation(
         "stacks/operations/report/preview.py",
         'if name == "version" and not change.type.startswith(VERSIONED):',
         'if name == "version":',
-        ("tests/stacks",),
+        ("tests/stacks/report",),
     ),
     Mutation(
         "policy/rules/machines.py",
@@ -98,7 +107,7 @@ MUTATIONS = (
         "jobs/client/deadline/plan.py",
         'if then_to is None and target.kind == "aws-batch":',
         "if then_to is None:",
-        ("tests/jobs/test_deadline.py", "tests/jobs"),
+        ("tests/jobs/test_deadline.py", "tests/jobs/test_deadline_gke.py"),
     ),
     Mutation(
         "jobs/client/allowances/reserve.py",
@@ -110,13 +119,13 @@ MUTATIONS = (
         "jobs/backends/aws_batch/request.py",
         'submit["shareIdentifier"] = job.aws_batch.share_identifier',
         'submit["shareIdentifier"] = job.name',
-        ("tests/jobs/backends",),
+        ("tests/jobs/backends/test_aws_batch_render.py", "tests/jobs/backends/test_aws_batch_submit.py"),
     ),
     Mutation(
         "jobs/backends/gke/status.py",
         'if job.several == "task" and object_at(job.body, "status").get("succeeded"):',
         'if object_at(job.body, "status").get("succeeded"):',
-        ("tests/jobs/backends",),
+        ("tests/jobs/backends/test_gke_observe.py", "tests/jobs/backends/test_gke_api.py"),
     ),
     Mutation(
         "jobs/runtime/checkpoints.py",
@@ -124,7 +133,12 @@ MUTATIONS = (
         "if manifest is None:",
         ("tests/jobs/runtime",),
     ),
-    Mutation("jobs/model/deadline.py", "CHANGEOVER_S = 15 * 60", "CHANGEOVER_S = 15", ("tests/jobs", "tests/docs")),
+    Mutation(
+        "jobs/model/deadline.py",
+        "CHANGEOVER_S = 15 * 60",
+        "CHANGEOVER_S = 15",
+        ("tests/jobs/test_deadline.py", "tests/docs/test_schemas.py"),
+    ),
     Mutation(
         "jobs/client/code/inside/start.py",
         """ or ".." in each.name.split("/")""",
@@ -135,19 +149,19 @@ MUTATIONS = (
         "jobs/client/waiting.py",
         "if moved or (self._counts and before and before.tasks != status.tasks):",
         "if moved:",
-        ("tests/jobs/test_waiting.py", "tests/jobs"),
+        ("tests/jobs/test_waiting.py",),
     ),
     Mutation(
         "jobs/client/machine_check/judge.py",
         "if wanted.gpus and there != wanted.gpus:",
         "if wanted.gpus and there < wanted.gpus:",
-        ("tests/jobs",),
+        ("tests/jobs/runtime/test_health.py", "tests/jobs/backends/test_vms_ssh.py"),
     ),
     Mutation(
         "jobs/importers/sample_values.py",
         """ and "<" not in text""",
         "",
-        ("tests/jobs/imports",),
+        ("tests/jobs/imports/test_placeholders.py", "tests/jobs/imports/test_originals.py"),
     ),
 )
 

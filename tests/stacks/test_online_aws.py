@@ -270,6 +270,21 @@ def test_execution_roles(
     assert rules(done) == ([rule] if rule else []) and text in done.stderr
 
 
+@pytest.mark.parametrize(("actions", "rule"), [(["logs:*"], None), (["s3:*"], "aws.existing.role-actions")])
+def test_actions_of_an_attached_policy_count(
+    account: Account, validate: Run, actions: list[str], rule: str | None
+) -> None:
+    iam = account.client("iam")
+    arn = account.role("attached", "ecs-tasks.amazonaws.com")
+    allow = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
+    policy = iam.create_policy(PolicyName="attached", PolicyDocument=json.dumps(allow))["Policy"]["Arn"]
+    iam.attach_role_policy(RoleName="attached", PolicyArn=policy)
+    done = validate(
+        None, aws__definitions__training__execution_role=arn, aws__definitions__training__image="train.test/any:1"
+    )
+    assert rules(done) == ([rule] if rule else [])
+
+
 def test_a_role_that_is_not_there(account: Account, validate: Run) -> None:
     arn = "arn:aws:iam::210020003000:role/gone"
     done = validate(None, aws__definitions__training__job_role=arn)

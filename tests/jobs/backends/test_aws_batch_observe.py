@@ -18,7 +18,15 @@ from botocore.exceptions import (
 from botocore.stub import ANY, Stubber
 
 from accel.clouds.aws.errors import asking
-from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound
+from accel.diagnostics.errors import (
+    BadInput,
+    CloudRefused,
+    CloudSilent,
+    JobsError,
+    NoCredentials,
+    NotFound,
+    Throttled,
+)
 from jobs.backends.aws_batch import AwsBatchBackend
 from jobs.backends.base import JobRef, LogLine, Phase
 from jobs.client.waiting import wait_for
@@ -432,7 +440,8 @@ def test_what_botocore_raises(error: Exception, kind: type[JobsError]) -> None:
         ("UnrecognizedClientException", 403, NoCredentials),
         ("AccessDeniedException", 403, CloudRefused),
         ("ClientException", 400, CloudRefused),
-        ("TooManyRequestsException", 429, CloudSilent),
+        ("TooManyRequestsException", 429, Throttled),
+        ("SlowDownPlease", 429, Throttled),  # by its status alone
         ("ServerException", 500, CloudSilent),
     ],
 )
