@@ -123,14 +123,14 @@ MUTATIONS = (
     ),
     Mutation(
         "jobs/backends/gke/status.py",
-        'if job.several == "task" and object_at(job.body, "status").get("succeeded"):',
-        'if object_at(job.body, "status").get("succeeded"):',
+        "if job.suspended and not live:",
+        "if job.suspended:",
         ("tests/jobs/backends/test_gke_observe.py", "tests/jobs/backends/test_gke_api.py"),
     ),
     Mutation(
         "jobs/runtime/checkpoints.py",
-        "if manifest is None or not self._complete(name, sizes):",
-        "if manifest is None:",
+        "if name not in kept)",
+        "if name in kept)",
         ("tests/jobs/runtime",),
     ),
     Mutation(
@@ -153,9 +153,9 @@ MUTATIONS = (
     ),
     Mutation(
         "jobs/client/machine_check/judge.py",
-        "if wanted.gpus and there != wanted.gpus:",
-        "if wanted.gpus and there < wanted.gpus:",
-        ("tests/jobs/runtime/test_health.py", "tests/jobs/backends/test_vms_ssh.py"),
+        "elif wanted and there > wanted:",
+        "elif False:",
+        ("tests/jobs/test_exec_check.py",),
     ),
     Mutation(
         "jobs/importers/sample_values.py",

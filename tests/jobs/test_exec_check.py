@@ -196,6 +196,7 @@ def test_whoever_waits_for_a_machine_that_cannot_be_reached_is_let_go() -> None:
         ({"driver": None}, Places(None, (0,)), []),
         ({"driver": None, "gpus": 0}, TWO, ["no NVIDIA driver answers", "0 of 2 GPUs are there"]),
         ({"gpus": 1}, TWO, ["1 of 2 GPUs are there"]),
+        ({"gpus": 4}, TWO, ["4 GPUs are there instead of 2"]),
         ({"chips": 4}, Places(None, (0,), chips=4), []),
         ({}, Places(None, (0,), chips=4), ["0 of 4 TPU chips are there"]),
         ({"ecc_errors": 2}, TWO, ["2 uncorrected ECC errors since the driver was loaded"]),

@@ -23,15 +23,18 @@ def _driver(seen: MachineReport, wanted: Places) -> Iterator[str]:
 
 
 def _gpus(seen: MachineReport, wanted: Places) -> Iterator[str]:
-    there = int(seen.facts.get("gpus") or 0)
-    if wanted.gpus and there != wanted.gpus:
-        yield f"{there} of {wanted.gpus} GPUs are there"
+    yield from _count(int(seen.facts.get("gpus") or 0), wanted.gpus, "GPUs")
 
 
 def _chips(seen: MachineReport, wanted: Places) -> Iterator[str]:
-    there = int(seen.facts.get("chips") or 0)
-    if wanted.chips and there != wanted.chips:
-        yield f"{there} of {wanted.chips} TPU chips are there"
+    yield from _count(int(seen.facts.get("chips") or 0), wanted.chips, "TPU chips")
+
+
+def _count(there: int, wanted: int, what: str) -> Iterator[str]:
+    if wanted and there < wanted:
+        yield f"{there} of {wanted} {what} are there"
+    elif wanted and there > wanted:
+        yield f"{there} {what} are there instead of {wanted}"
 
 
 def _errors(seen: MachineReport, wanted: Places) -> Iterator[str]:

@@ -11,7 +11,7 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotSen
 from jobs.backends.base import JobRef, Request
 from jobs.client.allowances import reservation as holds_of
 from jobs.client.allowances import reserve as holding
-from jobs.client.allowances.reservation import MICRO, Hold, Ledger
+from jobs.client.allowances.reservation import MICRO, Change, Hold, Ledger
 from jobs.client.allowances.reserve import Holding
 from jobs.client.allowances.settlement import SettlementReport, settle_team
 from tests.jobs.spend.books import TEAM, Late, Platform, Unanswered, hold, sums, wanted
@@ -52,6 +52,24 @@ def test_a_job_is_held_for_recorded_and_settled(ledger_of: Of, platform: Platfor
     assert sums(book[1]) == (0, 10) and only(book[1]).settled == 10 * MICRO
     again = sweep(book[1], platform)
     assert again == SettlementReport()
+
+
+def test_a_hold_that_is_settled_before_it_is_recorded_is_complete(ledger_of: Of, platform: Platform) -> None:
+    """A short job has ended, and another client's sweep has settled its hold by the key alone."""
+    allowances, ledger = ledger_of(100)
+    said: list[str] = []
+
+    class Settled(Platform):
+        def submit(self, request: Request) -> JobRef:
+            ref = super().submit(request)
+            seen = only(ledger)
+            ledger.change([Change(seen, replace(seen, settled=5 * MICRO))])
+            return ref
+
+    with Holding(ledger, allowances, [wanted("a", 10)], say=said.append) as holding:
+        holding.send(Settled(platform.folder), wanted("a", 10).request)
+    assert said == []
+    assert sums(ledger) == (0, 5)
 
 
 def test_the_same_key_holds_once(ledger_of: Of, platform: Platform) -> None:
