@@ -89,6 +89,17 @@ def test_a_job_from_its_queue_to_its_end(cluster: Cluster) -> None:
     assert found.started and found.stopped and (found.stopped - found.started).total_seconds() == 3300
 
 
+def test_a_job_that_its_queue_suspends_runs_until_its_pods_are_gone(cluster: Cluster) -> None:
+    """Kueue preempts by suspending: the pods get their grace period.
+    https://kueue.sigs.k8s.io/docs/concepts/preemption/"""
+    ref = submitted(cluster, queue=True)
+    pod = a_pod(cluster, ref, "Running")
+    assert body(cluster, ref)["spec"]["suspend"] is True
+    assert (seen(cluster, ref).phase, seen(cluster, ref).native) == (Phase.RUNNING, "Running")
+    pod["status"]["phase"] = "Failed"
+    assert (seen(cluster, ref).phase, seen(cluster, ref).native) == (Phase.QUEUED, "Suspended")
+
+
 def test_a_pod_that_is_done_has_run_whatever_the_job_says_yet(cluster: Cluster) -> None:
     ref = submitted(cluster)
     has(cluster, ref, startTime="2026-01-02T03:05:00Z", active=1)

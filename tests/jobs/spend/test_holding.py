@@ -70,6 +70,7 @@ def test_a_hold_that_is_settled_before_it_is_recorded_is_complete(ledger_of: Of,
         holding.send(Settled(platform.folder), wanted("a", 10).request)
     assert said == []
     assert sums(ledger) == (0, 5)
+    assert only(ledger).ref is None, "what another client has settled is not written again"
 
 
 def test_the_same_key_holds_once(ledger_of: Of, platform: Platform) -> None:
