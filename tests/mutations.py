@@ -89,7 +89,7 @@ MUTATIONS = (
         "stacks/operations/unwedge/removal.py",
         'if not stuck and diagnosis.environment["state"] != "DISABLED":',
         "if not stuck:",
-        ("tests/sandbox/test_looking_after.py",),
+        ("tests/stacks/test_unwedge_steps.py",),
     ),
     Mutation(
         "stacks/operations/report/preview.py",

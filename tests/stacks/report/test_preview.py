@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accel.diagnostics.errors import BadInput, NotFound
-from stacks.operations.report.preview import of_text, read
+from stacks.operations.report.preview import of_text, read, value_changes
 
 from .steps import PREFIX, preview, step
 
@@ -84,3 +84,16 @@ def test_strange_values_do_no_harm() -> None:
     strange = {"op": "update", "urn": f"{PREFIX}::a:b:C::d", "oldState": 3, "newState": [], "detailedDiff": "x"}
     (change,) = preview(strange, diagnostics=[1, {"severity": "error"}]).changes
     assert (change.old_inputs, change.diffs) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("gcp:container/cluster:Cluster", [("1.33.4", "1.34.1")]),
+        ("accel:gcp:GkeNodePool", [("1.33.4", "1.34.1")]),
+        ("aws:ec2/launchTemplate:LaunchTemplate", []),  # a counter
+    ],
+)
+def test_a_version_is_shown_where_it_is_of_software(kind: str, shown: list[tuple[str, str]]) -> None:
+    seen = preview(step("update", kind, "gke", old={"version": "1.33.4"}, new={"version": "1.34.1"}))
+    assert [(each.before, each.after) for each in value_changes(seen)] == shown
