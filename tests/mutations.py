@@ -8,7 +8,6 @@ caught each; exit code 1 where one was not caught.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.clone import copy_checkout
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -166,17 +167,6 @@ MUTATIONS = (
 )
 
 
-def copy_of_the_project(folder: Path) -> None:
-    """Copy what git has, and what is about to be committed."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name)
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-
-
 def caught_by(mutation: Mutation, folder: Path) -> str:
     """Return the first test that fails on a mutated copy; empty if all pass."""
     path = folder / mutation.path
@@ -203,7 +193,8 @@ def main(numbers: Iterable[int]) -> int:
     """Print a line for each mutation."""
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        copy_of_the_project(Path(folder))
+        copy_checkout(Path(folder))
+        (Path(folder) / ".venv").symlink_to(ROOT / ".venv")
         for number in numbers:
             mutation, started = MUTATIONS[number], time.monotonic()
             caught = caught_by(mutation, Path(folder))

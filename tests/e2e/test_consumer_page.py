@@ -8,13 +8,12 @@ import pytest
 import yaml
 
 from sandbox.environment import project
-from tests.support.clone import Clone, cloned, environment_of_its_own
+from tests.support.clone import COMMIT, Clone, cloned, environment_of_its_own
 from tests.support.engine import Sandbox
 from tests.support.pages import blocks, script_of
 from tests.support.project import Stack
 
 PAGE = project() / "docs" / "consumer.md"
-GIT = "git init -q . && git add -A && git -c user.name=a -c user.email=a@a commit -qm all"
 
 
 def variables(clone: Clone, sandbox: Sandbox) -> Mapping[str, str]:
@@ -35,7 +34,7 @@ def variables(clone: Clone, sandbox: Sandbox) -> Mapping[str, str]:
 def test_the_page_leads_from_the_wheel_to_a_job(deployed: Stack, sandbox: Sandbox, tmp_path: Path) -> None:
     found = cloned(tmp_path / "accel")
     team = Clone(found.folder, dict(variables(found, sandbox)))
-    team.run(GIT)
+    team.run(COMMIT)
     vision = tmp_path / "vision"
     vision.mkdir()
     environment_of_its_own(vision)  # which the page's `venv` leaves as it is, but for pip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.environment import project
-from tests.support.clone import Clone, cloned, environment_of_its_own
+from tests.support.clone import COMMIT, Clone, cloned, environment_of_its_own
 from tests.support.pages import blocks, script_of, unlike
 from tests.support.soak import soak_only
 
@@ -34,7 +34,7 @@ def test_the_index_has_twelve_tasks() -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     found = cloned(tmp_path_factory.mktemp("tasks") / "accel")
     environment_of_its_own(found.folder)
-    found.run("git init -q . && git add -A && git -c user.name=a -c user.email=a@a commit -qm all")
+    found.run(COMMIT)
     ready = Clone(found.folder, {**found.variables, "PULUMI_SKIP_CONFIRMATIONS": "true", "PYTHONUNBUFFERED": "1"})
     try:
         (begin,) = [block for block in blocks(INDEX) if block.language == "sh"]

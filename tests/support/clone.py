@@ -12,6 +12,8 @@ from platformdirs import user_cache_dir
 from sandbox.environment import project
 
 TIMEOUT_S = 900
+COMMIT = "git init -q . && git add -A && git -c user.name=a -c user.email=a@a commit -qm all"
+"""Makes a copy a repository, whose state is committed."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Clone:
         return done.stdout.replace("\r\n", "\n")
 
 
-def cloned(folder: Path) -> Clone:
-    """What git has of this checkout, and what is about to be committed, in a folder that is not there yet."""
+def copy_checkout(folder: Path) -> None:
+    """Copy what git has of this checkout, and what is about to be committed."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"],
         cwd=project(),
@@ -50,6 +52,11 @@ def cloned(folder: Path) -> Clone:
         if (project() / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(project() / name, folder / name)
+
+
+def cloned(folder: Path) -> Clone:
+    """A copy of this checkout, in a folder that is not there yet."""
+    copy_checkout(folder)
     home = folder.parent / "home"
     home.mkdir(exist_ok=True)
     variables = {
