@@ -20,7 +20,7 @@ from ..errors import ApiError
 from ..operations import begin
 from ..world import Call, Collection, Json, Pending, World, stamp
 from .checks import check_job, check_region, disk, labels, machine, number_form, refusal
-from .jobs import ENDED, Job, fill_defaults
+from .jobs import ENDED, Job, entered, fill_defaults
 from .limits import count_submission, within
 
 _SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
@@ -89,7 +89,7 @@ class TuningJob:
         """Do nothing: its trials are jobs, which are killed themselves."""
 
     def _enter(self, state: str) -> None:
-        self.item |= {"state": state, "updateTime": stamp()}
+        self.item |= entered(state)
 
     def _later(self, step: Callable[[], None]) -> None:
         self.world.pending.append(Pending(self.key, 0, step))
@@ -152,7 +152,6 @@ class TuningJob:
         elif len(failed) > int(self.item.get("maxFailedTrialCount") or len(trials) - 1):
             last = "JOB_STATE_FAILED"
             self.item["error"] = {"code": 3, "message": "Too many trials have failed."}  # the sandbox's words
-        self.item["endTime"] = stamp()
         self.world.runs.pop(f"aiplatform/{self.key}", None)
         self._enter(last)
 

@@ -223,6 +223,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def entered(state: str) -> Json:
+    """Return what the entry into a state writes. The end of a job and its last update are one moment."""
+    now = stamp()
+    return {"state": state, "updateTime": now, **({"endTime": now} if state in ENDED else {})}
+
+
 class Job:
     """Job that exists. `plan` is the fault of its creation: it makes PENDING longer, or end in FAILED."""
 
@@ -256,7 +262,7 @@ class Job:
 
     def enter(self, state: str) -> None:
         self._turn += 1
-        self.item |= {"state": state, "updateTime": stamp()}
+        self.item |= entered(state)
         self._note()
         self.replicas.log("service", [_SAID[state]], "ERROR" if state == "JOB_STATE_FAILED" else "INFO")
 
@@ -383,7 +389,6 @@ class Job:
         self._later(0, lambda: self._last(state), self._quiet)
 
     def _last(self, state: str) -> None:
-        self.item["endTime"] = stamp()
         if self._error:
             self.item["error"] = self._error
             if state == "JOB_STATE_FAILED":
