@@ -12,6 +12,7 @@ from accel.catalog.prices import Price
 from accel.catalog.tpu import Slice, tpu, tpu_pool
 from accel.cost import UNKNOWN, Amount
 from accel.rules.aws.types import BUNDLES
+from accel.rules.gcp.vms import smallest_machine
 
 from .resource import Resource, View
 
@@ -26,11 +27,8 @@ class Capacity:
 
 
 def capacities(resource: Resource) -> Iterator[Capacity]:
-    """Yield what the resource may hold; nothing for a type that holds no machines.
-
-    Reservations are left out: what runs in them is counted where it is created. Raise UnknownValue, and LookupError for
-    a machine that the catalogue does not have.
-    """
+    """Yield nothing for a type that holds no machines, nor for reservations: what runs in them is counted where it is
+    created. Raise UnknownValue, and LookupError for a machine that the catalogue does not have."""
     maker = MAKERS.get(resource.type)
     if maker:
         yield from maker(resource)
@@ -110,19 +108,22 @@ def _times(count: float, accelerators: int, price: Price, spot: bool) -> Capacit
 def _instance(resource: Resource) -> Iterator[Capacity]:
     view = resource.view
     name, region = view.text("machineType").rpartition("/")[2], _region(view.text("zone"))
-    spot = view.text("scheduling.provisioningModel") == "SPOT" or view.true("scheduling.preemptible")
+    spot = view.text("scheduling.provisioningModel") in ("SPOT", "FLEX_START") or view.true("scheduling.preemptible")
     yield _times(1, *_gpus(region, name, view), spot)
 
 
 def _group(resource: Resource) -> Iterator[Capacity]:
     """Read the component's spec: the template is not known before the update."""
     spec = resource.view.inside("spec")
-    name, region = spec.text("machine_type"), _region(spec.text("zone"))
-    count, price = _gpus(region, name, View({}))
-    if spec.text("accelerator") and not count:
-        count = round(spec.number("accelerator_count") or 1)
-        price = with_gpus(region, name, accelerator_named(spec.text("accelerator")).name, count)
-    yield _times(spec.number("size") or 0, count, price, spec.true("spot"))
+    zone, accelerator = spec.text("zone"), spec.text("accelerator")
+    number = round(spec.number("accelerator_count") or 1)
+    name = spec.text("machine_type")
+    if not name and (smallest := smallest_machine(accelerator, number, zone)):
+        name = smallest.name
+    count, price = _gpus(_region(zone), name, View({}))
+    if accelerator and not count:
+        count, price = number, with_gpus(_region(zone), name, accelerator_named(accelerator).name, number)
+    yield _times(spec.number("size") or 0, count, price, spec.text("capacity") in ("spot", "flex-start"))
 
 
 def _tpu(resource: Resource) -> Iterator[Capacity]:
@@ -151,7 +152,7 @@ def _queued(resource: Resource) -> Iterator[Capacity]:
     spec = resource.view.inside("spec")
     own = tpu(spec.text("accelerator_type"), spec.text("topology") or None)
     price, count = find_price("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1
-    yield _times(count, own.chips, price, spec.text("capacity") == "spot")
+    yield _times(count, own.chips, price, spec.text("capacity") in ("spot", "flex-start"))
 
 
 def _persistent(resource: Resource) -> Iterator[Capacity]:

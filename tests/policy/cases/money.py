@@ -20,6 +20,20 @@ KEPT = one(
 GPU_GROUP = one(
     "accel:gcp:GpuVmGroup", "group", spec={"machine_type": "a2-highgpu-8g", "zone": "us-central1-a", "size": 2}
 )
+L4_GROUP = one(
+    "accel:gcp:GpuVmGroup",
+    "group",
+    spec={
+        "machine_type": None,
+        "accelerator": "nvidia-l4",
+        "accelerator_count": 2,
+        "zone": "us-central1-a",
+        "size": 9,
+        "capacity": "spot",
+    },
+)
+"""Its machine is the smallest with its accelerators."""
+L4_VM = {"zone": "us-central1-a", "machineType": "g2-standard-8"}
 ATTACHED = one(GCE, "n1", zone="us-central1-a", machineType="n1-standard-8", guestAccelerators=[T4S])
 
 
@@ -58,6 +72,7 @@ CASES: dict[str, Case] = {
                 "32",
             ),
             ([GPU_GROUP, KEPT], "can come to 25"),
+            ([L4_GROUP], "can come to 18"),
             (
                 [one(POOL, location="us-central1", nodeConfig={"machineType": "a2-highgpu-1g"}, initialNodeCount=6)],
                 "to 18",
@@ -86,6 +101,7 @@ CASES: dict[str, Case] = {
         fails=[
             ([batch("SPOT", ["p5.48xlarge"], 768)], "USD an hour on demand, more than 20.00: pool"),
             ([GPU_GROUP, batch("EC2", ["g5.xlarge"], 8)], "more than 20.00: group"),
+            ([L4_GROUP, batch("EC2", ["g5.xlarge"], 40)], "more than 20.00: group"),
             ([batch("EC2", ["optimal"], 8, "any")], "no price is known for all machines of any"),
         ],
         unknown=[([batch("EC2", ["g5"], UNSEEN)], "pool: computeResources.maxVcpus")],
@@ -95,6 +111,9 @@ CASES: dict[str, Case] = {
         passes=[
             [batch("SPOT", ["g5.xlarge"], 64), batch("EC2", ["g5.xlarge"], 64, "rest")],
             [pool("g2-standard-8", 4, config={"spot": True}), pool("e2-standard-4", 9, "cpus")],
+            [L4_GROUP, pool("g2-standard-8", 4)],
+            [one(GCE, scheduling={"provisioningModel": "FLEX_START"}, **L4_VM)],
+            [one(GCE, scheduling={"provisioningModel": "SPOT"}, **L4_VM)],
         ],
         fails=[
             (
@@ -102,6 +121,7 @@ CASES: dict[str, Case] = {
                 "16 of 16 GPUs and TPU chips are on demand, more than a share of 0.5: pool 16",
             ),
             ([pool("g2-standard-8", 4), pool("g2-standard-8", 3, "spot", config={"spot": True})], "4 of 7"),
+            ([one(GCE, scheduling={"provisioningModel": "STANDARD"}, **L4_VM)], "1 of 1"),
         ],
         unknown=[([pool("g2-standard-8", 4, config={"spot": UNSEEN})], "pool: nodeConfig.spot")],
         settings={"on_demand_share": 0.5},
