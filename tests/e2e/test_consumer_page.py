@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 import yaml
 
 from sandbox.environment import project
@@ -12,6 +11,7 @@ from tests.support.clone import COMMIT, Clone, cloned, environment_of_its_own
 from tests.support.engine import Sandbox
 from tests.support.pages import blocks, script_of
 from tests.support.project import Stack
+from tests.support.soak import soak_only
 
 PAGE = project() / "docs" / "consumer.md"
 
@@ -30,7 +30,7 @@ def variables(clone: Clone, sandbox: Sandbox) -> Mapping[str, str]:
     }
 
 
-@pytest.mark.slow
+@soak_only  # engine/test_consumer.py has a team that does the same without the wheel
 def test_the_page_leads_from_the_wheel_to_a_job(deployed: Stack, sandbox: Sandbox, tmp_path: Path) -> None:
     found = cloned(tmp_path / "accel")
     team = Clone(found.folder, dict(variables(found, sandbox)))

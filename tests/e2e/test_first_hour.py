@@ -1,7 +1,7 @@
 """README and the tutorial as pasted into a terminal, in a folder that has nothing but what git has of this project.
 
 What a reader replaces is replaced here too, and nothing else: the bucket of the state, the image of the job, REF.
-`make test` takes README without what needs both clouds; `make soak` takes README whole, and the tutorial.
+`make test` runs the same commands one page after the other, on a sandbox that stands: test_docs.py.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from sandbox.environment import project
 from tests.support.clone import Clone, cloned, environment_of_its_own
 from tests.support.pages import Block, blocks, script_of, unlike
 from tests.support.shown import kind_of
-from tests.support.soak import SOAK, soak_only
+from tests.support.soak import soak_only
 
+pytestmark = soak_only
 README, TUTORIAL = project() / "README.md", project() / "docs" / "tutorial.md"
-ONE_CLOUD = {} if SOAK else {"CLOUD": "aws", "ACCEL_SANDBOX_ONLY": "aws"}
 STATE = "s3://my-state?region=us-east-1"
 BUCKET = "import boto3; boto3.client('s3', region_name='us-east-1').create_bucket(Bucket='my-state')"
 EDITOR = """#!/bin/sh
@@ -30,7 +30,7 @@ cp "$README_ENVIRONMENT" "$1" && printf '%s\\n' "$kept" >> "$1"
 def clone(tmp_path: Path) -> Iterator[Clone]:
     found = cloned(tmp_path / "accel")
     environment_of_its_own(found.folder)
-    yield Clone(found.folder, {**found.variables, **ONE_CLOUD, "PULUMI_SKIP_CONFIRMATIONS": "true"})
+    yield Clone(found.folder, {**found.variables, "PULUMI_SKIP_CONFIRMATIONS": "true"})
     found.run(".venv/bin/sandbox stop --wipe")
 
 
@@ -50,7 +50,6 @@ def reader(text: str) -> str:
     return text.replace("my.registry/train:1.4", "local/examples")
 
 
-@pytest.mark.slow
 def test_readme_as_pasted(clone: Clone, tmp_path: Path) -> None:
     (environment,) = [block for block in blocks(README) if block.language == "yaml" and kind_of(block) == "environment"]
     (job,) = [block for block in blocks(README) if block.language == "yaml" and kind_of(block) == "job"]
@@ -84,7 +83,6 @@ def test_readme_as_pasted(clone: Clone, tmp_path: Path) -> None:
     assert clone.run("make down") is not None
 
 
-@soak_only
 def test_the_tutorial_as_pasted(clone: Clone) -> None:
     script, wanted = script_of(shell(blocks(TUTORIAL)))
     printed = clone.run(f"{script}\nmake down > /dev/null 2>&1")
