@@ -1,5 +1,4 @@
-"""Build of the wheel as far as pyproject.toml cannot describe it: `stacks` imports its parts by their names in the
-wheel."""
+"""Build of the wheel as far as pyproject.toml cannot: `stacks` imports its parts by their names in the wheel."""
 
 import ast
 import re
@@ -13,8 +12,7 @@ MOVED = ("components", "jobs")
 
 
 def renamed(source: str) -> str:
-    """Return the same program, with imports of `components` and `jobs` by their names in the wheel. Texts stay as they
-    are."""
+    """Rename imports of `components` and `jobs` to their names in the wheel; leave texts as they are."""
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):
         at = getattr(node, "lineno", 0) - 1
@@ -29,7 +27,6 @@ class BuildPy(build_py):
     """A build command that renames the imports in the modules of `stacks`."""
 
     def build_module(self, module: str, module_file: str, package: str) -> object:
-        """Build the module as setuptools does, then rename its imports."""
         built = super().build_module(module, module_file, package)
         if package.startswith("accel.stacks"):
             made = Path(self.get_module_outfile(self.build_lib, package.split("."), module))

@@ -36,8 +36,7 @@ class Option:
     spot_low: float | None = None
 
     def running(self, on_spot: bool) -> float | None:
-        """Return USD per hour of one instance. Batch bids at most the on-demand price, so a Spot price is never above
-        it."""
+        """Return USD per hour. Batch bids at most the on-demand price, so a Spot price is never above it."""
         if not on_spot:
             return self.on_demand
         known = [price for price in (self.spot, self.on_demand) if price is not None]
@@ -46,11 +45,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The cost of a pool in USD per hour: at its minimum, as expected, and at its maximum on demand.
-
-    `spot` is the range (low, median) of the maximum on Spot, if a Spot price is known. `dearest` is the type of the
-    worst case, `overshoot` the cost of one more instance of the most expensive type.
-    """
+    """The cost of a pool in USD per hour: at its minimum, as expected, and at its maximum on demand. `spot` is the
+    range (low, median) of the maximum on Spot, if known; `dearest` is the type of the worst case, `overshoot` the cost
+    of one more instance of the most expensive type."""
 
     floor: Amount
     expected: Amount
@@ -61,7 +58,6 @@ class Envelope:
 
 
 def instances(vcpus: int, each: int) -> int:
-    """Return the number of instances that together have at least `vcpus`."""
     return math.ceil(vcpus / each)
 
 
@@ -130,12 +126,11 @@ def cost_per_instance(
 
 
 def fixed_cost(usd_hour: float) -> Envelope:
-    """Return a cost that is the same whether anything runs or not."""
     return Envelope(Amount(usd_hour), Amount(usd_hour), Amount(usd_hour))
 
 
 def at_least(envelope: Envelope) -> Envelope:
-    """Return the envelope with an unknown charge added. An amount of zero has no charge."""
+    """Add an unknown charge; an amount of zero has none."""
 
     def lower_bound(amount: Amount) -> Amount:
         return Amount(amount.usd, at_least=True) if amount.usd != 0 else amount
@@ -145,7 +140,7 @@ def at_least(envelope: Envelope) -> Envelope:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """Return the sum of the known parts: "at least" if a part is unknown, None if no part is known, 0 without parts."""
+    """Return "at least" if a part is unknown, None if no part is known, 0 without parts."""
     parts = list(amounts)
     known = [part.usd for part in parts if part.usd is not None]
     return Amount(
@@ -155,29 +150,23 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def least_sure(confidences: Iterable[str]) -> str:
-    """Return the lowest confidence; "low" for none."""
     return max(confidences, key=CONFIDENCE.index, default="low")
 
 
 def attempts_usd(usd_hour: float, seconds: float, attempts: int, tasks: int) -> float:
-    """Return USD for `attempts` attempts of `seconds` seconds for each of `tasks` tasks, each on its own instance."""
+    """Return USD if each of `tasks` tasks makes `attempts` attempts of `seconds` on its own instance."""
     return usd_hour * seconds / 3600 * attempts * tasks
 
 
 def repeats(monthly: float, hours: float) -> float:
-    """Return the expected number of interruptions in a run of `hours`, given the share of instances interrupted per
-    month.
-
-    Scales the share to the run: monthly x hours / 730. For short runs that is the rate of a Poisson process. Source of
-    the share: https://aws.amazon.com/ec2/spot/instance-advisor/
-    """
+    """Return the expected interruptions of a run, given the share of instances interrupted per month: monthly x hours /
+    730, for short runs the rate of a Poisson process. Source of the share:
+    https://aws.amazon.com/ec2/spot/instance-advisor/"""
     return monthly * hours / HOURS_A_MONTH
 
 
 def spot_hours(hours: float, monthly: float, checkpoint_every_h: float | None) -> float:
-    """Return the billed hours of a run of `hours` on Spot: hours + repeats x lost.
-
-    Each interruption loses half a checkpoint interval, or the whole run if there are no checkpoints.
-    """
+    """Return billed hours: hours + repeats x lost. Each interruption loses half a checkpoint interval, or the whole run
+    if there are no checkpoints."""
     lost = hours if checkpoint_every_h is None else min(checkpoint_every_h / 2, hours)
     return hours + repeats(monthly, hours) * lost

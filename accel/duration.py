@@ -9,6 +9,5 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds(text: str) -> int | None:
-    """Return the duration in seconds, or None if the text is not a duration."""
     match = re.fullmatch(PATTERN, text.strip())
     return int(match[1]) * _SECONDS[match[2]] if match else None

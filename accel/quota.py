@@ -25,10 +25,8 @@ Word = Literal["ok", "over", "unknown"]
 @dataclass(frozen=True)
 class Pool:
     """An AWS Batch environment as plain values. `exceeds`: it may go one instance above max_vcpus, as Batch does with
-    every strategy but BEST_FIT on demand.
-
-    Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
-    """
+    every strategy but BEST_FIT on demand:
+    https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html"""
 
     name: str
     region: str
@@ -78,8 +76,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on whether a need can be met, with the numbers. `total` is the account's use at the environment's
-    maximum."""
+    """Whether a need can be met, with the numbers. `total` is the account's use at the environment's maximum."""
 
     word: Word
     need: Need
@@ -90,10 +87,8 @@ class Verdict:
 
 
 def needs(pools: Iterable[Pool]) -> list[Need]:
-    """Return the maximum use by the environments, one entry per quota and region.
-
-    An environment whose types fall under two quotas counts fully towards each, since it may fill itself from either.
-    """
+    """Return one entry per quota and region. An environment whose types fall under two quotas counts fully towards
+    each, since it may fill itself from either."""
     rows: dict[tuple[str, str], _Sum] = {}
     for pool in pools:
         for key, (quota, types) in _by_quota(pool).items():
@@ -215,11 +210,8 @@ class Reading:
 
 
 def google_readings(answer: Mapping[str, Any]) -> dict[str, Reading]:
-    """Return the metrics of a response of compute.regions.get or compute.projects.get (only the second has
-    GPUS_ALL_REGIONS), by name. Skips incomplete and invalid entries.
-
-    Source: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get
-    """
+    """Return the metrics of compute.regions.get or compute.projects.get (only the second has GPUS_ALL_REGIONS) by name,
+    without incomplete and invalid entries: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get"""
     found: dict[str, Reading] = {}
     entries: Any = answer.get("quotas")
     for entry in entries if isinstance(entries, list) else []:  # pyright: ignore[reportUnknownVariableType]
@@ -235,10 +227,8 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def google_reading(quota: Quota, readings: Mapping[str, Reading]) -> Reading | None:
-    """Return the reading of a quota, or None if the response lacks it, which says nothing about the quota.
-
-    In a project without a preemptible metric, Spot machines count against the standard one.
-    """
+    """Return None if the response lacks it, which says nothing about the quota. In a project without a preemptible
+    metric, Spot machines count against the standard one."""
     if quota.dimension or quota.service != "compute":
         return None
     if quota.code in readings:

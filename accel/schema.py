@@ -1,8 +1,6 @@
-"""JSON Schemas of the documents that people write, for editors, and their generation from a model.
-
-The schemas of this distribution are in `schemas`, as printed by `accel-jobs schema` and `stacks schema`. They use draft
-7, the newest that yaml-language-server supports. Source: https://www.npmjs.com/package/yaml-language-server
-"""
+"""JSON Schemas of the documents that people write, for editors, and their generation from a model. `schemas` has those
+of this distribution, as printed by `accel-jobs schema` and `stacks schema`, in draft 7, the newest that
+yaml-language-server supports. Source: https://www.npmjs.com/package/yaml-language-server"""
 
 import json
 from collections.abc import Mapping
@@ -29,15 +27,12 @@ class _Written(GenerateJsonSchema):
 
 
 def schema_of(model: Any) -> dict[str, Any]:
-    """Return the schema of a model or another type, with its `$defs`."""
     return TypeAdapter[Any](model).json_schema(schema_generator=_Written)
 
 
 def document(title: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema as the content of a file."""
     return {"$schema": DRAFT, **schema, "title": title}
 
 
 def text(of: Mapping[str, Any]) -> str:
-    """Return the schema as printed and stored."""
     return json.dumps(of, indent=1, sort_keys=True, ensure_ascii=False)

@@ -1,7 +1,5 @@
-"""Runs every benchmark, or those named, and prints one line for each ratio.
-
-Ends with 1 where a stated limit is broken, and with 2 where something could not be measured.
-"""
+"""Runs every benchmark, or those named: a line for each ratio. Ends with 1 where a stated limit is broken, and with 2
+where something could not be measured."""
 
 from __future__ import annotations
 

@@ -19,13 +19,12 @@ from .measure import PYTHON, ROOT, Line, run
 DELAY_S = 0.1
 SUBMITS = 1000
 SERIAL = 100
-"""Calls of the serial loop that are timed; it takes ten times as long for ten times as many."""
+"""Calls of the serial loop that are timed; the rest is extrapolated."""
 RATE = 49
 RAISED = 100
 """Calls a second that an account may have been granted: what the client can do where the rate is not what bounds it."""
 OVER_RATE = 1.2
-"""Limit as a multiple of what the rate alone takes: 1,000 jobs cannot be made in less than 20.4 s, whatever answers how
-fast."""
+"""Limit as a multiple of what the rate alone takes: 20.4 s for 1,000 jobs, whatever answers how fast."""
 LS_S = 2.0
 ARN = "arn:aws:batch:us-east-1:210020003000"
 TARGET: dict[str, Any] = {
@@ -49,7 +48,7 @@ print(time.perf_counter() - started)
 
 @contextmanager
 def service(delay_s: float) -> Generator[str]:
-    """Serve an API of its own in a separate process, and yield its URL."""
+    """Serve the fake API in a separate process, and yield its URL."""
     process = subprocess.Popen(
         (PYTHON, "-m", "benchmarks.fake_batch", str(delay_s)), cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -62,7 +61,6 @@ def service(delay_s: float) -> Generator[str]:
 
 
 def ask(endpoint: str, path: str, document: dict[str, Any] | None = None) -> Any:
-    """Set the service's delay or jobs, or look at its calls."""
     connection = http.client.HTTPConnection(endpoint.removeprefix("http://"))
     connection.request("POST", f"/{path}", json.dumps(document or {}))
     return json.load(connection.getresponse())
@@ -75,7 +73,6 @@ def highest(times: list[float]) -> int:
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Measure a thousand separate jobs, an array of ten thousand tasks, and lists of 10,000 and 12,500 jobs."""
     (scratch / "targets.json").write_text(json.dumps({"gpu": TARGET}))
     jobs = [f"name: job-{number}\ncommand: [python, train.py, --seed, '{number}']\n" for number in range(SUBMITS)]
     (scratch / "many.yaml").write_text("---\n".join(jobs))

@@ -34,7 +34,7 @@ RUNS = 9
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time the catalogue and the decision. `make up` has to have exported a target."""
+    """Require a target that `make up` has exported."""
     commands = [((PYTHON, "-c", code), ROOT) for code in ("pass", LOOK_UP)] + [(OFFERS, ROOT), (DRY_RUN, ROOT)]
     bare, first, offers, dry = (1000 * value for value in medians_s(commands, RUNS))
     yield Line(
@@ -55,7 +55,6 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _warm_ms() -> float:
-    """Return the CPU time of the slowest kind of look-up, all of them warm."""
     calls: tuple[Callable[[], object], ...] = (
         lambda: machine("gcp", "a2-highgpu-1g"),
         lambda: accelerator("h100"),

@@ -17,7 +17,7 @@ RUNS = 9
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time the commands. `make up` has to have exported a target."""
+    """Require a target that `make up` has exported."""
     commands: list[Sequence[str | Path]] = [(PYTHON, "-c", "pass"), (*JOBS, "--help"), DRY_RUN]
     if aws := _aws():
         commands.append((aws, "--version"))
@@ -29,7 +29,7 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _aws() -> Path | None:
-    """Return the AWS command; None, and a line, where it cannot be had."""
+    """Return None, with a line on stderr, where it cannot be had."""
     try:
         return command("requirements.txt", "aws")
     except Failed as failure:

@@ -1,7 +1,5 @@
-"""`spot: prefer` on seeded schedules of reclaims and stockouts, against always Spot and always on demand.
-
-The same jobs meet the same schedules under each policy. Machines cost what the catalogue has for MACHINE.
-"""
+"""`spot: prefer` against always Spot and always on demand: the same jobs meet the same seeded schedules of reclaims and
+stockouts. Machines cost what the catalogue has for MACHINE."""
 
 from __future__ import annotations
 
@@ -35,8 +33,7 @@ DECISION_LIMIT_US = 50
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Run all jobs under each policy. Limits: no deadline missed; at most one checkpoint interval of work done again
-    for each reclaim and move."""
+    """Allow no missed deadline, and at most one checkpoint interval of work done again for each reclaim and move."""
     paid = price(*MACHINE)
     if paid.spot is None or paid.on_demand is None:
         raise Failed(f"{MACHINE[2]}: {paid.why_unknown}")

@@ -19,8 +19,7 @@ from .measure import ROOT, run
 
 @contextmanager
 def sandbox(scratch: Path, parts: Collection[str]) -> Generator[tuple[Path, dict[str, str], float]]:
-    """Start a sandbox. Yield its folder, the variables that lead to it and to the targets that `deploy` writes, and the
-    seconds that its start took."""
+    """Yield its folder, the variables that lead to it and to the targets that `deploy` writes, and its start in s."""
     home = scratch / "sandbox"
     try:
         started = time.perf_counter()
@@ -33,7 +32,6 @@ def sandbox(scratch: Path, parts: Collection[str]) -> Generator[tuple[Path, dict
 
 
 def google_section() -> dict[str, Any]:
-    """Return the environment of Pulumi.sandbox.yaml with its Google section alone."""
     values = yaml.safe_load((ROOT / "Pulumi.sandbox.yaml").read_text())["config"]["accel:environment"]
     del values["aws"]
     return values

@@ -9,7 +9,6 @@ from .measure import ROOT, run
 
 
 def empty_program(scratch: Path) -> Path:
-    """Write the program, make its stack `empty`, and return its folder."""
     folder = scratch / "empty"
     if not folder.exists():
         folder.mkdir()

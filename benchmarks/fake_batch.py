@@ -136,7 +136,6 @@ async def _serve(service: Service, reader: asyncio.StreamReader, writer: asyncio
 
 
 async def main(delay_s: float) -> None:
-    """Serve until the process is ended."""
     service = Service(delay_s)
     server = await asyncio.start_server(lambda reader, writer: _serve(service, reader, writer), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)

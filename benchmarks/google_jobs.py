@@ -38,7 +38,6 @@ MINUTE_S = 6.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Deploy what both services need once, and measure them."""
     with sandbox(scratch, ("cloud", "google", "plugins")) as (home, variables, _):
         values = google_section()
         place = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
@@ -75,7 +74,6 @@ def _tasks(scratch: Path) -> Iterator[Line]:
 
 
 def _logs(scratch: Path) -> Iterator[Line]:
-    """Run tasks that print at once, and read their output when they have ended."""
     code = f"import sys; sys.stdout.writelines(f'line {{i}}\\n' for i in range({LINES_OF_TASK}))"
     path = _file(scratch, "print", image="local/examples", command=["python", "-c", code], tasks=TASKS_OF_LOG)
     ref = run((PYTHON, "-m", "jobs", "submit", path, "--to", "batch", "--wait", "-o", "id")).strip()
@@ -114,8 +112,7 @@ def _followed(scratch: Path) -> Iterator[Line]:
 
 
 def _write(google: Google, uid: str, count: int, gate: Path) -> tuple[float, float]:
-    """Write the lines at a constant rate, then let the job end. Return when the first and the last line were
-    written."""
+    """Write the lines at a constant rate, then let the job end. Return when the first and the last were written."""
     began = time.perf_counter()
     for first in range(0, count, BATCH):
         time.sleep(max(0, began + first / LINES_A_SECOND - time.perf_counter()))

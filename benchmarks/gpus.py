@@ -1,8 +1,6 @@
-"""Share of one core that a line about 16 GPUs costs a program that writes one every second.
-
-NVIDIA's own library is used if there is one: run `python -m benchmarks.gpus` on a machine with GPUs, and it also prints
-what the health check finds. Elsewhere a stand-in answers at once, so that the figure is that of our code.
-"""
+"""Share of one core that a line about 16 GPUs costs a program that writes one every second. NVIDIA's own library is
+used if there is one (`python -m benchmarks.gpus` on a machine with GPUs also prints what the health check finds), else
+a stand-in that answers at once, so that the figure is that of our code."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ EVERY_S = 1.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Measure the CPU time of a line, as a share of one core with a line a second. The lines go to a file."""
     from tests.support import fake_nvml
 
     try:
@@ -48,7 +45,7 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def main() -> int:
-    """Print the figure alone, and the health of this machine. Return 1 if a limit is broken."""
+    """Return 1 if a limit is broken."""
     from jobs.runtime import health
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -27,7 +27,6 @@ _OTHER = Hold("", TEAM, "2026-11", 1, 1, 1, 1, 1, 3600, "job", "gpu", "me", 0, 0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time reservations at submit. Limit: 50 ms for a job."""
     allowances = Allowances.model_validate({"stack": "bench/bench", "teams": {TEAM: {"usd": 1000}}})
     with patch.dict(os.environ, {"XDG_STATE_HOME": str(scratch)}):
         ledger = ledger_at(address(allowances))
@@ -41,8 +40,7 @@ def measure(scratch: Path) -> Iterator[Line]:
 
 
 def _hold_ms(allowances: Allowances, key: str, jobs: int) -> float:
-    """Return the milliseconds of a reservation, by a client that has opened nothing yet. Release the reservation
-    afterwards."""
+    """Time a reservation by a client that has opened nothing yet, and release it afterwards."""
     price = Price(1, 1, 1, 1, 1, 3600)
     wanted = [
         ReservationRequest(Request("local", "gpu", "job", f"{key}-{number}", {}), TEAM, price) for number in range(jobs)

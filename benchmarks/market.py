@@ -1,10 +1,8 @@
-"""Which machine is the cheapest for so many accelerators: our choice against that of SkyPilot's optimizer.
-
-Both have the same prices (sky_catalog.py) and get the same questions (questions.py), in one process each. SkyPilot
-answers with the least price an hour over the machines with exactly those accelerators, and so do we. It is asked
-through its library, without its command and its server; ours through the command where a new process is timed.
-`python -m benchmarks.market QUESTIONS ANSWERS` answers ours in a process of its own.
-"""
+"""Which machine is the cheapest for so many accelerators: our choice against that of SkyPilot's optimizer, with the
+same prices (sky_catalog.py) and questions (questions.py), in one process each. Both answer with the least price an hour
+over the machines with exactly those accelerators. SkyPilot is asked through its library, without its command and its
+server; ours through the command where a new process is timed. `python -m benchmarks.market QUESTIONS ANSWERS` answers
+ours in a process of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ RUNS = 5
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Ask both. Ours is measured also where SkyPilot cannot be had."""
+    """Measure ours also where SkyPilot cannot be had; raise Failed then."""
     asked = questions()
     ours, (first, again) = _ours(scratch, asked)
     try:
@@ -54,7 +52,6 @@ def _times(cold: float, warm: float, sky_cold: float | None = None, sky_warm: fl
 
 
 def compare(asked: Sequence[Question], ours: Sequence[Answer], theirs: Sequence[Answer]) -> Iterator[Line]:
-    """Count whose answer is the cheaper, and who alone has one, with the reasons."""
     dearer, same, cheaper = 0, 0, Counter[str]()
     alone, they_alone, neither = Counter[str](), Counter[str](), Counter[str]()
     for question, our, their in zip(asked, ours, theirs, strict=True):

@@ -28,7 +28,6 @@ class Line:
 
     @property
     def broken(self) -> bool:
-        """Whether the value is over its limit."""
         return self.limit is not None and self.value > self.limit
 
     def __str__(self) -> str:
@@ -45,11 +44,7 @@ class Failed(Exception):
 
 
 def run(command: Sequence[str | Path], cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command to its end and return its stdout.
-
-    Raises:
-        Failed: it ends with another code than 0.
-    """
+    """Return stdout. Raise Failed if the command ends with another code than 0."""
     values = {**os.environ, **(environment or {})}
     values.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode
     answer = subprocess.run(command, cwd=cwd, env=values, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -60,12 +55,11 @@ def run(command: Sequence[str | Path], cwd: Path = ROOT, environment: Mapping[st
 
 
 def median_s(command: Sequence[str | Path], runs: int = 5, cwd: Path = ROOT) -> float:
-    """Return the median wall time of a command over several runs, after one that warms the caches."""
     return medians_s([(command, cwd)], runs)[0]
 
 
 def medians_s(commands: Sequence[tuple[Sequence[str | Path], Path]], runs: int = 5) -> list[float]:
-    """Return the median wall time of each command, run in turn, so that other load meets them alike."""
+    """Run the commands in turn, so that other load meets them alike, after one run of each that warms the caches."""
     for command, cwd in commands:
         run(command, cwd)
     rounds = [[once_s(command, cwd) for command, cwd in commands] for _ in range(runs)]
@@ -73,7 +67,6 @@ def medians_s(commands: Sequence[tuple[Sequence[str | Path], Path]], runs: int =
 
 
 def once_s(command: Sequence[str | Path], cwd: Path = ROOT) -> float:
-    """Return the wall time of one run of a command."""
     started = time.perf_counter()
     run(command, cwd)
     return time.perf_counter() - started

@@ -12,11 +12,7 @@ from .measure import PYTHON, ROOT, run
 
 
 def command(requirements: str, name: str) -> Path:
-    """Return a command of what a file of this folder pins, installed the first time.
-
-    Raises:
-        Failed: it cannot be had.
-    """
+    """Return a command that a file of this folder pins, installed the first time. Raise Failed if it cannot be had."""
     pinned = ROOT / "benchmarks" / requirements
     home = Path(platformdirs.user_cache_dir("accel")) / re.sub(r"\[.*\]", "", pinned.read_text().strip())
     home = home.with_name(home.name.replace("==", "-"))

@@ -12,7 +12,6 @@ from .measure import ROOT, Line, medians_s, run
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time the preview. Limit: 1.5 times the empty program's, and 10 ms for each resource."""
     empty = (("pulumi", "preview", "--stack", "empty", "--non-interactive"), empty_program(scratch))
     # Pulumi writes a salt into the config of the stacks it touches: it gets a copy.
     copy = scratch / "dev"

@@ -1,7 +1,5 @@
-"""How the program's evaluation grows with the number of queues, without an engine.
-
-`python -m benchmarks.program N` evaluates once, in a process of its own, so that the peak memory is its own.
-"""
+"""How the program's evaluation grows with the number of queues, without an engine. `python -m benchmarks.program N`
+evaluates once, in a process of its own, so that the peak memory is its own."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ SLOPE_LIMIT = 2.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time the evaluation. Limit: a queue among a hundred costs less than twice a queue among ten."""
     milliseconds: dict[int, float] = {}
     mebibytes: dict[int, float] = {}
     for size in SIZES:
@@ -46,7 +43,6 @@ def _slope(values: dict[int, float], low: int, high: int) -> float:
 
 
 def _document(queues: int) -> dict[str, Any]:
-    """Return the dev environment with so many queues in the place of its own."""
     config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]
     document = config["accel:environment"]
     template = next(iter(document["aws"]["queues"].values()))
@@ -55,7 +51,6 @@ def _document(queues: int) -> dict[str, Any]:
 
 
 def evaluate(queues: int) -> None:
-    """Evaluate the program once and print what that took."""
     from stacks.environment.config import load_environment
     from stacks.environment.deployment import deploy
     from tests.support import memory

@@ -77,7 +77,7 @@ def _priced(machine: Machine, capacity: str) -> list[str]:
 
 
 def questions() -> list[Question]:
-    """Return the questions, no two alike. What they ask for is a size that some machine has, or a part of one."""
+    """Return questions, no two alike, each for a size that some machine has, or a part of one."""
     chance = random.Random(SEED)
     pairs = askable()[0]
     found: dict[Question, None] = {}
@@ -102,7 +102,6 @@ def questions() -> list[Question]:
 
 
 def answer(question: Question) -> Answer:
-    """Return what we would take."""
     try:
         ranked = list_machines(
             question.kind,

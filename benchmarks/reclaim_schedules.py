@@ -1,9 +1,7 @@
-"""Seeded schedules of Spot machines, and the outcome of one job under each policy.
-
-A schedule says when there is capacity, and when a machine that is held is taken away. `poisson`: reclaims and stockouts
-come independently of each other. `bursty`: they come together; for hours nothing happens, then machines go again and
-again and there is none to be had. Time is in seconds from the submission.
-"""
+"""Seeded schedules of Spot machines (when there is capacity, and when a held machine is taken away), and the outcome of
+one job under each policy. `poisson`: reclaims and stockouts come independently of each other. `bursty`: they come
+together; for hours nothing happens, then machines go again and again and there is none to be had. Time is in seconds
+from the submission."""
 
 import random
 from bisect import bisect_right
@@ -29,12 +27,11 @@ class Schedule:
     stockouts: tuple[tuple[float, float], ...]
 
     def next_reclaim(self, now: float) -> float:
-        """Return the first reclaim after now, or infinity if there is none."""
+        """Return infinity if there is none after now."""
         at = bisect_right(self.reclaims, now)
         return self.reclaims[at] if at < len(self.reclaims) else float("inf")
 
     def available_at(self, now: float) -> float:
-        """Return the first moment, now or later, at which a machine can be had."""
         for start, end in self.stockouts:
             if start <= now < end:
                 now = end
@@ -65,10 +62,8 @@ class Outcome:
     reclaims: int = 0
     moved: bool = False
     redone_s: float = 0.0
-    """Work that was done more than once."""
 
     def usd(self, spot_hour: float, on_demand_hour: float) -> float:
-        """Return the cost at these prices of a machine for an hour."""
         return (self.spot_s * spot_hour + self.on_demand_s * on_demand_hour) / HOUR
 
 
@@ -77,16 +72,13 @@ Policy = Callable[[float, float, Task], bool] | None
 
 
 def prefer(now: float, saved_s: float, task: Task) -> bool:
-    """Decide as `spot: prefer` does."""
     return decide(now, task.deadline_s, task.work_s - saved_s, task.changeover_s).move
 
 
 ALWAYS_SPOT: Policy = None
-"""Spot only."""
 
 
 def on_demand(now: float, saved_s: float, task: Task) -> bool:
-    """Run on demand from the start."""
     return True
 
 
@@ -131,15 +123,13 @@ def task(seed: int) -> Task:
 
 
 def run(task: Task, schedule: Schedule, policy: Policy, seed: int) -> Outcome:
-    """Run the job to its end. The seed determines how long its starts and stops take, and when it is looked at."""
+    """Use the seed for how long its starts and stops take, and for when it is looked at."""
     job = _Run(task, schedule, policy, random.Random(f"run {seed}"))
     job.to_the_end()
     return job.outcome
 
 
 class _Run:
-    """A job under way: what is saved, what is done, and when it is looked at next."""
-
     def __init__(self, task: Task, schedule: Schedule, policy: Policy, chance: random.Random) -> None:
         self.task, self.schedule, self.policy, self.chance = task, schedule, policy, chance
         self.outcome = Outcome()
@@ -148,7 +138,6 @@ class _Run:
         self.look = 0.0
 
     def to_the_end(self) -> None:
-        """Attempt the job on Spot until it has ended or moves, then run it on demand."""
         while self.now < NEVER_ENDS * self.task.work_s:
             free = self.schedule.available_at(self.now)
             if self._watched(free, lambda now: self.saved_s) or self._attempt():

@@ -17,9 +17,8 @@ LIMIT_S = 3.0
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Time the report. Limit: 3 s for 150 resources, jobs and quotas asked for. The stack is the one that `up`
-    deployed. In its new environment every instance is another one, and there are queues enough for so many
-    resources."""
+    """Allow 3 s for 150 resources, jobs and quotas asked for. The stack is the one that `up` deployed; in its new
+    environment every instance is another one, and there are queues enough for so many resources."""
     values = yaml.safe_load((ROOT / "Pulumi.sandbox.yaml").read_text())
     environment: dict[str, Any] = values["config"]["accel:environment"]
     environment.pop("gcp")

@@ -1,9 +1,7 @@
-"""Cost of accel_runtime to a job: its import, a question whether to stop, and a checkpoint of 1 GiB.
-
-The import is the processor's time of fresh processes above that of processes that import nothing, in turn; the least of
-each counts. Other load can only add to it, and adds far less than to the time on the clock. The checkpoint is held
-against a plain write and fsync of the same bytes to the same disk, in turn, so that other load meets both alike.
-"""
+"""Cost of accel_runtime to a job: its import, a question whether to stop, and a checkpoint of 1 GiB. The import is the
+CPU time of fresh processes above that of ones that import nothing, in turn; the least of each counts, since other load
+can only add to it, and adds far less than to the time on the clock. The checkpoint is held against a plain write and
+fsync of the same bytes to the same disk, in turn, so that other load meets both alike."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Sky:
     """SkyPilot in an environment and a home of its own, with our prices, and with no cloud that it could ask."""
 
     def __init__(self, scratch: Path) -> None:
-        """Install it the first time. Raises Failed."""
+        """Install it the first time. Raise Failed."""
         python = command("requirements-skypilot.txt", "sky").with_name("python")
         self._scratch, home = scratch, scratch / "home"
         sky_catalog.write(home)
@@ -43,7 +43,6 @@ class Sky:
 
 
 def resources(question: Question) -> dict[str, Any]:
-    """Return a question in SkyPilot's words."""
     wanted: dict[str, Any] = {
         "accelerators": {accelerators()[question.kind].skypilot_name: question.count},
         "use_spot": question.capacity == "spot",

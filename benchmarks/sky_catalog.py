@@ -1,9 +1,7 @@
-"""Our prices as SkyPilot's catalogue, in its format: the same machines in the same regions at the same prices.
-
-Our prices are by region, so each region is one zone: less to search than in SkyPilot's own files. SkyPilot prices a
-machine of Google Cloud as its host and its GPUs apart; where they are one machine, the host has the whole price and the
-GPUs cost nothing. What has no price is left out, as are TPUs and shares of one GPU, which no request asks for.
-"""
+"""Our prices as SkyPilot's catalogue, in its format. They are by region, so each region is one zone: less to search
+than in SkyPilot's own files. SkyPilot prices a machine of Google Cloud as its host and its GPUs apart; where they are
+one machine, the host has the whole price and the GPUs cost nothing. What has no price is left out, as are TPUs and
+shares of one GPU, which no request asks for."""
 
 from __future__ import annotations
 
@@ -27,7 +25,6 @@ Cells = dict[str, object]
 
 
 def write(home: Path) -> None:
-    """Write the files into a home of SkyPilot's."""
     kinds: dict[str, set[str]] = {}
     for cloud in CLOUDS:
         cells = list(rows(cloud))
@@ -39,7 +36,6 @@ def write(home: Path) -> None:
 
 
 def rows(cloud: str) -> Iterator[Cells]:
-    """Yield the lines of a cloud's file."""
     free: dict[tuple[object, ...], Cells] = {}
     for machine in _machines(cloud):
         device = _device(machine)

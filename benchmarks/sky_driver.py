@@ -1,8 +1,6 @@
 """Asks SkyPilot's optimizer; runs in the environment where that is installed, and imports nothing of this project.
-
 `sky_driver.py prepare` writes which clouds are enabled, which SkyPilot would else ask the clouds. `sky_driver.py
-QUESTIONS ANSWERS ROUNDS` answers all questions so many times, and writes what it found and how long each took.
-"""
+QUESTIONS ANSWERS ROUNDS` answers all questions so many times, and writes what it found and how long each took."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ CLOUDS = ["aws", "gcp"]
 
 
 def prepare() -> None:
-    """Note in SkyPilot's state that both clouds can be used."""
     (Path.home() / ".sky" / "config.yaml").write_text(json.dumps({"allowed_clouds": CLOUDS}))
     state: Any = import_module("sky.global_user_state")
     clouds: Any = import_module("sky.clouds")
@@ -26,7 +23,6 @@ def prepare() -> None:
 
 
 def main(questions: Path, answers: Path, times: int) -> None:
-    """Answer every question, and so often again."""
     sky: Any = import_module("sky")
     asked: list[dict[str, Any]] = json.loads(questions.read_text())
     rounds: list[list[float]] = []

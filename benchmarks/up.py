@@ -13,7 +13,6 @@ UP = ("env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make", "--no-print-directory
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Deploy once, then time the second run."""
     run(UP)
     program = empty_program(scratch)
     update = ("pulumi", "up", "--stack", "empty", "--yes", "--skip-preview", "--non-interactive")

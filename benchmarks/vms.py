@@ -49,7 +49,7 @@ gcp.tpu.V2QueuedResource(name, name=name, project="accel-sandbox", zone="us-cent
 
 
 def measure(scratch: Path) -> Iterator[Line]:
-    """Deploy what jobs need once, and measure them. What their machines would write is written here."""
+    """Write here what the jobs' machines would write."""
     with sandbox(scratch, ("cloud", "google", "plugins")) as (_, variables, _):
         values = google_section()
         place = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
@@ -120,7 +120,6 @@ class Wide:
         self.google.post("logging", "v2/entries:write", body)
 
     def end(self, host: int) -> None:
-        """Write the result that a host reports."""
         now = datetime.now(UTC).isoformat()
         told = {"host": host, "exit_code": 0, "reason": "exited", "started": now, "stopped": now, "lines": EACH}
         path = f"{folder(self.record.name, 1)}/result-{host}.json"
@@ -149,8 +148,7 @@ def _logs() -> Iterator[Line]:
 
 
 def _followed(wide: Wide, count: int) -> tuple[float, float]:
-    """Follow the log. Return the lines written per second, and the seconds from the writing of the last one to its
-    reading."""
+    """Return the lines written per second, and the seconds from the writing of the last one to its reading."""
     lines: list[str] = []
     command = (PYTHON, "-m", "jobs", "logs", "-f", wide.ref)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as follower:
@@ -171,8 +169,7 @@ def _followed(wide: Wide, count: int) -> tuple[float, float]:
 
 
 def _write(wide: Wide) -> tuple[float, float]:
-    """Write the rest of the lines of all hosts, side by side, then their results. Return when the first and the last
-    line were written."""
+    """Write all hosts' other lines side by side, then their results. Return when the first and last were written."""
     began = time.perf_counter()
     batches = [(first, host) for first in range(0, EACH, BATCH) for host in range(HOSTS)]
     for index, (first, host) in enumerate(batches):
@@ -185,7 +182,7 @@ def _write(wide: Wide) -> tuple[float, float]:
 
 
 def _check(lines: list[str]) -> None:
-    """Check that every line is there once, those of each host in order."""
+    """Raise Failed unless every line is there once, those of each host in order."""
     found: dict[str, list[int]] = {}
     for line in lines:
         if line.startswith("[node "):
@@ -197,7 +194,6 @@ def _check(lines: list[str]) -> None:
 
 
 def _requests(scratch: Path) -> Iterator[Line]:
-    """Time updates that create the resources, in turn, each in a stack of its own."""
     kinds = {"queued": QUEUED, "nothing": NOTHING}
     took: dict[str, list[float]] = {name: [] for name in kinds}
     for name, resource in kinds.items():

@@ -1,8 +1,6 @@
-"""Share of a core that `watch` needs for an array of 10,000 tasks, each of which reports a step every ten seconds.
-
-The cloud is made up here: it answers at once, which leaves out what a real one's answers cost to read (the client of
-the cloud's own, a few ms a call). Its lines come evenly, a thousand a second.
-"""
+"""Share of a core that `watch` needs for an array of 10,000 tasks, each of which reports a step every ten seconds. The
+cloud is made up here: it answers at once, which leaves out what a real one's answers cost to read (the client of the
+cloud's own, a few ms a call). Its lines come evenly, a thousand a second."""
 
 from __future__ import annotations
 
@@ -40,11 +38,9 @@ class Array:
 
     @property
     def over(self) -> bool:
-        """Whether all tasks have ended."""
         return self.lines >= self.most
 
     def status(self, ref: JobRef) -> Status:
-        """Return the number of tasks in each state, as clouds do for an array."""
         done = TASKS if self.over else min(TASKS // 2, int(100 * (time.monotonic() - self.begun)))
         return Status(
             ref,

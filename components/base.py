@@ -30,7 +30,6 @@ class Spec(BaseModel):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings of check(), computed once for each spec."""
         return tuple(self.check())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -81,7 +80,6 @@ class Component(pulumi.ComponentResource):
 
 
 def outputs_of(component: type[Component]) -> list[str]:
-    """Return the names of the attributes that a component class declares as outputs."""
     own = inspect.get_annotations(component)
     return [name for name in own if name != "TYPE" and not name.startswith("_")]
 

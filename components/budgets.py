@@ -49,5 +49,4 @@ class Stop(Spec):
 
     @property
     def running_after_s(self) -> int | None:
-        """Return the grace period as accel.budget.spending.Limit takes it."""
         return self.running.after_min * 60 if self.running else None

@@ -66,8 +66,7 @@ async def wait(
 async def logs(
     job: AnyJob, *, follow: bool = False, task: int | None = None, tail: int | None = None
 ) -> AsyncGenerator[LogLine]:
-    """Yield log lines as Run.logs does. The reading thread ends with the log, or at the next line after the caller
-    stops iterating."""
+    """Yield lines as Run.logs does. The reading thread ends with the log, or at the next line after iteration stops."""
     loop = asyncio.get_running_loop()
     told: asyncio.Queue[LogLine | BaseException | None] = asyncio.Queue()
     over = threading.Event()

@@ -17,7 +17,7 @@ from .model.document import document_of, read
 from .model.job import Job, Written
 
 Work = Job | Written | str | os.PathLike[str]
-"""Anything that can be submitted: a job, its fields as a mapping, or the path of a job file."""
+"""A job, its fields as a mapping, or the path of a job file."""
 UNTENDED = "spot: prefer: the job moves to on demand only while `accel-jobs tend REF --every 30s` runs"
 
 

@@ -40,7 +40,7 @@ class QuietReporter:
         log.info("%s", message)
 
     def warn(self, message: str) -> None:
-        """Warn as a Reporter does. Raises BadInput with `strict`, and JobWarning where a filter makes it an error."""
+        """Raise BadInput with `strict`, and JobWarning where a filter makes the warning an error."""
         if self.strict:
             raise BadInput(message, "it is a warning without strict=True")
         self.note(message)
@@ -139,21 +139,21 @@ def reference(job: AnyJob) -> JobRef:
 
 
 def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list[Status]:
-    """Wait until all jobs have ended, and return their statuses in the same order. `timeout` is in seconds."""
+    """Return the final statuses in the order of `refs`. `timeout` is in seconds."""
     waiting = waiting_for(refs, timeout)
     waiting.run()
     return final_statuses(waiting, refs, check)
 
 
 def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
-    """Return a wait for the jobs that asks for each job once per look, even if it is listed twice."""
+    """Return a wait that asks for each job once per look, even if it is listed twice."""
     backends: dict[tuple[str, str], Backend] = {}
     jobs = [(ref, backends.setdefault((ref.kind, ref.scope), of_ref(ref))) for ref in dict.fromkeys(refs)]
     return Waiting(jobs, timeout, QuietReporter().say)
 
 
 def final_statuses(waiting: Waiting, refs: Sequence[JobRef], check: bool) -> list[Status]:
-    """Return the statuses that a finished wait has seen. With `check`, raises JobFailed for a job that failed."""
+    """Return the statuses that a finished wait has seen, by `refs`. With `check`, raise JobFailed for a failed job."""
     if check:
         end(waiting.statuses)
     seen = dict(zip(dict.fromkeys(refs), waiting.statuses, strict=True))

@@ -1,2 +1,1 @@
-"""Policies over a whole preview, as a pack of the Pulumi engine and as a command of their own. The table is
-policy.table; docs/policy.md shows it."""
+"""Policies over a whole preview: a pack of Pulumi's engine, and a command. docs/policy.md shows policy.table."""

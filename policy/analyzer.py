@@ -1,8 +1,6 @@
-"""The pack as the engine calls it: Pulumi's analyzer service, without an intermediate package for policies.
-
-Each resource is read once for all policies. Source of the service:
-https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/analyzer.proto
-"""
+"""The pack as the engine calls it: Pulumi's analyzer service, without an intermediate package for policies. Each
+resource is read once for all policies. Source:
+https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/analyzer.proto"""
 
 import sys
 from collections.abc import Iterable

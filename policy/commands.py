@@ -113,7 +113,6 @@ policy = Verbs(
 
 
 def main() -> None:
-    """Run the command and exit with its code."""
     policy.main()
 
 

@@ -35,7 +35,6 @@ class Finding:
     unknown: bool = False
 
     def document(self) -> dict[str, Any]:
-        """Return the finding as JSON values."""
         return {
             "policy": self.policy.id,
             "level": self.level,
@@ -60,7 +59,6 @@ class Config:
 
     @cached_property
     def active(self) -> dict[str, Settings]:
-        """Return the settings of each enabled policy."""
         settled = {
             policy.id: policy.settled(self.given.get(policy.id, {}))
             for policy in POLICIES.values()
@@ -70,7 +68,6 @@ class Config:
 
     @cached_property
     def by_type(self) -> dict[str, list[tuple[ResourcePolicy, Settings]]]:
-        """Return the policies for each type of resource."""
         found: dict[str, list[tuple[ResourcePolicy, Settings]]] = {}
         for name, settings in self.active.items():
             policy = POLICIES[name]
@@ -133,7 +130,6 @@ def _settings(policy: Policy, said: Mapping[str, Any]) -> Settings:
 
 
 def resource_findings(resource: Resource, using: Config) -> Iterator[Finding]:
-    """Yield the findings about one resource from the policies for its type."""
     for policy, settings in using.by_type.get(resource.type, ()):
         level = using.level(policy)
         try:
@@ -146,7 +142,6 @@ def resource_findings(resource: Resource, using: Config) -> Iterator[Finding]:
 
 
 def stack_findings(resources: list[Resource], using: Config) -> Iterator[Finding]:
-    """Yield the findings of the policies over the whole stack."""
     for name, settings in using.active.items():
         policy = POLICIES[name]
         if not isinstance(policy, StackPolicy):
@@ -159,7 +154,6 @@ def stack_findings(resources: list[Resource], using: Config) -> Iterator[Finding
 
 
 def findings(resources: Iterable[Resource], using: Config | None = None) -> list[Finding]:
-    """Return the findings of all policies about the resources of one stack."""
     listed, using = list(resources), using or Config()
     each = [finding for resource in listed for finding in resource_findings(resource, using)]
     return each + list(stack_findings(listed, using))

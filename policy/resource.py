@@ -157,7 +157,6 @@ class Resource:
 
     @cached_property
     def view(self) -> View:
-        """Return a view of its properties."""
         return View(self.properties)
 
 

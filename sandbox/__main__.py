@@ -84,7 +84,6 @@ def _status(home: Path) -> int:
 
 
 def _parts(only: str | None) -> Collection[str]:
-    """Return the parts to start: all that are not left out and whose commands are installed."""
     if (only or os.environ.get(ONLY)) == "aws":
         return AWS
     try:

@@ -34,15 +34,12 @@ def project() -> Path:
 
 
 def home_of(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the sandbox's folder: `given`, else SANDBOX_HOME, else `.sandbox` in the project."""
     return (given or Path(environ.get("SANDBOX_HOME") or project() / ".sandbox")).absolute()
 
 
 def environment(home: Path | None = None) -> dict[str, str]:
-    """Return the variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`.
-
-    Google's are included where that part runs. Raises SandboxError (exit code 6) where the sandbox is not running.
-    """
+    """Return the variables that lead `pulumi`, boto3 and `jobs` to the running sandbox of `home`; Google's where that
+    part runs. Raise SandboxError (exit code 6) where the sandbox is not running."""
     home = home_of(home)
     try:
         cloud, plugins = (json.loads((home / f"{part}.json").read_text()) for part in ("cloud", "plugins"))

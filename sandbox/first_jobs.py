@@ -44,7 +44,6 @@ class Submission:
 
 
 def main(job: str) -> int:
-    """Run the job on every target that the stack exported."""
     targets = json.loads(Path(os.environ["ACCEL_TARGETS"]).read_text())
     kinds = {name: target["kind"] for name, target in targets.items()}
     names = sorted(kinds, key=lambda name: kinds[name] != "aws-batch")  # the first one's log is shown
@@ -68,21 +67,18 @@ def main(job: str) -> int:
 
 
 def submit(job: str, target: str, kind: str) -> Submission:
-    """Submit the job to a target."""
     words = [COMMAND, "submit", job, "--to", target, "-o", "id", *(ON_TPUS if kind == "tpu-vm" else ())]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return Submission(target, kind, done.stdout.strip(), done.returncode, done.stderr)
 
 
 def rows(sent: Sequence[Submission]) -> list[dict[str, Any]]:
-    """Return a summary of each job, as `ls` reports it."""
     listed = subprocess.run([COMMAND, "ls", "--all", "-o", "json"], capture_output=True, text=True, check=False)
     known = {job["ref"]: job for job in json.loads(listed.stdout or "[]")}
     return [row(one, known.get(one.ref, {})) for one in sent]
 
 
 def row(one: Submission, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the summary of a job."""
     low, high = job.get("cost_usd") or (None, None)
     return {
         "target": one.target,
@@ -95,7 +91,6 @@ def row(one: Submission, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def between(begin: str | None, end: str | None) -> str:
-    """Return the time between two moments, or `-` if one of them is unknown."""
     if not begin or not end:
         return "-"
     return lasting((datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds())

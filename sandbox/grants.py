@@ -1,9 +1,6 @@
-"""Grants of the sandbox's AWS account beyond a new one: vCPUs, so that jobs run, and nothing else.
-
-A new account has 0 vCPUs of every GPU family, and a person asks AWS for more (`stacks quota --request`). Here `sandbox
-start` asks the control API for these, and `sandbox start --no-grants` for none; `sandbox status` and `stacks quota`
-show them.
-"""
+"""Grants of the sandbox's AWS account beyond a new one: vCPUs, so that jobs run, and nothing else. A new account has 0
+vCPUs of every GPU family, and a person asks AWS for more (`stacks quota --request`). Here `sandbox start` asks the
+control API for these, and `sandbox start --no-grants` for none; `sandbox status` and `stacks quota` show them."""
 
 import json
 import urllib.request

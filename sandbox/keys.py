@@ -31,7 +31,6 @@ def key(home: Path) -> str:
 
 
 def bearer(home: Path) -> dict[str, str]:
-    """Return the header that the control API requires."""
     return {"Authorization": f"Bearer {key(home)}"}
 
 
@@ -41,7 +40,6 @@ def aws(secret: str, name: str = USER) -> dict[str, str]:
 
 
 def boto(secret: str, name: str = USER) -> dict[str, str]:
-    """Return the access key as the arguments of a boto3 client."""
     return {variable.lower(): value for variable, value in aws(secret, name).items()}
 
 

@@ -1,8 +1,6 @@
-"""Addresses for processes of this machine that act as if they had a machine of their own.
-
-Jobs of two sandboxes, or of two clouds in one, may listen on the same port, such as torchrun's: on Linux all of
-127.0.0.0/8 is this machine, and each has an address of its own. https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
-"""
+"""Addresses for processes of this machine that act as if they had a machine of their own. Jobs of two sandboxes, or of
+two clouds in one, may listen on the same port, such as torchrun's: on Linux all of 127.0.0.0/8 is this machine, and
+each has an address of its own. https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3"""
 
 import functools
 import hashlib
@@ -22,11 +20,9 @@ def address(*names: object) -> str:
 
 
 def foreign(port: int, host: str | None, origin: str | None, *origins: str) -> str | None:
-    """Return why a request to a port of ours is refused, or None for one that is ours or comes from one of `origins`.
-
-    A request is foreign if it was meant for another host, such as a page whose name was made to lead here, or comes
-    from a page. A relay or a tunnel has another port, which a page cannot claim for a host that is not its own.
-    """
+    """Return why a request to a port of ours is refused, or None for one that is ours or comes from one of `origins`. A
+    request is foreign if it was meant for another host, such as a page whose name was made to lead here, or comes from
+    a page. A relay or a tunnel has another port, which a page cannot claim for a host that is not its own."""
     own = (f"{LOCAL}:{port}", f"localhost:{port}")
     if (host or "").lower().partition(":")[0] not in (LOCAL, "localhost"):
         return f"the sandbox answers for {own[0]}, and not for the host {host!r}"

@@ -16,10 +16,8 @@ def ours(theirs: int, port: int) -> bool:
 
 
 def _on_linux(theirs: int, port: int) -> bool:
-    """Look up the owner in the kernel's table: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt
-
-    The table of IPv6 has the addresses of IPv4 with a prefix. A closed connection has no owner any more.
-    """
+    """Look up the owner in the kernel's table: https://www.kernel.org/doc/Documentation/networking/proc_net_tcp.txt.
+    The table of IPv6 has the addresses of IPv4 with a prefix. A closed connection has no owner any more."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
             _, local, remote, state, *_, uid, _, _ = line.split()[:10]

@@ -61,10 +61,8 @@ def wanted_parts(home: Path) -> tuple[str, ...]:
 
 
 def start(home: Path, parts: Collection[str] = AWS, grants: Mapping[str, float] = GRANTS) -> dict[str, Part]:
-    """Start those of these parts that do not run, and keep what runs; a newly started AWS is granted `grants`.
-
-    Of two concurrent starts, the second waits, then finds everything running.
-    """
+    """Start those of these parts that do not run, and keep what runs; a newly started AWS is granted `grants`. Of two
+    concurrent starts, the second waits, then finds everything running."""
     for folder in ("backend", "gcloud", "jobs", "logs", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)
@@ -166,11 +164,8 @@ def _remains(home: Path, parts: Collection[str] = PARTS) -> Iterator[psutil.Proc
 
 
 def _left_of(process: psutil.Process, home: Path) -> str | None:
-    """Return the part that started a process, or without which it is useless.
-
-    Such a process is a job (a pod's ends by itself), a machine, a command of the control plane, or Pulumi's engine and
-    its program.
-    """
+    """Return the part that started a process, or without which it is useless. Such a process is a job (a pod's ends by
+    itself), a machine, a command of the control plane, or Pulumi's engine and its program."""
     line = process.cmdline() or [""]
     if process.environ().get("PULUMI_HOME") == str(home / "pulumi") and (
         process.name().startswith("pulumi") or any("pulumi-language" in part for part in line)

@@ -17,10 +17,8 @@ _READ_BYTES = 1 << 20
 
 
 class RunnerProcess:
-    """Process of jobs/backends/local/runner.py, which writes its files into a folder.
-
-    `spec` has what the runner reads: command, env, workdir, timeout_s, grace_s. Its environment may hold secrets.
-    """
+    """Process of jobs/backends/local/runner.py, which writes its files into a folder. `spec` has what the runner reads:
+    command, env, workdir, timeout_s, grace_s. Its environment may hold secrets."""
 
     def __init__(self, folder: Path, spec: Mapping[str, Any]) -> None:
         self.folder = folder

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 PROVIDERS: Mapping[str, tuple[str, ...]] = {"AWS": ("aws",), "Google": ("gcp", "kubernetes")}
-"""Packages of the resources in each cloud."""
 
 
 def without(deployment: dict[str, Any], packages: tuple[str, ...]) -> dict[str, Any]:

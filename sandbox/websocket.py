@@ -32,7 +32,6 @@ def send(connection: socket.socket, kind: int, data: bytes) -> None:
 
 
 def end(connection: socket.socket, code: int, reason: str = "") -> None:
-    """Send the end of the connection, and the reason."""
     send(connection, END, struct.pack(">H", code) + reason.encode())
 
 

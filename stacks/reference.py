@@ -31,7 +31,6 @@ Titles = Mapping[type[BaseModel], str]
 
 
 def reference(title: str, model: type[BaseModel]) -> str:
-    """Return one section for each reachable model, the outermost first."""
     places = _places(model)
     counts = Counter(map(_title, places))
     titles = {one: _title(one) + (f" ({place})" if counts[_title(one)] > 1 else "") for one, place in places.items()}
@@ -116,7 +115,6 @@ def _entry(value: Any) -> str:
 
 
 def _commands() -> str:
-    """Return the page of the commands and their options, from their parsers."""
     parts = [
         "# The commands",
         "This page is generated from the commands' own parsers; `--help` of each says the same.",
@@ -187,7 +185,6 @@ def _sandbox() -> Iterator[str]:
 
 
 def pages() -> dict[str, str]:
-    """Return each generated page by its name."""
     return {
         "environment": reference("The environment: accel:environment in Pulumi.<stack>.yaml", Environment),
         "job": reference("The job file", Job),

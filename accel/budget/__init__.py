@@ -1,5 +1,2 @@
-"""Reaction to a crossed budget: which levers are pulled, in which order, and how they are undone.
-
-Uses plain values and the standard library only: the clouds' functions include these files in their archives, next to
-the one that calls their cloud. `stacks budget` uses the same levers.
-"""
+"""Reaction to a crossed budget: its levers, their order, and how they are undone. Plain values and the standard library
+only, since the clouds' functions have these files in their archives; `stacks budget` uses the same levers."""

@@ -1,8 +1,6 @@
-"""Stops a stack whose budget is crossed, step by step, and resumes it.
-
-Every step is idempotent: `look` is called for every notification, including duplicates, and on a schedule, which
-continues unfinished work. Previous values are saved before anything changes.
-"""
+"""Stops a stack whose budget is crossed, step by step, and resumes it. Every step is idempotent: `look` runs for every
+notification, duplicates included, and on a schedule, which continues unfinished work. Previous values are saved before
+anything changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,22 +20,20 @@ class Busy(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a call, with one line for each step in `done`. `failures` are left for the next call."""
+    """The result of a call: a line for each step in `done`; `failures` are left for the next call."""
 
     state: State
     done: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     news: tuple[str, ...] = ()
-    """New failures, which the previous call did not have. People are notified once, not at every attempt."""
+    """Failures that the previous call did not have: people are notified once, not at every attempt."""
 
 
 def look(
     limits: Sequence[Limit], readings: Sequence[Reading], levers: Sequence[Lever], store: Store, now: float
 ) -> Outcome:
-    """Stop the stack if a budget is over its line, or continue an unfinished stop. `now`: Unix seconds.
-
-    Raises Busy, and StateConflict if another process has changed the state meanwhile; call it again.
-    """
+    """Stop the stack if a budget is over its line, or continue an unfinished stop. `now`: Unix seconds. Raise Busy, and
+    StateConflict if another process has changed the state meanwhile; call it again."""
     state, seen = store.load()
     over = _over(limits, readings, state)
     fresh = [each for each in over if not any(known.covers(each) for known in state.crossings)]
@@ -59,12 +55,9 @@ def look(
 
 
 def resume(levers: Sequence[Lever], store: Store, now: float) -> Outcome:
-    """Undo the stop, in reverse order, submissions last. A budget that is over its line now stops the stack again only
-    in the next period, or at a higher line.
-
-    After failures or an interruption the stack stays stopped: the next call continues, and a `look` before that stops
-    again what was restored. Raises Busy and StateConflict.
-    """
+    """Undo the stop in reverse order, submissions last. A budget over its line then stops the stack again only in the
+    next period, or at a higher line. After failures the stack stays stopped: the next call continues, and a `look`
+    before that stops again what was restored. Raise Busy and StateConflict."""
     state, seen = store.load()
     if state.stopped is None:
         return Outcome(state)
@@ -107,7 +100,7 @@ def _over(limits: Sequence[Limit], readings: Sequence[Reading], state: State) ->
 
 
 def _with(state: State, fresh: list[Crossing], now: float) -> State:
-    """Return the state stopped by further crossings. The earliest deadline decides when running work stops."""
+    """Add crossings; the earliest deadline decides when running work stops."""
     if not fresh:
         return state
     ends = [now + each.running_after_s for each in fresh if each.running_after_s is not None]
@@ -136,7 +129,6 @@ def _free(state: State, now: float) -> None:
 
 
 def _pulled(lever: Lever, state: State, store: Store, seen: Any, done: list[str]) -> tuple[State, Any]:
-    """Pull one lever and return the state as saved afterwards."""
     failures: list[str] = []
     try:
         changes = lever.plan()

@@ -12,7 +12,7 @@ STAGES = {
     "waiting": "cancel what waits for machines",
     "running": "stop running work",
 }
-"""Stages in the order in which they are pulled, with what each does."""
+"""Stages in the order in which they are pulled."""
 RUNNING = "running"
 FOREIGN = "is not of this stack"
 
@@ -23,8 +23,7 @@ class LeverError(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """One change made by a lever. `before` and `after` are JSON values; `before` is null if the change is irreversible,
-    such as a cancelled request."""
+    """A change by a lever, in JSON values; `before` is null if it is irreversible, such as a cancelled request."""
 
     stage: str
     kind: str
@@ -67,21 +66,17 @@ class Lever(Protocol):
         """Return the pending changes; empty for what is already stopped. Read-only."""
         ...
 
-    def pull(self, change: Change) -> None:
-        """Make one change returned by `plan`."""
-        ...
+    def pull(self, change: Change) -> None: ...
 
     def restore(self, change: Change) -> str | None:
-        """Restore `before` if the cloud still has `after`; otherwise leave it.
-
-        Returns None if it is as before, otherwise one line on its current state: changed by somebody since, deleted, or
-        FOREIGN (a forged state must not change what the stack does not have).
-        """
+        """Restore `before` if the cloud still has `after`. Return None if it is as before, otherwise one line on its
+        current state: changed by somebody since, deleted, or FOREIGN (a forged state must not change what the stack
+        does not have)."""
         ...
 
 
 def sort_levers(levers: Sequence[Lever]) -> list[Lever]:
-    """Sort levers by stage; keep the given order within a stage."""
+    """Keep the given order within a stage."""
     order = list(STAGES)
     return sorted(levers, key=lambda lever: order.index(lever.stage))
 
@@ -93,7 +88,7 @@ SUBMISSIONS = Change(
 
 
 def drill(levers: Sequence[Lever], *, running: bool) -> list[Change]:
-    """Return what crossing a budget would change now, in order. With `running`, includes the running work that would be
-    stopped after the grace period. Read-only."""
+    """Return, read-only and in order, what crossing a budget would change now. `running`: also running work, which
+    would be stopped after the grace period."""
     pulled = [lever for lever in sort_levers(levers) if running or lever.stage != RUNNING]
     return [SUBMISSIONS, *(change for lever in pulled for change in lever.plan())]

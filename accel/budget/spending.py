@@ -28,17 +28,15 @@ class Reading:
     currency: str
     actual: float
     forecast: float | None = None
-    """Forecast for the whole period; None if the cloud reports none."""
+    """None if the cloud reports none."""
 
     def spent(self, basis: str) -> float | None:
-        """Return what counts against a limit of that basis."""
         return self.actual if basis == "actual" else self.forecast
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A budget over its line. It is kept in the state, so that the same crossing does not stop a resumed stack
-    again."""
+    """A budget over its line, kept in the state so that it does not stop a resumed stack again."""
 
     budget: str
     period: str
@@ -48,12 +46,10 @@ class Crossing:
     running_after_s: int | None = None
 
     def covers(self, later: "Crossing") -> bool:
-        """Return whether the later crossing is nothing new: same period, and no higher line."""
         return (self.budget, self.period) == (later.budget, later.period) and later.line <= self.line
 
 
 def crossing(limit: Limit, reading: Reading) -> Crossing | None:
-    """Return the crossing if the budget is over its line, or None."""
     spent, line = reading.spent(limit.basis), limit.at * reading.amount
     if spent is None or spent < line:
         return None

@@ -12,33 +12,29 @@ MOST_FINAL = 200
 
 @dataclass(frozen=True)
 class State:
-    """The state of one stack. An empty state means that the stack is not stopped."""
+    """The state of one stack; an empty one means that the stack is not stopped."""
 
     stopped: str | None = None
     """Reason in one line; clients show it when they refuse to submit."""
     since: float | None = None
     """Unix seconds."""
     crossings: tuple[Crossing, ...] = ()
-    """Budgets over their lines since the stop."""
     changes: tuple[Change, ...] = ()
-    """Changes recorded before they are made, each with the previous value."""
+    """Recorded before they are made, each with the previous value."""
     finished: tuple[str, ...] = ()
     """Kinds of the levers that are done. Anything enabled by hand afterwards stays enabled."""
     failures: tuple[str, ...] = ()
-    """Failures of the last attempt. The next attempt retries them."""
+    """Of the last attempt; the next attempt retries them."""
     running_at: float | None = None
     """Unix seconds at which running work is stopped; None: never."""
     busy_until: float | None = None
     """Unix seconds at which the current worker's exclusive access ends at the latest."""
     resumed: tuple[Crossing, ...] = ()
-    """Crossings that a person has accepted. They do not stop the stack again in the same period."""
+    """Accepted by a person; they do not stop the stack again in the same period."""
 
     def recorded(self, changes: list[Change]) -> tuple[Change, ...]:
-        """Return the changes with new ones added. A change that is already recorded keeps its first `before`, which is
-        the true one.
-
-        Records only the first irreversible changes, since a document of a store has a size limit.
-        """
+        """Add changes. One already recorded keeps its first `before`, the true one. Of the irreversible ones only the
+        first are kept, since a document of a store has a size limit."""
         found = {(change.kind, change.name): change for change in self.changes}
         final = sum(not change.reversible for change in self.changes)
         for change in changes:
@@ -68,12 +64,11 @@ class Store(Protocol):
 
 
 def to_json(state: State) -> str:
-    """Serialize the state."""
     return json.dumps(asdict(state), sort_keys=True)
 
 
 def of_json(text: str) -> State:
-    """Parse a state that another version may have written; ignore unknown fields."""
+    """Ignore unknown fields, which another version may have written."""
     found = _known(State, json.loads(text))
     for field, kind in (("crossings", Crossing), ("resumed", Crossing), ("changes", Change)):
         found[field] = tuple(kind(**_known(kind, each)) for each in found.get(field, ()))

@@ -9,15 +9,12 @@ from accel.catalog.tables import Row, rows
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A kind of GPU, TPU or other accelerator. Figures are per device (a TPU chip); None is unknown.
-
-    `memory_gib` is what the cloud's API reports, `nominal_memory_gb` what the vendor prints. TFLOPS are dense,
-    bandwidths in 10^9 bytes per second; `interconnect_gb_s` is the bandwidth of the links between accelerators of this
-    kind. `vertex_name` is Vertex AI's AcceleratorType, or None if it has none. `gce_quota_metric` is the regional
-    Compute Engine quota that on-demand use counts against (prefixed with `PREEMPTIBLE_` for Spot), or None if no page
-    that was read names one. `unverified` names the columns of accelerators.csv that nobody compared with a vendor's
-    page; see `confidence`.
-    """
+    """A kind of GPU, TPU or other accelerator. Figures are per device (a TPU chip); None is unknown. `memory_gib` is
+    what the cloud's API reports, `nominal_memory_gb` what the vendor prints. TFLOPS are dense, bandwidths in 10^9 bytes
+    per second (`interconnect_gb_s`: between accelerators of this kind). `vertex_name` is Vertex AI's AcceleratorType,
+    or None if it has none. `gce_quota_metric` is the regional Compute Engine quota of on-demand use (with
+    `PREEMPTIBLE_` before it for Spot), None if no page that was read names one. `unverified` names the columns of
+    accelerators.csv that nobody compared with a vendor's page; see `confidence`."""
 
     name: str
     vendor: str
@@ -50,7 +47,7 @@ class Accelerator:
 
     @property
     def is_tpu(self) -> bool:
-        """Whether this is a TPU, which is rented by the slice; counts are chips."""
+        """TPUs are rented by the slice; counts are chips."""
         return self.family == "tpu"
 
 
@@ -89,15 +86,11 @@ def _accelerator(row: Row) -> Accelerator:
 
 
 def accelerator(name: str) -> Accelerator:
-    """Return the accelerator that a name refers to.
-
-    Accepts the catalog key; the names used by AWS, GCE, Vertex AI, GKE and SkyPilot; and aliases such as `h100`.
-    Ignores case, and treats `_` and spaces as `-`. AWS uses V100 and A100 for two memory sizes each; both mean the
-    smaller one here, as in SkyPilot and GCE.
-
-    Raises UnknownName with the nearest names or all known ones, AmbiguousName with the choices, and UnavailableName
-    with the reason for accelerators that exist but cannot be rented: consumer GPUs, the K80.
-    """
+    """Return the accelerator of a name: the catalog key, that of AWS, GCE, Vertex AI, GKE or SkyPilot, or an alias such
+    as `h100`, in any case and with `_` or spaces for `-`. AWS uses V100 and A100 for two memory sizes each; both mean
+    the smaller one here, as in SkyPilot and GCE. Raise UnknownName with the nearest names or all known ones,
+    AmbiguousName with the choices, UnavailableName with the reason for what exists but cannot be rented: consumer GPUs,
+    the K80."""
     names = _names()
     keys = names.get(_folded(name))
     if keys is None:
@@ -125,7 +118,6 @@ def _names() -> dict[str, tuple[str, ...]]:
 
 
 def _refused(name: str) -> UnavailableName | None:
-    """Return why an existing accelerator is not offered, or None for an unknown name."""
     import re  # only here, where a name is wrong
 
     folded = _folded(name)

@@ -12,9 +12,9 @@ class Partition(NamedTuple):
     name: str
     """Second part of every ARN."""
     regions: str
-    """Pattern of the region names."""
+    """Pattern of their names."""
     suffix: str
-    """Suffix of service host names."""
+    """Of service host names."""
 
 
 # Source: botocore 1.44's data/partitions.json, read on 2026-11-23. Service principals of the services used here are the
@@ -28,7 +28,6 @@ PARTITIONS = (
 COMMERCIAL = Partition("aws", r"[a-z]{2}-\w+-\d+", "amazonaws.com")
 
 REGION = r"[a-z]{2,4}(?:-[a-z]+)+-\d"
-"""Pattern of region names in all partitions."""
 
 # Other services have the same prefix as elsewhere. Source, read on 2026-11-23:
 # https://github.com/aws/aws-cdk/blob/main/packages/aws-cdk-lib/aws-ec2/lib/vpc-endpoint.ts
@@ -38,11 +37,11 @@ _CHINESE = frozenset(
 
 
 def partition_of(region: str) -> Partition:
-    """Return the partition of a region by its name, or `aws` if the name matches no other partition."""
+    """Return `aws` if the name matches no other partition."""
     return next((each for each in PARTITIONS if re.fullmatch(each.regions, region)), COMMERCIAL)
 
 
 def endpoint_service(region: str, service: str) -> str:
-    """Return the full VPC endpoint service name for a short one such as ecr.api."""
+    """Return the full name for a short one such as ecr.api."""
     chinese = partition_of(region).name == "aws-cn" and service in _CHINESE
     return f"{'cn.' if chinese else ''}com.amazonaws.{region}.{service}"

@@ -19,8 +19,7 @@ class Permission:
     operation: Operation
     actions: tuple[str, ...]
     resource: str
-    """ARN template that IAM checks the actions against. Empty if IAM has no resource for them, or none whose name is
-    known before it exists."""
+    """ARN template that IAM checks; empty if IAM has no resource, or none whose name is known before it exists."""
     names_of: str
     """Type whose names fill the template."""
 
@@ -39,5 +38,5 @@ def aws_permissions() -> dict[str, tuple[Permission, ...]]:
 
 
 def arn_template(kind: str) -> str:
-    """Return the ARN template of a type's resources, or an empty string if its rows have none of their own."""
+    """Return an empty string if the type's rows have no template of their own."""
     return next((one.resource for one in aws_permissions().get(kind, ()) if one.resource and one.names_of == kind), "")

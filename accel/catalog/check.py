@@ -13,7 +13,7 @@ SCOPES = {"n1-attach": "gpu-only", "tpu-slice": "tpu-slice"}
 
 USD_HOUR = (0.005, 50_000.0)
 USD_HOUR_AN_ACCELERATOR = (0.05, 32.0)
-"""Plausible range of on-demand prices."""
+"""Plausible range, on demand."""
 
 ROUNDING = 1.001
 """Highest accepted ratio of a Spot price to the on-demand price."""
@@ -28,8 +28,7 @@ def faults(
     sources: Sequence[Row],
     machines: dict[tuple[str, str], Row] | None = None,
 ) -> Iterator[DamagedData]:
-    """Yield the faults of the three tables, at most one for each line of prices. `machines` defaults to the shipped
-    table."""
+    """Yield the faults of the tables, at most one for each line of prices. `machines`: the shipped table by default."""
     machines = machine_rows() if machines is None else machines
     known = {row["source_id"] for row in sources}
     offered: set[tuple[str, str, str]] = set()
@@ -47,12 +46,10 @@ def faults(
 
 
 def machine_rows() -> dict[tuple[str, str], Row]:
-    """Return the lines of machines.csv by cloud and machine."""
     return {(row["cloud"], row["machine"]): row for row in shipped_table("machines.csv").rows()}
 
 
 def price_fault(row: Row, machines: dict[tuple[str, str], Row], sources: set[str]) -> DamagedData | None:
-    """Return the first fault of a line of prices, or None."""
     try:
         return next(_price(row, machines, sources), None)
     except DamagedData as error:

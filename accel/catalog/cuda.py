@@ -1,9 +1,7 @@
-"""CUDA releases: the GPUs they support, the drivers they need, and base images.
-
-A release runs on its own driver and on every later one. Within a major version (from 11 on) it also runs on an older
-driver, down to the first of that major version, but without code that is compiled at load time (PTX). Source:
-https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
-"""
+"""CUDA releases: the GPUs they support, the drivers they need, and base images. A release runs on its own driver and on
+every later one; within a major version (from 11 on) also on an older one, down to the first of that major version, but
+without code that is compiled at load time (PTX). Source:
+https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -27,8 +25,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The first and last releases that support GPUs of a compute capability; `last` is None while none has dropped
-    them."""
+    """The releases that support GPUs of a compute capability; `last` is None while none has dropped them."""
 
     first: Version
     last: Version | None
@@ -49,56 +46,51 @@ class Base:
 
 
 def version(text: str) -> Version:
-    """Parse a dotted version. Raises ValueError for anything but numbers and dots."""
+    """Raise ValueError for anything but numbers and dots."""
     return tuple(int(part) for part in text.split("."))
 
 
 def format_driver(driver: Version) -> str:
-    """Format a driver version as NVIDIA does, with two digits in all places after the first: 580.65.06."""
+    """Format as NVIDIA does, with two digits in all places after the first: 580.65.06."""
     return ".".join([str(driver[0]), *(f"{part:02d}" for part in driver[1:])])
 
 
 def version_text(found: Version) -> str:
-    """Format a CUDA version as major.minor: 12.8."""
+    """Format as major.minor: 12.8."""
     return ".".join(str(part) for part in found[:2])
 
 
 @cache
 def releases() -> dict[Version, Release]:
-    """Return all releases by version, newest first."""
+    """Return the newest first."""
     return {each.cuda: each for each in map(_release, rows("cuda_releases.csv"))}
 
 
 @cache
 def architectures() -> dict[str, Architecture]:
-    """Return the architectures by compute capability, such as 9.0."""
     return {row["compute_capability"]: _architecture(row) for row in rows("cuda_architectures.csv")}
 
 
 @cache
 def bases() -> tuple[Base, ...]:
-    """Return the base images, newest CUDA first."""
+    """Return the newest CUDA first."""
     return tuple(map(_base, rows("cuda_images.csv")))
 
 
 def release(cuda: Version) -> Release | None:
-    """Return the release of a version, or the nearest earlier one of the same major version. Returns None if there is
-    none, such as for a newer major version."""
+    """Return the release, or the nearest earlier one of the same major version; None if there is none."""
     older = [known for known in releases() if known[0] == cuda[0] and known <= cuda[:2]]
     return releases()[max(older)] if older else None
 
 
 def architecture(kind: Accelerator) -> Architecture | None:
-    """Return the architecture of an accelerator, or None if CUDA does not run on it."""
     return architectures().get(kind.compute_capability)
 
 
 def base(kind: Accelerator, driver: Version | None = None) -> Base | None:
-    """Return the base image for an accelerator, or None.
-
-    Prefers the newest image that supports it and whose own driver is no newer than `driver`; otherwise takes the newest
-    that the driver runs at all. Without a driver, returns the newest that supports the accelerator.
-    """
+    """Return the newest image that supports the accelerator and whose own driver is no newer than `driver`, otherwise
+    the newest that the driver runs at all; without a driver, the newest that supports the accelerator. None if there is
+    none."""
     known = architecture(kind)
     if known is None:
         return None

@@ -11,8 +11,7 @@ KINDS = ("pd-balanced", "pd-standard", "pd-ssd", "local-ssd")
 
 
 def disk_price(region: str, kind: str) -> PartPrice | None:
-    """Return the price per GiB and month. Returns None if no figure is known for the region, or for the kind of disk,
-    such as a Hyperdisk."""
+    """Return USD per GiB and month; None if no figure is known for the region or the kind, such as a Hyperdisk."""
     row = _rows().get(region)
     usd = row.number(kind) if row is not None and kind in KINDS else None
     return PartPrice(usd, "GiB-month", row["source"], row["snapshot"], "medium") if row is not None and usd else None

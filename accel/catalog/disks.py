@@ -25,13 +25,11 @@ class DiskSupport:
     source: str
 
     def attaches(self, disk_type: str) -> bool | None:
-        """Return whether a disk of that type can be attached, or None if unknown."""
         return disk_type in self.hyperdisk_types if disk_type in HYPERDISK else self.persistent_disk
 
 
 def disk_support(machine_type: str) -> DiskSupport | None:
-    """Return the disks of a machine type's series, or None if the catalog lacks the series. N1 has one entry with or
-    without GPUs: Hyperdisk on plain N1 needs Google's consent."""
+    """Return None if unknown. N1 has one entry with or without GPUs: plain N1 needs Google's consent to Hyperdisk."""
     prefixes = [prefix for prefix in _series() if machine_type.startswith(f"{prefix}-")]
     return _series()[max(prefixes, key=len)] if prefixes else None
 

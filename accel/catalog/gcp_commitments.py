@@ -1,7 +1,5 @@
-"""Prices of Google Cloud commitments for machines with GPUs, compared with on demand.
-
-Both figures of a line come from one list on one day, so that their ratio holds even after prices have moved.
-"""
+"""Prices of Google Cloud commitments for machines with GPUs, compared with on demand. Both figures of a line come from
+one list on one day, so that their ratio holds even after prices have moved."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from accel.catalog.machines import machine as machine_named
 from accel.catalog.tables import Row, rows
 
 HOURS_A_MONTH = 730
-"""Hours in a month of the price list: https://cloud.google.com/compute/vm-instance-pricing."""
+"""Of the price list: https://cloud.google.com/compute/vm-instance-pricing."""
 
 MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 _COLUMNS = {"TWELVE_MONTH": "one_year_usd_month", "THIRTY_SIX_MONTH": "three_year_usd_month"}
@@ -30,12 +28,12 @@ class CommitmentPrice:
 
     @property
     def break_even(self) -> float:
-        """The share of all hours that the machine has to run before the commitment is cheaper."""
+        """Share of all hours that the machine has to run before the commitment is cheaper."""
         return self.committed / self.on_demand
 
     @property
     def saving(self) -> float:
-        """The share of the on-demand price saved if the machine always runs."""
+        """Share of the on-demand price saved if the machine always runs."""
         return 1 - self.break_even
 
 
@@ -48,9 +46,8 @@ def _lines() -> dict[str, dict[str, Row]]:
 
 
 def commitment_price(machine: str, region: str, plan: str) -> CommitmentPrice | None:
-    """Return the price of one machine, or None if no figure is known for the region. Prices a machine that is a
-    multiple of another in every resource as that many of the other, since Google prices resources. Raises
-    UnknownName."""
+    """Return None if no figure is known for the region. A machine that is a multiple of another in every resource costs
+    as many of the other, since Google prices resources. Raise UnknownName."""
     wanted = machine_named("gcp", machine)
     here = _lines().get(region, {})
     for name in sorted(here, key=lambda name: name != machine):
@@ -66,7 +63,7 @@ def commitment_price(machine: str, region: str, plan: str) -> CommitmentPrice | 
 
 
 def _times(wanted: Machine, one: Machine) -> float:
-    """Return how many of `one` make up `wanted`, or 0 if `wanted` is not a multiple."""
+    """Return how many of `one` make up `wanted`; 0 if it is no multiple."""
     if wanted.name == one.name:
         return 1
     if (wanted.accelerator, wanted.family) != (one.accelerator, one.family):

@@ -1,8 +1,5 @@
-"""Families of Google's Deep Learning VM images, with their end dates.
-
-Source: https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy (no new image is published after
-the first date, and none can be used after the second).
-"""
+"""Families of Google's Deep Learning VM images, with their end dates: no new image after the first, no use after the
+second. Source: https://docs.cloud.google.com/deep-learning-vm/docs/framework-support-policy"""
 
 from dataclasses import dataclass
 from datetime import date
@@ -11,7 +8,7 @@ from functools import cache
 from accel.catalog.tables import Row, rows
 
 DEEP_LEARNING = "deeplearning-platform-release"
-"""Project of Google's Deep Learning VM images."""
+"""Project of these images."""
 
 CURRENT = "pytorch-2-9-cu129-ubuntu-2204-nvidia-580"
 CURRENT_BASE = "common-cu129-ubuntu-2204-nvidia-580"
@@ -29,7 +26,6 @@ class Family:
 
 @cache
 def families() -> dict[str, Family]:
-    """Return the families listed on Google's page, by name."""
     return {family.name: family for family in map(_family, rows("gcp_images.csv"))}
 
 

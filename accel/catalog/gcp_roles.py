@@ -1,5 +1,4 @@
-"""Google Cloud permissions that deployers and submitters need, by Pulumi type and target kind, and the predefined roles
-that grant them."""
+"""Google Cloud permissions of deployers and submitters, by Pulumi type and target kind, and roles that grant them."""
 
 from __future__ import annotations
 
@@ -48,18 +47,15 @@ def of_targets() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def roles() -> tuple[Role, ...]:
-    """Return the roles that a deployment or a submitter may need. Raises DamagedData."""
+    """Raise DamagedData for a damaged file."""
     return tuple(
         Role(row["role"], row.integer("size"), frozenset(row.parts("permissions"))) for row in rows("gcp_roles.csv")
     )
 
 
 def least(permissions: Collection[str], *, reading: bool = False) -> list[Role]:
-    """Return roles that together grant the permissions.
-
-    Adds the role with the fewest permissions for each one still missing, and drops in the end those that the others
-    make superfluous. With `reading`, considers read-only roles only. Raises UncoveredPermissions.
-    """
+    """Return roles that together grant the permissions: the one with the fewest permissions for each one still missing,
+    without those that the others make superfluous. `reading`: read-only roles alone. Raise UncoveredPermissions."""
     missing, chosen = set(permissions), list[Role]()
     while missing:
         useful = [role for role in roles() if role.permissions & missing and (role.only_reads or not reading)]

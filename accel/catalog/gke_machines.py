@@ -1,7 +1,5 @@
-"""Facts of GKE's autoscaler that supplement the catalog: sizes of CPU machines, local SSDs, placement.
-
-Read from Google's own source, GoogleCloudPlatform/cluster-autoscaler, whose date is inferred (2026).
-"""
+"""Facts of GKE's autoscaler that supplement the catalog: sizes of CPU machines, local SSDs, placement. Read from
+Google's own source, GoogleCloudPlatform/cluster-autoscaler, whose date is inferred (2026)."""
 
 from functools import cache
 
@@ -22,8 +20,7 @@ def _shapes() -> dict[str, tuple[str, int, int]]:
 
 
 def node_machine(name: str) -> Machine:
-    """Return the machine type of a node, from the catalog or GKE's CPU machines. Raises UnknownName with the nearest
-    names."""
+    """Look in the catalog and in GKE's CPU machines. Raise UnknownName with the nearest names."""
     if found := find_node_machine(name):
         return found
     near = [each for each in _shapes() if each.startswith(name.rpartition("-")[0] + "-")]
@@ -34,8 +31,7 @@ def node_machine(name: str) -> Machine:
 
 
 def find_node_machine(name: str) -> Machine | None:
-    """Return the machine type of a node, or None if it is unknown. Unlike node_machine(), do not search for the nearest
-    names."""
+    """Return None if unknown, without node_machine()'s search for the nearest names."""
     if kinds("gcp").get(name) in ("accelerator", "cpu", "tpu-host"):
         return machine_named("gcp", name)
     if name not in _shapes():
@@ -50,7 +46,7 @@ def find_node_machine(name: str) -> Machine | None:
 
 
 def series(machine_type: str) -> str:
-    """Return the series of a machine type: n2 for n2-standard-8, n1 for a custom type without one."""
+    """Return n2 for n2-standard-8, n1 for a custom type without a series."""
     first = machine_type.partition("-")[0]
     return "n1" if first == "custom" else first
 
@@ -64,12 +60,12 @@ def _ssds() -> dict[str, tuple[tuple[int, ...], bool]]:
 
 
 def local_ssd_counts(machine_type: str) -> tuple[int, ...]:
-    """Return the numbers of local SSDs that a machine type accepts; empty if unknown."""
+    """Return the accepted numbers; empty if unknown."""
     return (_ssds().get(machine_type) or _ssds().get(series(machine_type)) or ((), False))[0]
 
 
 def included_local_ssds(machine_type: str) -> int:
-    """Return the number of local SSDs that a machine type always has; 0 if they are optional or unknown."""
+    """Return the number that a machine type always has; 0 if they are optional or unknown."""
     counts, included = _ssds().get(machine_type, ((), False))
     return counts[0] if included else 0
 
@@ -80,10 +76,10 @@ def _series() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def compact_placement() -> dict[str, bool]:
-    """Return whether each series supports compact placement. A series that is not listed is unknown."""
+    """Return whether each series supports it; a series that is not listed is unknown."""
     return {name: able == "yes" for name, (able, _) in _series().items() if able}
 
 
 def boot_disks(machine_type: str) -> tuple[str, ...]:
-    """Return the boot disk types that a machine accepts; empty if unknown."""
+    """Return an empty tuple if unknown."""
     return (_series().get(machine_type) or _series().get(series(machine_type)) or ("", ()))[1]

@@ -33,7 +33,7 @@ class GpuAttachment:
 
 @dataclass(frozen=True, slots=True)
 class N1:
-    """The size of an N1 machine type."""
+    """Size of an N1 machine type."""
 
     name: str
     vcpus: int
@@ -42,7 +42,7 @@ class N1:
 
 @cache
 def gpu_attachments() -> dict[str, dict[int, GpuAttachment]]:
-    """Return the attachments that N1 accepts, by accelerator and number of GPUs."""
+    """Return attachments by accelerator and number of GPUs."""
     found: dict[str, dict[int, GpuAttachment]] = {}
     for row in rows("machines.csv"):
         if row["kind"] == "n1-attach":
@@ -66,12 +66,8 @@ def _attached(row: Row) -> GpuAttachment:
 
 
 def n1(machine: str) -> N1 | None:
-    """Return the size of an N1 machine type, predefined or custom (`custom-<vCPUs>-<MB>`), or None for any other
-    machine.
-
-    Source: https://docs.cloud.google.com/compute/docs/general-purpose-machines#n1_machines (3.75, 6.5 and 0.9 GB per
-    vCPU).
-    """
+    """Return the size of an N1 type, predefined or custom (`custom-<vCPUs>-<MB>`), or None. 3.75, 6.5 and 0.9 GB per
+    vCPU: https://docs.cloud.google.com/compute/docs/general-purpose-machines#n1_machines"""
     if found := _PREDEFINED.fullmatch(machine):
         series, vcpus = found[1], int(found[2])
         smallest = 1 if series == "standard" else 2
@@ -113,16 +109,13 @@ _PUBLISHED_VCPUS = 32
 
 @cache
 def a100_machines() -> dict[str, int]:
-    """Return the number of A100 GPUs built into each machine type that has them."""
     return {each.name: each.whole_accelerators for each in machines("gcp") if each.accelerator == "nvidia-tesla-a100"}
 
 
 def vertex_counts(machine_type: str, accelerator: str) -> Counts | None:
     """Return the numbers of an accelerator (its catalog name, or nvidia-tesla-k80) that Vertex AI allows on a machine
-    type, or None if the table does not cover the machine or the accelerator.
-
-    A number is allowed if it exists and that many GPUs cover the vCPUs and the memory. All 55 published cells agree.
-    """
+    type, or None if the table does not cover these. A number is allowed if it exists and that many GPUs cover the vCPUs
+    and the memory; all 55 published cells agree."""
     if accelerator == "nvidia-tesla-a100" and machine_type in a100_machines():
         return Counts((a100_machines()[machine_type],), derived=True)
     size = n1(machine_type)

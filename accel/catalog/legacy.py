@@ -9,12 +9,9 @@ from accel.catalog.tables import Row, rows
 
 @dataclass(frozen=True, slots=True)
 class LegacyMachine:
-    """A legacy machine type.
-
-    `legacy_accelerator` and `legacy_count` are its accelerators; `base_vcpus` and `base_memory_gb` are the size of its
-    host, rated by `size_confidence` (`low`: recalled, not compared with a page). `machine`, `accelerator` and `count`
-    are the replacement. If `machine` is empty there is none, and `decision` lists the alternatives.
-    """
+    """A legacy machine type with `legacy_count` of `legacy_accelerator`, on a host of `base_vcpus` and `base_memory_gb`
+    (`size_confidence` `low`: recalled, not compared with a page). `machine`, `accelerator` and `count` replace it; if
+    `machine` is empty nothing does, and `decision` lists the alternatives."""
 
     name: str
     legacy_accelerator: str
@@ -33,12 +30,11 @@ class LegacyMachine:
 
 @cache
 def legacy_machines() -> dict[str, LegacyMachine]:
-    """Return all legacy machine types by name."""
     return {row["legacy_type"]: _machine(row) for row in rows("legacy_machine_types.csv")}
 
 
 def legacy_machine(name: str) -> LegacyMachine:
-    """Return a legacy machine type. Raises UnknownName with the nearest known names."""
+    """Raise UnknownName with the nearest known names."""
     known = legacy_machines()
     if name not in known:
         raise UnknownName("legacy machine type", name, known)

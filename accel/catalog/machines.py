@@ -29,16 +29,15 @@ _ATTACHMENT = "n1-attach"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine type, or GPUs to attach to one.
+    """A machine type, or GPUs to attach to one. `accelerator` is a key of accelerators.csv, empty on a CPU machine;
+    `accelerator_count` is a fraction if one is shared (AWS g6f, GCP g4-standard-6). `memory_mib` is what the cloud
+    lists, more than a job gets. `local_ssd_gb` is the included storage, `local_ssd_mode` is `bundled`, `optional` or
+    `none`; `gpudirect` is empty if none is stated. `sources` are ids of sources.csv; `unverified` names the columns
+    taken from memory of vendor pages.
 
-    `accelerator` is a key of accelerators.csv, empty on a CPU machine; `accelerator_count` is a fraction if one
-    accelerator is shared (AWS g6f, GCP g4-standard-6). `memory_mib` is what the cloud lists, more than a job gets.
-    `local_ssd_gb` is the included storage, `local_ssd_mode` is `bundled`, `optional` or `none`; `gpudirect` is empty if
-    none is stated. `sources` are ids of sources.csv; `unverified` names the columns taken from memory of vendor pages.
-
-    If `is_attachment` is true, `name` (`n1+nvidia-tesla-t4x2`) is the catalog's own: GPUs attached to an N1 machine of
-    one's choice. `vcpus` and `memory_mib` are then the maximum of such a host, and a price covers the GPUs alone;
-    `hosts` returns the machines.
+    With `is_attachment`, `name` (`n1+nvidia-tesla-t4x2`) is the catalog's own: GPUs attached to an N1 machine of one's
+    choice, as listed by `hosts`. `vcpus` and `memory_mib` are then the maximum of such a host, and a price covers the
+    GPUs alone.
     """
 
     cloud: str
@@ -66,18 +65,17 @@ class Machine:
 
     @property
     def whole_accelerators(self) -> int:
-        """Number of accelerators that one job can have to itself: 0 on CPU machines and on shares of one."""
+        """Those that one job can have to itself: 0 on CPU machines and on shares of one."""
         return int(self.accelerator_count)
 
     @property
     def is_attachment(self) -> bool:
-        """Whether these are GPUs to attach to a host. No API accepts them as a machine type."""
+        """GPUs to attach to a host, which no API accepts as a machine type."""
         return self.kind == _ATTACHMENT
 
 
 class NoMachine(LookupError):
-    """No machine has that many of an accelerator. `counts` holds the numbers that exist; it is empty if the accelerator
-    is not rented with machines."""
+    """No machine has that many. `counts` are those that exist; empty if it is not rented with machines."""
 
     def __init__(self, accelerator: str, count: float, counts: tuple[float, ...], why: str) -> None:
         self.accelerator = accelerator
@@ -99,8 +97,7 @@ def _lines(cloud: str) -> dict[str, int]:
 
 @cache
 def kinds(cloud: str) -> dict[str, str]:
-    """Return the kind of everything that has a price: machines, attachments (`n1-attach`) and TPU slices
-    (`tpu-slice`)."""
+    """Return the kind of all that has a price: machines, attachments (`n1-attach`) and TPU slices (`tpu-slice`)."""
     check_cloud(cloud)
     table = _table()
     found = {name: kind for of, name, kind in table.of("cloud", "machine", "kind") if of == cloud}
@@ -111,19 +108,19 @@ def kinds(cloud: str) -> dict[str, str]:
 
 
 def check_cloud(cloud: str) -> None:
-    """Check that the catalog has the cloud. Raises UnknownName."""
+    """Raise UnknownName if the catalog lacks the cloud."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
 
 
 def check_name(cloud: str, name: str) -> None:
-    """Check that the cloud has a machine, an attachment or a slice of that name. Raises UnknownName."""
+    """Raise UnknownName unless the cloud has a machine, an attachment or a slice of that name."""
     if name not in _lines(cloud):
         raise UnknownName(_NOUN[cloud], name, _lines(cloud))
 
 
 def check_names(table: Table, used: Iterable[tuple[str, ...]]) -> None:
-    """Check the (cloud, machine) pairs used in a table. Raises DamagedData for the first line with an unknown one."""
+    """Raise DamagedData for the first line with an unknown (cloud, machine) pair."""
     for cloud, name in used:
         if cloud in CLOUDS and name in _lines(cloud):
             continue
@@ -201,20 +198,20 @@ def _by_size(machine: Machine) -> tuple[float, ...]:
 
 @cache
 def families(cloud: str) -> tuple[str, ...]:
-    """Return the family names of a cloud (`g5`, `p4d`, `a3`), in alphabetical order."""
+    """Return names such as `g5`, `p4d`, `a3` in alphabetical order."""
     return tuple(sorted({machine.family for machine in _machines(cloud).values()}))
 
 
 @cache
 def as_of(cloud: str) -> str:
-    """Return the day of the newest list of a cloud's machine types in the catalog, shipped or refreshed."""
+    """Return the day of the newest list of machine types in the catalog, shipped or refreshed."""
     used = {f"live-{cloud}-types", *(source for each in _machines(cloud).values() for source in each.sources)}
     days = (row["snapshot"] for row in rows("sources.csv") if row["source_id"] in used)
     return max(day for day in days if len(day) == len("2026-01-01") and day[:4].isdigit())
 
 
 def machine(cloud: str, name: str) -> Machine:
-    """Return a machine type. Raises UnknownName with the nearest known names."""
+    """Raise UnknownName with the nearest known names."""
     known = _machines(cloud)
     if name not in known:
         raise UnknownName(_NOUN[cloud], name, known)
@@ -223,7 +220,7 @@ def machine(cloud: str, name: str) -> Machine:
 
 @cache
 def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
-    """Return all machine types of a cloud or of one family, smallest first. Raises UnknownName."""
+    """Return the smallest first. Raise UnknownName."""
     known = _machines(cloud).values()
     if family is not None:
         if family not in families(cloud):
@@ -233,11 +230,8 @@ def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
 
 
 def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
-    """Return the machine types that families and sizes refer to, as AWS Batch reads `instanceTypes`.
-
-    Keeps the order of the list, with a family's smaller sizes first, and each type once. Raises UnknownName for the
-    first name that is neither a family nor a type.
-    """
+    """Return the machine types that families and sizes refer to, as AWS Batch reads `instanceTypes`: in the given
+    order, a family's smaller sizes first, each type once. Raise UnknownName for the first name that is neither."""
     found: dict[str, Machine] = {}
     for name in names:
         if name in families(cloud):
@@ -250,15 +244,10 @@ def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
 
 
 def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tuple[Machine, ...]:
-    """Return the machines with exactly `count` of an accelerator (any of its names; chips of a TPU host).
-
-    Lists smaller machines first and AWS before Google Cloud, or those of one cloud only. A fraction (0.125, 0.25, 0.5)
-    is a share of one GPU. A GPU attached to an N1 machine has an entry with `is_attachment`. TPU slices of several
-    hosts are not machines.
-
-    Raises NoMachine with the counts that exist, and UnknownName, AmbiguousName or UnavailableName as `accelerator`
-    does.
-    """
+    """Return the machines with exactly `count` of an accelerator (any of its names; chips of a TPU host; 0.125, 0.25 or
+    0.5 is a share of one GPU), smaller ones first, AWS before Google Cloud. A GPU attached to an N1 machine has an
+    entry with `is_attachment`; TPU slices of several hosts are not machines. Raise NoMachine with the counts that
+    exist, and UnknownName, AmbiguousName or UnavailableName as `accelerator` does."""
     kind = accelerator_named(accelerator)
     sellers = _sellers(kind.name, cloud)
     found = tuple(each for each in sellers if each.accelerator_count == count)
@@ -274,8 +263,7 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
 
 
 def counts_of(accelerator: str, cloud: str | None = None) -> tuple[float, ...]:
-    """Return the available numbers of an accelerator, by catalog key, on machines of a cloud (None: any). Includes
-    shares of one."""
+    """Return the numbers on machines of a cloud (None: any), shares of one included, by catalog key."""
     return tuple(sorted({each.accelerator_count for each in _sellers(accelerator, cloud)}))
 
 
@@ -286,7 +274,7 @@ def _sellers(accelerator: str, cloud: str | None) -> list[Machine]:
 
 @cache
 def sold_with(cloud: str) -> dict[str, list[Machine]]:
-    """Return the machines and attachments with each accelerator, smallest first."""
+    """Return machines and attachments by accelerator, smallest first."""
     found: dict[str, list[Machine]] = {}
     for each in sorted((*_machines(cloud).values(), *_attachments(cloud)), key=_by_size):
         if each.accelerator:
@@ -295,8 +283,7 @@ def sold_with(cloud: str) -> dict[str, list[Machine]]:
 
 
 def hosts(attachment: Machine) -> tuple[Machine, ...]:
-    """Return the machine types that the GPUs can be attached to, smallest first. Raises ValueError for any other
-    machine."""
+    """Return the machine types to attach it to, smallest first. Raise ValueError for any other machine."""
     if not attachment.is_attachment:
         raise ValueError(f"{attachment.name} is a machine of its own, nothing to attach to one")
     return tuple(
@@ -319,12 +306,12 @@ _FIELDS = {
     "efa": "efa_interfaces",
     "efa_max_interfaces": "efa_interfaces",
 }
-"""File columns whose field has another name."""
+"""Columns whose field has another name."""
 
 
 def confidence(row: Accelerator | Machine) -> dict[str, Literal["high", "low"]]:
-    """Return the confidence in each field: `low` if the data's `unverified_fields` names it (taken from memory of a
-    vendor's page), otherwise `high` (from the sources that `sources` names)."""
+    """Return `low` for the fields that `unverified` names (taken from memory of a vendor's page), otherwise `high`
+    (from the sources that `sources` names)."""
     low = {_FIELDS.get(column, column) for column in row.unverified}
     if "memory_gib" in low and isinstance(row, Machine):
         low.add("memory_mib")

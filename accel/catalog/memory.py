@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     Verdict = Literal["fits", "tight", "no"]
 
 USABLE_RATIO = 0.92
-"""Safe share of the nominal memory to request if no figure is known for the type.
-
-The lowest observed share from 8 GiB up is 0.936 (data/ecs_registered_memory.csv); torchx uses 0.96 and states that it
-is too much for some types. Source: https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html
-"""
+"""Safe share of the nominal memory to request if no figure is known. The lowest observed share from 8 GiB up is 0.936
+(data/ecs_registered_memory.csv); torchx uses 0.96 and states that it is too much for some types. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/memory-management.html"""
 
 CEILING_RATIO = 0.985
 """Share that no observed instance registers; the highest in data/ecs_registered_memory.csv is 0.983."""
@@ -33,8 +31,8 @@ _AMI_MARGIN = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Verdict on whether a machine holds a request, with the reason. `head_room`: its nominal memory would suffice, but
-    what ECS registers does not, or not for certain."""
+    """Whether a machine holds a request, and why. `head_room`: its nominal memory would suffice, but what ECS registers
+    does not, or not for certain."""
 
     machine: Machine
     verdict: Verdict
@@ -54,7 +52,7 @@ class Holding:
 
     @property
     def tight(self) -> tuple[Machine, ...]:
-        """The machines that may hold it, depending on the AMI."""
+        """Those that may hold it, depending on the AMI."""
         return tuple(fit.machine for fit in self.all if fit.verdict == "tight")
 
     @property
@@ -68,32 +66,32 @@ def _registered() -> dict[str, int]:
 
 
 def usable_memory_mib(machine: Machine) -> int:
-    """Return the memory that a job on ECS can safely reserve, in MiB."""
+    """Return what a job on ECS can safely reserve."""
     seen = _registered().get(machine.name)
     return int(machine.memory_mib * USABLE_RATIO) if seen is None else int(seen * _AMI_MARGIN)
 
 
 def ceiling_memory_mib(machine: Machine) -> int:
-    """Return the memory above which a job on ECS is certain never to be placed, in MiB."""
+    """Return the memory above which ECS certainly never places a job."""
     seen = _registered().get(machine.name)
     return int(machine.memory_mib * CEILING_RATIO) if seen is None else seen
 
 
 def suggested_memory_mib(machine: Machine) -> int:
-    """Return a round number to request to get the most of a machine, in MiB: 30000 of 32768."""
+    """Return a round number to get the most of a machine: 30000 of 32768."""
     usable = usable_memory_mib(machine)
     return usable // 1000 * 1000 if usable >= 2000 else usable
 
 
 def ecs_gpus(machine: Machine) -> int:
-    """Return the GPUs that ECS can reserve on a machine: whole NVIDIA GPUs only."""
+    """Return the GPUs that ECS can reserve: whole NVIDIA GPUs only."""
     if not machine.accelerator or not accelerators()[machine.accelerator].is_nvidia_gpu:
         return 0
     return machine.whole_accelerators
 
 
 def fits(machine: Machine, vcpus: int, memory_mib: int, gpus: int) -> Fit:
-    """Return whether one task of that size can be placed on an empty instance."""
+    """Judge one task on an empty instance."""
     have = ecs_gpus(machine)
     if gpus > have:
         return Fit(machine, "no", _too_few_gpus(machine, have, gpus))
@@ -122,7 +120,6 @@ def _too_few_gpus(machine: Machine, have: int, gpus: int) -> str:
 
 
 def holding(machines: Iterable[Machine], vcpus: int, memory_mib: int, gpus: int) -> Holding:
-    """Return which machines hold a request, and why the others do not."""
     return Holding(tuple(fits(machine, vcpus, memory_mib, gpus) for machine in machines))
 
 
@@ -136,16 +133,15 @@ _GKE_EVICTION_MIB = 100
 
 
 def gke_allocatable(machine: Machine) -> tuple[int, int]:
-    """Return the thousandths of a core and the MiB that pods of a GKE node can request together, by Google's formula.
+    """Return the thousandths of a core and the MiB that pods of a GKE node can request together. Raise ValueError for
+    GPUs to attach, whose host is the node.
 
     Memory: GKE keeps 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the
     rest (255 MiB on machines below 1 GiB), and 100 MiB for eviction. CPU: 6 % of the first core, 1 % of the second, 0.5
-    % of the next two, 0.25 % of the rest; 400 thousandths more if a node allows over 110 pods, which are not deducted
-    here. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
-
-    The memory is an upper bound: the formula uses the nominal size, and the kernel keeps two or three percent more
-    (that page shows 13182 MiB on a node of 16 GiB, where this gives 13621). DaemonSets take their part in addition.
-    Raises ValueError for GPUs to attach, whose host is the node.
+    % of the next two, 0.25 % of the rest; 400 thousandths more if a node allows over 110 pods, not deducted here. The
+    memory is an upper bound: the formula uses the nominal size, and the kernel keeps two or three percent more (the
+    page shows 13182 MiB on a node of 16 GiB, where this gives 13621); DaemonSets take their part in addition. Source:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
     """
     if machine.is_attachment:
         raise ValueError(f"{machine.name} is no machine; ask for the N1 machine that it is attached to")

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Return at most `n` of `known`, most similar first; empty if none is similar.
-
-    Ignores case and the difference between `-` and `_`. The distance is the number of single edits (insert, delete,
-    replace, swap neighbours), since plain difflib ratios rank `g6.xlarge` before `g5.xlarge` for some typos.
-    """
+    """Return at most `n` of `known`, most similar first; empty if none is similar. Ignores case and takes `_` for `-`.
+    The distance counts single edits (insert, delete, replace, swap neighbours), since plain difflib ratios rank
+    `g6.xlarge` before `g5.xlarge` for some typos."""
     # Needed only for a wrong name, and takes 3 ms to import.
     from difflib import SequenceMatcher
 
@@ -34,7 +32,7 @@ def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
 
 
 _LISTED = 40
-"""Maximum number of known names that a message lists when none is similar."""
+"""Most known names that a message lists when none is similar."""
 
 
 class UnknownName(LookupError):
@@ -56,10 +54,8 @@ class UnknownName(LookupError):
 
 
 class UnavailableName(UnknownName):
-    """A known name that is not available at all, or not in the requested place. `nearest` holds what is available.
-
-    This is an UnknownName, since the caller has to choose another name either way.
-    """
+    """A known name that is not available at all, or not in the requested place; `nearest` holds what is available. An
+    UnknownName, since the caller has to choose another name either way."""
 
     def __init__(self, kind: str, name: str, why: str, nearest: Sequence[str]) -> None:
         self.kind = kind

@@ -28,9 +28,6 @@ def _prices() -> dict[tuple[str, str], PartPrice]:
 
 
 def part_price(region: str, item: str) -> PartPrice | None:
-    """Return the price of an item in a region, or None if no figure is known.
-
-    nat-gateway, public-ipv4 and interface-endpoint (per zone) are priced by the hour; gp3-gib, gp3-iops (above 3000)
-    and gp3-mib-s (above 125) by the month.
-    """
+    """Return None if no figure is known. nat-gateway, public-ipv4 and interface-endpoint (per zone) are priced by the
+    hour; gp3-gib, gp3-iops (above 3000) and gp3-mib-s (above 125) by the month."""
     return _prices().get((region, item))

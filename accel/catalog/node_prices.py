@@ -17,8 +17,7 @@ _LEAST_SURE_FIRST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def find_price(cloud: str, region: str, machine: str) -> Price:
-    """Return price(), or a Price without figures, with the reason, if the catalog lacks the machine or region (which
-    may be newer than the catalog)."""
+    """Return a Price without figures, with the reason, for a machine or region that may be newer than the catalog."""
     try:
         return price(cloud, region, machine)
     except UnknownName as error:
@@ -26,12 +25,12 @@ def find_price(cloud: str, region: str, machine: str) -> Price:
 
 
 def with_gpus(region: str, host: str, accelerator: str, count: int) -> Price:
-    """Return the price of a Google Cloud N1 machine with attached GPUs. `accelerator` is a key of accelerators.csv."""
+    """Price an N1 machine with attached GPUs. `accelerator` is a key of accelerators.csv."""
     return together(find_price("gcp", region, host), find_price("gcp", region, f"n1+{accelerator}x{count}"))
 
 
 def slice_host(region: str, tpu: Slice) -> Price:
-    """Return the price of one host of a TPU slice: its share of the slice, which is priced as a whole."""
+    """Return a host's share of the slice, which is priced as a whole."""
     whole = find_price("gcp", region, tpu.name)
     return replace(
         whole,
@@ -43,8 +42,7 @@ def slice_host(region: str, tpu: Slice) -> Price:
 
 
 def together(*parts: Price) -> Price:
-    """Add up the parts of one machine. The sum is unknown if a part is, as old as the oldest part, and as certain as
-    the least certain."""
+    """Add up the parts of a machine: unknown if one is, as old as the oldest, as certain as the least certain."""
     return Price(
         on_demand=_sum(part.on_demand for part in parts),
         spot=_sum(part.spot for part in parts),
@@ -73,7 +71,7 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 
 def _oldest(dates: Iterable[str | None]) -> str | None:
-    """Return the earliest date, or None if one is missing. Dates begin with the year and the month."""
+    """Return None if one is missing. Dates begin with the year and the month."""
     known_dates = list(dates)
     return min((date for date in known_dates if date), default=None) if all(known_dates) else None
 

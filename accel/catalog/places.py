@@ -39,7 +39,7 @@ def _where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
 
 @cache
 def regions(cloud: str) -> tuple[str, ...]:
-    """Return the known regions of a cloud, in alphabetical order. Raises UnknownName."""
+    """Return the known regions in alphabetical order. Raise UnknownName."""
     check_cloud(cloud)
     return tuple(sorted({region for (of, _), places in _offers().items() if of == cloud for region in places}))
 
@@ -57,13 +57,13 @@ def _zones(cloud: str) -> dict[str, str]:
 
 @cache
 def known_zones(cloud: str, region: str) -> tuple[str, ...]:
-    """Return the zones of a region that offer something in the data; a region may have others."""
+    """Return the zones that offer something in the data; the region may have others."""
     check_cloud(cloud)
     return tuple(sorted(zone for zone, of in _zones(cloud).items() if of == region))
 
 
 def check_region(cloud: str, region: str) -> None:
-    """Check that a name is a region of the cloud. Raises UnknownName; for a zone, the message has its region."""
+    """Raise UnknownName unless it is a region of the cloud; for a zone, the message has its region."""
     if region in regions(cloud):
         return
     of_zone = _region_of(cloud, region)
@@ -73,35 +73,29 @@ def check_region(cloud: str, region: str) -> None:
 
 
 def _region_of(cloud: str, zone: str) -> str | None:
-    """Return the region of a real or well-formed zone name, or None."""
     looks = re.fullmatch(_ZONE[cloud], zone)
     region = _zones(cloud).get(zone) or (looks[1] if looks else None)
     return region if region in regions(cloud) else None
 
 
 def where(cloud: str, machine: str) -> dict[str, tuple[str, ...]]:
-    """Return the zones of each region that offers a machine, an attachment or a TPU slice. A region has no zones if
-    only the region is known; the result is empty if no region is. AWS zones are ids (use1-az1), the same in every
-    account. Raises UnknownName."""
+    """Return the zones of each region that offers a machine, an attachment or a TPU slice: no zones if only the region
+    is known, nothing if no region is. AWS zones are ids (use1-az1), the same in every account. Raise UnknownName."""
     check_name(cloud, machine)
     return dict(_where(cloud, machine))
 
 
 def zones(cloud: str, region: str, machine: str) -> tuple[str, ...]:
-    """Return the zones of a region that offer a machine; empty if only the region is known to offer it.
-
-    Raises UnknownName for a name that does not exist, UnavailableName if the machine is not in the region.
-    """
+    """Return an empty tuple if only the region is known to offer it. Raise UnknownName for a name that does not exist,
+    UnavailableName if the machine is not in the region."""
     check_place(cloud, machine, region)
     return _where(cloud, machine)[region]
 
 
 def check_place(cloud: str, machine: str, place: str) -> None:
-    """Check that a region offers a machine. Raises UnavailableName with the nearest regions, and UnknownName for a
-    machine or region that does not exist. Rejects a zone, naming its region; use `check_zone` for zones.
-
-    The data may lag months behind a cloud, so a machine may be available in more places.
-    """
+    """Raise UnavailableName with the nearest regions if a region lacks a machine, or for a zone, naming its region (use
+    `check_zone`); UnknownName if either does not exist. The data may lag months behind a cloud, so a machine may be in
+    more places."""
     check_name(cloud, machine)
     offered = _where(cloud, machine)
     if place not in offered:
@@ -110,12 +104,9 @@ def check_place(cloud: str, machine: str, place: str) -> None:
 
 
 def check_zone(cloud: str, machine: str, zone: str) -> None:
-    """Check that a zone offers a machine, or that its region does without a known zone. Raises UnavailableName, and
-    UnknownName for a zone or machine that does not exist.
-
-    AWS zones are ids (use1-az1): a name such as us-east-1a refers to a different zone in each account and is rejected
-    with the ids of its region.
-    """
+    """Raise UnavailableName unless a zone offers a machine, or its region does without a known zone; UnknownName for a
+    zone or machine that does not exist. AWS zones are ids (use1-az1): us-east-1a is a different zone in each account,
+    and is rejected with the ids of its region."""
     check_name(cloud, machine)
     region = _region_of(cloud, zone)
     if region is None:
@@ -139,7 +130,7 @@ def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tup
 
 
 def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str, ...]:
-    """Return at most `n` of `known`, longest common prefix with `place` first: names begin with the continent."""
+    """Return those with the longest prefix in common first: names begin with the continent."""
     return tuple(sorted(known, key=lambda each: (-_alike(place, each), each))[:n])
 
 

@@ -24,14 +24,12 @@ _CONFIDENCE: dict[str, Confidence] = {"high": "high", "medium": "medium", "low":
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price per hour of a machine in a region, in USD, for Linux and without discounts.
-
-    `spot` is the median over the zones at one instant, `spot_low` the minimum (on Google Cloud, which has one price per
-    region, they are equal). None is unknown, and `why_unknown` gives the reason; it is None if both prices are known.
-    Dates are the day of the list, or a range of months if the source had no date. `scope` says what the price covers:
-    the whole `machine`, the attached GPUs without their host (`gpu-only`), or a whole TPU slice with its hosts
-    (`tpu-slice`). `includes_local_ssd` is None if it does not apply. Sources are ids of sources.csv.
-    """
+    """The price per hour of a machine in a region, in USD, for Linux and without discounts. `spot` is the median over
+    the zones at one instant, `spot_low` the minimum (equal on Google Cloud, which has one price per region). None is
+    unknown, and `why_unknown` gives the reason; it is None if both are known. Dates are the day of the list, or a range
+    of months if the source had no date. `scope`: the whole `machine`, attached GPUs without their host (`gpu-only`), or
+    a TPU slice with its hosts (`tpu-slice`). `includes_local_ssd` is None if it does not apply. Sources are ids of
+    sources.csv."""
 
     on_demand: float | None
     spot: float | None
@@ -65,8 +63,7 @@ def _index() -> dict[tuple[str, str], dict[str, int]]:
 
 
 def price(cloud: str, region: str, machine: str) -> Price:
-    """Return the price of a machine, an attachment or a TPU slice in a region. Raises DamagedData, and UnknownName,
-    which names the region if a zone was given."""
+    """Price a machine, an attachment or a TPU slice. Raise DamagedData, or UnknownName, which names a zone's region."""
     index = _index().get((cloud, machine), {}).get(region)
     if index is not None:
         return _price(cloud, machine, region, index)
@@ -76,8 +73,8 @@ def price(cloud: str, region: str, machine: str) -> Price:
 
 
 def prices_for(cloud: str, machine: str) -> dict[str, Price]:
-    """Return the price in each region that offers a machine or has a price for it; an unknown price has a reason.
-    Raises UnknownName."""
+    """Return prices by region that offers the machine or has a price; an unknown one has a reason. Raise
+    UnknownName."""
     check_name(cloud, machine)
     known = _index().get((cloud, machine), {})
     return {region: price(cloud, region, machine) for region in sorted({*known, *where(cloud, machine)})}

@@ -13,20 +13,17 @@ Scope = Literal["region", "zone", "global"]
 Confidence = Literal["high", "medium", "low"]
 
 SERVICES = {"aws": "ec2", "gcp": "compute"}
-"""Service whose quotas limit machines by default. Google counts Vertex AI (`aiplatform`) and the Cloud TPU API (`tpu`)
-separately."""
+"""Services that limit machines by default. Google counts Vertex AI (`aiplatform`) and Cloud TPU (`tpu`) apart."""
 
 _CLASS = re.compile(r"u7inh?|u7i|[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One limit, in `unit` (vCPU, GPU, GB, chip or core) over `scope`.
-
-    `code` is AWS's quota code or Google's metric. `quota_id` is what Service Quotas or Cloud Quotas expects in a
-    request for an increase, empty if unknown. `dimension` narrows a Google quota: gpu_family=NVIDIA_H100. `default` is
-    the limit of a new account, None if none is published. `source` is a URL; `confidence` rates the row.
-    """
+    """One limit, in `unit` (vCPU, GPU, GB, chip or core) over `scope`. `code` is AWS's quota code or Google's metric,
+    `quota_id` what Service Quotas or Cloud Quotas expects in a request for an increase, empty if unknown. `dimension`
+    narrows a Google quota: gpu_family=NVIDIA_H100. `default` is that of a new account, None if none is published.
+    `source` is a URL; `confidence` rates the row."""
 
     cloud: str
     service: str
@@ -46,7 +43,7 @@ class Quota:
 
     @property
     def key(self) -> str:
-        """The code, with its dimension if it has one: GPUS_PER_GPU_FAMILY[gpu_family=NVIDIA_H100]."""
+        """The code with its dimension, if any: GPUS_PER_GPU_FAMILY[gpu_family=NVIDIA_H100]."""
         return f"{self.code}[{self.dimension}]" if self.dimension else self.code
 
     def __str__(self) -> str:
@@ -55,7 +52,6 @@ class Quota:
 
 @cache
 def quotas() -> tuple[Quota, ...]:
-    """Return all quotas of the catalog."""
     return tuple(_quota(row) for row in rows("quotas.csv"))
 
 
@@ -90,11 +86,9 @@ def quota_for(
     cloud: str, name: str, spot: bool = False, *, service: str | None = None, committed: bool = False
 ) -> Quota | None:
     """Return the quota that limits an AWS instance type or family, or a Google accelerator (a key of accelerators.csv),
-    `cpus`, `ssd` or `gpus-all-regions`. Returns None if unknown, which never means "no limit".
-
-    AWS quotas are named by letters (P, G and VT) or generations (P5), so a family is looked up whole, then by its
-    letters. Raises UnknownName for another cloud or service.
-    """
+    `cpus`, `ssd` or `gpus-all-regions`; None if unknown, which never means "no limit". AWS names quotas by letters (P,
+    G and VT) or generations (P5), so a family is looked up whole, then by its letters. Raise UnknownName for another
+    cloud or service."""
     if cloud not in SERVICES:
         raise UnknownName("cloud", cloud, SERVICES)
     service = service or SERVICES[cloud]
@@ -114,9 +108,8 @@ def _aws_names(name: str) -> tuple[str, ...]:
 
 
 def standard_of(quota: Quota) -> Quota | None:
-    """Return the on-demand quota that corresponds to a Spot or committed quota of Google. In a project without a
-    preemptible quota, Spot machines count against the standard one. Source:
-    https://cloud.google.com/compute/resource-usage"""
+    """Return the on-demand quota of a Spot or committed one of Google. In a project without a preemptible quota, Spot
+    machines count against it. Source: https://cloud.google.com/compute/resource-usage"""
     if quota.cloud != "gcp" or quota.purchase in ("on-demand", ""):
         return None
     return quota_for("gcp", quota.applies_to[0], service=quota.service)

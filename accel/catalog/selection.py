@@ -18,23 +18,21 @@ ADDED = ("accelerators.csv", "machines.csv")
 
 
 class NoCatalogue(Exception):
-    """A missing or unreadable catalog that $ACCEL_CATALOG names. Not a ValueError, for the same reason as
-    DamagedData."""
+    """A catalog of $ACCEL_CATALOG that is missing or unreadable. No ValueError, for the same reason as DamagedData."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{CHOICE}={os.environ.get(CHOICE, '')}: {why}")
 
 
 def cache() -> str:
-    """Return the user's folder of refreshed catalogs, with one dated folder each. It need not exist."""
+    """Return the user's folder of refreshed catalogs, each a dated folder. It need not exist."""
     import platformdirs  # only where a refresh is asked for
 
     return os.path.join(platformdirs.user_cache_dir("accel"), "catalog")  # noqa: PTH118  pathlib takes 5 ms to import
 
 
 def snapshots() -> list[str]:
-    """Return the names of the refreshed catalogs in the cache, oldest first. Drafts, whose names begin with a dot, are
-    left out."""
+    """Return the names, oldest first, without drafts, whose names begin with a dot."""
     try:
         return sorted(name for name in os.listdir(cache()) if not name.startswith("."))  # noqa: PTH208  as above
     except FileNotFoundError:
@@ -42,7 +40,7 @@ def snapshots() -> list[str]:
 
 
 def folder(choice: str) -> str:
-    """Return the folder that a value of $ACCEL_CATALOG refers to. Raises NoCatalogue."""
+    """Return the folder of a value of $ACCEL_CATALOG. Raise NoCatalogue."""
     if choice != NEWEST:
         return choice
     names = snapshots()

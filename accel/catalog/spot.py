@@ -12,13 +12,11 @@ _BANDS = {"<5%": (0.0, 0.05), "5-10%": (0.05, 0.1), "10-15%": (0.1, 0.15), "15-2
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The interruption rate of one instance type's Spot capacity in one region.
-
-    `band` is the advisor's text; `low` and `high` are its bounds as fractions of the capacity reclaimed in the trailing
-    month (https://pkg.go.dev/github.com/grailbio/base/cloud/spotadvisor quotes AWS's definition), so the probability
-    for a job of a few hours is far smaller. `savings_pct` is relative to on demand over the trailing 30 days, averaged
-    over zones; negative if Spot cost more. `date` is the day of the feed.
-    """
+    """The interruption rate of one instance type's Spot capacity in one region. `band` is the advisor's text; `low` and
+    `high` are its bounds as fractions of the capacity reclaimed in the trailing month
+    (https://pkg.go.dev/github.com/grailbio/base/cloud/spotadvisor quotes AWS's definition), so the probability for a
+    job of a few hours is far smaller. `savings_pct` is relative to on demand over the trailing 30 days, averaged over
+    zones; negative if Spot cost more. `date` is the day of the feed."""
 
     band: str
     low: float
@@ -40,8 +38,7 @@ def _index() -> dict[tuple[str, str], int]:
 
 
 def interruption(region: str, machine: str) -> Interruption | None:
-    """Return the advisor's band for an AWS instance type in a region, or None if it has none. Google Cloud publishes no
-    such figure. Raises UnknownName, DamagedData."""
+    """Return None if the advisor has none; Google Cloud publishes no such figure. Raise UnknownName, DamagedData."""
     index = _index().get((region, machine))
     if index is None:
         check_name("aws", machine)

@@ -13,10 +13,8 @@ DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  
 
 
 class DamagedData(Exception):
-    """A data file with invalid content: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`.
-
-    Not a ValueError, which pydantic would report as a fault of the document that it validates.
-    """
+    """A data file with invalid content: `prices.csv:812: on_demand_usd_hour: not a number: 1,5`. Not a ValueError,
+    which pydantic would report as a fault of the document that it validates."""
 
     def __init__(self, file: str, line: int, column: str, why: str) -> None:
         self.file = file
@@ -27,8 +25,7 @@ class DamagedData(Exception):
 
 
 class Row(dict[str, str]):
-    """The cells of one line by column name. Raises DamagedData for a column that the file lacks, or a number that a
-    cell does not hold."""
+    """The cells of a line by column. Raises DamagedData for a missing column, or a cell that does not hold a number."""
 
     __slots__ = ("file", "line")
 
@@ -41,7 +38,7 @@ class Row(dict[str, str]):
         raise DamagedData(self.file, 1, column, "the column is missing")
 
     def number(self, column: str) -> float | None:
-        """Return the number in a cell, or None if it is empty (unknown, or not applicable)."""
+        """Return None for an empty cell (unknown, or not applicable)."""
         cell = self[column]
         if not cell:
             return None
@@ -61,7 +58,6 @@ class Row(dict[str, str]):
         return value
 
     def integer(self, column: str) -> int:
-        """Return a required whole number."""
         value = self.figure(column)
         if value != int(value):
             raise self.damaged(column, f"not a whole number: {self[column]}")
@@ -85,13 +81,13 @@ class Table:
         self.columns = tuple(header.split(","))
 
     def at(self, column: str) -> int:
-        """Return the index of a column. Raises DamagedData."""
+        """Raise DamagedData if the column is missing."""
         if column not in self.columns:
             raise DamagedData(self.file, 1, column, "the column is missing")
         return self.columns.index(column)
 
     def cells(self) -> Iterator[list[str]]:
-        """Yield the cells of each line. Raises DamagedData."""
+        """Raise DamagedData for a line with too many or too few cells."""
         width = len(self.columns)
         for index, line in enumerate(self.lines):
             # Splitting is six times faster than csv.reader, and few lines have quotes.
@@ -101,15 +97,14 @@ class Table:
             yield cells
 
     def of(self, *columns: str) -> Iterator[tuple[str, ...]]:
-        """Yield the cells of two or more columns, line by line. Raises DamagedData."""
+        """Yield the cells of two or more columns, line by line."""
         return map(itemgetter(*(self.at(column) for column in columns)), self.cells())
 
     def row(self, index: int) -> Row:
-        """Return the line with that index; 0 is the first below the header. Does not check the number of cells."""
+        """Return a line, 0 being the first below the header. Does not check the number of cells."""
         return Row(self.file, index + 2, self.columns, self._quoted(index))
 
     def rows(self) -> list[Row]:
-        """Return all lines. Raises DamagedData."""
         return [Row(self.file, line, self.columns, cells) for line, cells in enumerate(self.cells(), 2)]
 
     def _quoted(self, index: int) -> list[str]:
@@ -120,8 +115,8 @@ class Table:
 
 
 def read(file: str) -> Table:
-    """Read a CSV file of data/ or of the folder that $ACCEL_CATALOG refers to: one header line without quotes, no line
-    break inside a cell. Raises NoCatalogue, and DamagedData, with the full path for a file of such a folder."""
+    """Read a CSV file of data/ or of the folder of $ACCEL_CATALOG: one header line without quotes, no line break inside
+    a cell. Raise NoCatalogue, and DamagedData, with the full path for a file of such a folder."""
     choice = os.environ.get(CHOICE) if file in (*REFRESHED, *ADDED) else None
     if not choice:
         return _read(f"{DATA}/{file}", file)
@@ -136,7 +131,7 @@ def read(file: str) -> Table:
 
 
 def add_missing_lines(table: Table, added: Table) -> Table:
-    """Return a table with the lines of another that it lacks. Raises DamagedData if their columns differ."""
+    """Add the lines that a table lacks. Raise DamagedData if the columns differ."""
     if added.columns != table.columns:
         raise DamagedData(added.file, 1, "", f"has not the columns of {table.file}")
     width = table.columns.index(table.file.removesuffix("s.csv")) + 1  # up to the name of what a line is of
@@ -148,7 +143,7 @@ def add_missing_lines(table: Table, added: Table) -> Table:
 
 
 def shipped_table(file: str) -> Table:
-    """Read a CSV file of data/, regardless of $ACCEL_CATALOG. Raises DamagedData."""
+    """Read a file of data/, regardless of $ACCEL_CATALOG. Raise DamagedData."""
     return _read(f"{DATA}/{file}", file)
 
 
@@ -161,15 +156,12 @@ def _read(path: str, name: str) -> Table:
 
 
 def rows(file: str) -> list[Row]:
-    """Return the rows of a CSV file, by column name."""
     return read(file).rows()
 
 
 def number(cell: str) -> float | None:
-    """Return the number in a cell, or None if it is empty (unknown, or not applicable)."""
     return float(cell) if cell else None
 
 
 def parts(cell: str) -> tuple[str, ...]:
-    """Return the items of a `;` list; empty for an empty cell."""
     return tuple(cell.split(";")) if cell else ()

@@ -1,8 +1,6 @@
-"""TPU slices: chips, cores, hosts and machine types of a name or topology.
-
-The number after a name counts TensorCores for v2, v3, v4 and v5p, and chips for v5litepod and v6e; a chip of the first
-group has two cores. Sizes are computed, not read from a file; tests compare them with every slice of machines.csv.
-"""
+"""TPU slices: chips, cores, hosts and machine types of a name or topology. The number after a name counts TensorCores,
+two to a chip, for v2, v3, v4 and v5p, and chips for v5litepod and v6e. Sizes are computed; tests compare them with
+every slice of machines.csv."""
 
 import math
 import re
@@ -22,11 +20,8 @@ _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A TPU slice.
-
-    `name` is the catalog's; `api_type` is the Cloud TPU API's `accelerator_type`, None for a generation that the API
-    does not have. `written` is the name as requested, such as `v5e-4` for v5litepod-4. `host` is its kind of host.
-    """
+    """A TPU slice. `name` is the catalog's, `written` the one requested, such as `v5e-4` for v5litepod-4; `api_type` is
+    the Cloud TPU API's `accelerator_type`, None for a generation that it lacks. `host` is the kind of its hosts."""
 
     name: str
     written: str
@@ -68,7 +63,7 @@ class Slice:
 
     @property
     def machine_type(self) -> str | None:
-        """Machine type of a host on GCE and GKE; None for v2, which has none."""
+        """Of a host on GCE and GKE; None for v2, which has none."""
         return self.host.machine_type
 
     @property
@@ -78,7 +73,7 @@ class Slice:
 
     @property
     def runtime_versions(self) -> dict[str, tuple[str, ...]]:
-        """Recommended TPU software versions, with their frameworks; empty for generations outside the Cloud TPU API."""
+        """Recommended versions, with their frameworks; empty for generations outside the Cloud TPU API."""
         runtime = self.generation.runtime
         return {runtime.name: runtime.frameworks} if runtime else {}
 
@@ -89,8 +84,7 @@ class Slice:
 
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
-        """The zones of each region known to offer it, plus those that Google publishes for its generation. Empty for a
-        size that the catalog has no row for."""
+        """Zones by region, known or published by Google for its generation; empty for a size without a row."""
         try:
             return _with_published(self.generation.prefix, where("gcp", self.name))
         except UnknownName:
@@ -108,11 +102,9 @@ class NoSuchSlice(LookupError):
 
 
 def tpu(name: str, topology: str | None = None) -> Slice:
-    """Return the slice of that name: `v5litepod-16`, `v4-8`, `tpu7x-2x2x1`, also `v5e-16` and SkyPilot's `tpu-v4-8`. A
-    generation alone (`v5p`) needs the topology. Ignores case.
-
-    Raises UnknownName for a generation that does not exist, NoSuchSlice for a size or shape that it does not have.
-    """
+    """Return the slice of a name: `v5litepod-16`, `v4-8`, `tpu7x-2x2x1`, also `v5e-16`, SkyPilot's `tpu-v4-8`, or a
+    generation (`v5p`) with a topology, in any case. Raise UnknownName for a generation that does not exist, NoSuchSlice
+    for a size or shape that it does not have."""
     generation, size = _parsed(name)
     if "x" in size:
         if topology not in (None, size):
@@ -139,11 +131,9 @@ def tpu(name: str, topology: str | None = None) -> Slice:
 
 
 def forms(name: str) -> tuple[Slice, ...]:
-    """Return the slice of that name with each possible kind of host, that of tpu() first: 8 chips of v5e or v6e are one
-    host, or two of 4 chips in a GKE node pool. Raises as tpu().
-
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
-    """
+    """Return the slice with each possible kind of host, that of tpu() first: 8 chips of v5e or v6e are one host, or two
+    of 4 chips in a GKE node pool. Raise as tpu().
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
     whole = tpu(name)
     several = whole.generation.several
     others = [replace(whole, host=several)] if several.chips < whole.host.chips else []
@@ -151,21 +141,18 @@ def forms(name: str) -> tuple[Slice, ...]:
 
 
 def generation_of(name: str) -> Generation:
-    """Return the generation of a slice name. Raises UnknownName."""
+    """Raise UnknownName if it is of none."""
     return _parsed(name)[0]
 
 
 def find_generation(name: str) -> Generation | None:
-    """Return the generation of a slice name, or None if it is unknown."""
     found = _split(name)
     return found[0] if found else None
 
 
 def tpu_pool(machine_type: str, topology: str) -> Slice:
-    """Return the slice of a GKE node pool. Unlike tpu(), it can be an 8-chip slice of v5e or v6e on two 4-chip hosts.
-
-    Raises UnknownName for a machine type that is not a TPU host, NoSuchSlice if the topology does not match it.
-    """
+    """Return the slice of a GKE node pool, unlike tpu() also 8 chips of v5e or v6e on two 4-chip hosts. Raise
+    UnknownName for a machine type that is not a TPU host, NoSuchSlice if the topology does not match it."""
     known = {name: generation for generation in GENERATIONS for name in generation.machine_types}
     if machine_type not in known:
         raise UnknownName("TPU machine type", machine_type, known)
@@ -178,7 +165,7 @@ def tpu_pool(machine_type: str, topology: str) -> Slice:
 
 
 def chips_of(topology: str, generation: Generation) -> int:
-    """Return the chips of a topology such as `2x4` or `4x4x8`. Raises NoSuchSlice for a shape that is not offered."""
+    """Count the chips of `2x4` or `4x4x8`. Raise NoSuchSlice for a shape that is not offered."""
     sides = _sides(topology)
     if sides and _offered(sides, generation):
         return math.prod(sides)
@@ -189,7 +176,7 @@ def chips_of(topology: str, generation: Generation) -> int:
 
 @cache
 def sizes(generation: Generation) -> tuple[int, ...]:
-    """Return the chips of every named slice of a generation, smallest first."""
+    """Return the chips of every named slice, smallest first."""
     if generation.sizes_2d:
         return tuple(math.prod(shape) for shape in generation.sizes_2d)
     small = [host.chips for host in generation.single if host.chips < 4] + [math.prod(shape) for shape in _SMALL_3D]
@@ -199,24 +186,22 @@ def sizes(generation: Generation) -> tuple[int, ...]:
 
 
 def default_topology(generation: Generation, chips: int) -> str:
-    """Return the default shape of a size: in three dimensions the one nearest to a cube."""
+    """Return the default shape: in three dimensions the one nearest to a cube."""
     named = {math.prod(shape): shape for shape in generation.sizes_2d or ((1, 1, 1), *_SMALL_3D)}
     sides: tuple[int, ...] = named.get(chips) or _cubic(chips)
     return "x".join(str(side) for side in sides)
 
 
 def slice_names(generation: Generation) -> tuple[str, ...]:
-    """Return the names of all slices of a generation, smallest first."""
+    """Return the smallest first."""
     return tuple(tpu(_name(generation, chips)).name for chips in sizes(generation))
 
 
 @cache
 def _published_zones() -> dict[str, tuple[str, ...]]:
-    """Return the zones that Google publishes for each generation, whatever the size, by the prefix of its slice names.
-
-    Only parts of the page were read (North America, and v6e in Europe), and it omits single-tenant zones. It therefore
-    supplements the third party's table in regions.csv, and a zone in neither may still have the TPU.
-    """
+    """Return zones by the prefix of slice names, whatever the size. Of Google's page only North America, and v6e in
+    Europe, were read, and it omits single-tenant zones. This supplements the third party's table in regions.csv, and a
+    zone in neither may still have the TPU."""
     found: dict[str, list[str]] = {}
     for row in rows("tpu_zones.csv"):
         found.setdefault(row["generation"], []).append(row["zone"])
@@ -224,7 +209,6 @@ def _published_zones() -> dict[str, tuple[str, ...]]:
 
 
 def _with_published(generation: str, places: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return zones by region, plus those that Google publishes for a generation."""
     found = dict(places)
     for zone in _published_zones().get(generation, ()):
         region = zone.rpartition("-")[0]
@@ -237,7 +221,6 @@ def _name(generation: Generation, chips: int) -> str:
 
 
 def _split(name: str) -> tuple[Generation, str] | None:
-    """Return the generation and the size of a slice name, or None if it is none."""
     prefix, dash, size = name.lower().removeprefix("tpu-").partition("-")
     if dash and not re.fullmatch(r"[0-9]{1,6}|[0-9]+(x[0-9]+){1,2}", size, re.ASCII):
         return None

@@ -33,16 +33,13 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A TPU generation.
-
-    `prefix` begins the names of its slices; `version` is the `type` of the Cloud TPU API's AcceleratorConfig, empty if
-    the API has none; `accelerator` is the key of accelerators.csv. `sizes_2d` are all shapes of a two-dimensional
-    generation. A three-dimensional one has shapes of whole 4x4x4 cubes up to `pod_chips`, with a name every 64 chips up
-    to `stepped_chips` and the names of `larger_chips` above. `published_chips` is the largest slice in Google's tables.
-    `single` lists the hosts of single-host slices, `several` is the host of larger ones, and `devices` are further
-    machine types of GKE, for one host only. `recalled`: shapes and hosts were not compared with a page, so nothing is
-    rejected because of them.
-    """
+    """A TPU generation. `prefix` begins the names of its slices; `version` is the `type` of the Cloud TPU API's
+    AcceleratorConfig, empty if the API has none; `accelerator` is the key of accelerators.csv. `sizes_2d` are all
+    shapes of a two-dimensional generation. A three-dimensional one has shapes of whole 4x4x4 cubes up to `pod_chips`,
+    with a name every 64 chips up to `stepped_chips` and the names of `larger_chips` above. `published_chips` is the
+    largest slice in Google's tables. `single` lists the hosts of single-host slices, `several` is the host of larger
+    ones, and `devices` are further machine types of GKE, for one host only. `recalled`: shapes and hosts were not
+    compared with a page, so nothing is rejected because of them."""
 
     prefix: str
     version: str
@@ -65,7 +62,6 @@ class Generation:
 
     @property
     def dimensions(self) -> int:
-        """Number of sides in a topology: 2 or 3."""
         return 2 if self.sizes_2d else 3
 
     @property

@@ -8,8 +8,7 @@ from accel.catalog.tables import parts, rows
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Uses of an accelerator; `best_for` has the main one first. Meant for display: no rule or ranking depends on
-    it."""
+    """Uses for display, in `best_for` the main one first: no rule or ranking depends on them."""
 
     best_for: tuple[str, ...]
     source: str
@@ -18,7 +17,7 @@ class Use:
 
 @cache
 def uses() -> dict[str, Use]:
-    """Return uses by catalog key. Accelerators that no source covers are missing. Raises DamagedData."""
+    """Return uses by catalog key, without accelerators that no source covers. Raise DamagedData."""
     return {
         row["accelerator"]: Use(tuple(parts(row["best_for"])), row["source"], row["source_date"])
         for row in rows("accelerator_uses.csv")

@@ -1,9 +1,6 @@
-"""Machine types, TPU shapes and published images of Vertex AI training.
-
-Sources: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute and
-.../training/pre-built-containers (no new image is published after its first date, and none can be used after the
-second).
-"""
+"""Machine types, TPU shapes and published images of Vertex AI training. Sources:
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute and
+.../training/pre-built-containers (no new image after its first date, no use after the second)."""
 
 from __future__ import annotations
 
@@ -34,7 +31,6 @@ TOPOLOGIES = {
         "2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16",
     ),
 }  # fmt: skip
-"""TPU shapes by machine type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Image:
 
 @cache
 def machine_types() -> dict[str, str]:
-    """Return the kind (gpu, cpu, tpu) of each machine type that a worker pool accepts."""
+    """Return gpu, cpu or tpu for each machine type that a worker pool accepts."""
     found: dict[str, str] = {}
     for row in rows("vertex_machines.csv"):
         if row["kind"] not in ("gpu", "cpu", "tpu"):
@@ -61,7 +57,6 @@ def machine_types() -> dict[str, str]:
 
 @cache
 def images() -> dict[str, Image]:
-    """Return the published images by name."""
     return {image.name: image for image in map(_image, rows("vertex_images.csv"))}
 
 
@@ -78,7 +73,6 @@ def _date(row: Row, column: str) -> date:
 
 @cache
 def accelerator_names() -> dict[str, str]:
-    """Return Vertex AI's AcceleratorType by catalog key."""
     return {name: each.vertex_name for name, each in accelerators().items() if each.vertex_name}
 
 

@@ -21,12 +21,11 @@ class Xid:
 
 @cache
 def xids() -> dict[int, Xid]:
-    """Return all XIDs of the catalog by number. Those that NVIDIA ties to a subcode (144 to 150) are not included."""
+    """Return XIDs by number, without those that NVIDIA ties to a subcode (144 to 150)."""
     return {xid.number: xid for xid in map(_xid, rows("xids.csv"))}
 
 
 def cordoning() -> list[int]:
-    """Return the numbers after which a node takes no new pods, in order."""
     return sorted(number for number, xid in xids().items() if xid.cordon)
 
 

@@ -28,7 +28,6 @@ class Lease:
     ends: float
 
     def allows(self, seconds: float) -> bool:
-        """Return whether something of that duration ends within the lease."""
         return now() + seconds < self.ends
 
 
@@ -40,10 +39,8 @@ def pause(seconds: float) -> None:
 def patiently(
     call: Callable[[], Result], lease: Lease, call_s: float, turn: Callable[[], None] = lambda: None
 ) -> Result:
-    """Return the result of a call, repeated while it is throttled and its longest duration fits into the lease.
-
-    `turn` waits until the call may be made. Raises Throttled if the call does not fit; nothing was accepted then.
-    """
+    """Repeat a call while it is throttled and its longest duration fits into the lease. `turn` waits until it may be
+    made. Raise Throttled if it does not fit; nothing was accepted then."""
     wait_s = 0.5
     while True:
         turn()

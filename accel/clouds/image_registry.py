@@ -1,10 +1,7 @@
-"""Container images in a registry: the digest that a tag currently refers to, and the labels and variables of an image.
-
-Uses the registry's own HTTP API anonymously: https://github.com/opencontainers/distribution-spec/blob/main/spec.md; a
-registry that requires a token issues an anonymous one:
-https://distribution.github.io/distribution/spec/auth/token/.
-A private image is rejected with a hint on what to do.
-"""
+"""Container images in a registry: the digest that a tag refers to, and the labels and variables of an image. Uses the
+registry's HTTP API anonymously: https://github.com/opencontainers/distribution-spec/blob/main/spec.md; some issue an
+anonymous token: https://distribution.github.io/distribution/spec/auth/token/. A private image is rejected with a hint
+on what to do."""
 
 import hashlib
 import json
@@ -20,7 +17,7 @@ from typing import Any, cast
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
 TIMEOUT_S = 10.0
-"""Timeout of each request."""
+"""Of each request."""
 
 _HUB = "registry-1.docker.io"
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -38,7 +35,7 @@ _BODY_MAX = 8 * 2**20
 
 @dataclass(frozen=True)
 class Name:
-    """An image name, parsed. `host` is the host of its registry."""
+    """A parsed image name; `host` is that of its registry."""
 
     host: str
     repository: str
@@ -65,7 +62,7 @@ class Image:
 
 
 def parse(name: str) -> Name:
-    """Parse an image name; without a host it is Docker Hub's. Raises BadInput."""
+    """Parse an image name; without a host it is Docker Hub's. Raise BadInput."""
     bare, _, digest = name.partition("@")
     if digest and not _DIGEST.fullmatch(digest):
         raise BadInput(f"image: {name[:200]}: the digest is not sha256: and 64 digits")
@@ -83,10 +80,8 @@ def parse(name: str) -> Name:
 
 
 def pin_digest(name: str) -> str:
-    """Return the name with the digest that its tag currently refers to. A name with a digest stays as it is.
-
-    Raises BadInput, NotFound, NoCredentials for a private image, CloudRefused, CloudSilent.
-    """
+    """Return the name with the digest of its tag; one with a digest stays as it is. Raise BadInput, NotFound,
+    NoCredentials for a private image, CloudRefused, CloudSilent."""
     if "@" in name:
         parse(name)
         return name
@@ -95,13 +90,12 @@ def pin_digest(name: str) -> str:
 
 
 def read(name: str, architecture: str = "amd64") -> Image:
-    """Return an image for Linux on an architecture (amd64, arm64). Raises as pin_digest() does."""
+    """Read the image for Linux on an architecture (amd64, arm64). Raise as pin_digest() does."""
     return Registry(parse(name)).image(architecture)
 
 
 class Registry:
-    """One repository of a registry, accessed without credentials. Registries on this machine are accessed without
-    TLS."""
+    """One repository, accessed without credentials, and without TLS if the registry is on this machine."""
 
     def __init__(self, name: Name, timeout_s: float = TIMEOUT_S) -> None:
         self._name = name
@@ -112,11 +106,10 @@ class Registry:
         self._shown = f"{name.host}/{name.repository}"
 
     def digest(self) -> str:
-        """Return the digest of the manifest, or of the manifest list for several platforms."""
+        """Return that of the manifest, or of the manifest list for several platforms."""
         return self._manifest(self._name.reference)[0]
 
     def image(self, architecture: str) -> Image:
-        """Return the image, with the configuration for Linux on an architecture."""
         digest, manifest = self._manifest(self._name.reference)
         several = _list(manifest.get("manifests"))
         if several:
@@ -153,7 +146,7 @@ class Registry:
         raise AssertionError
 
     def _get(self, url: str, accepts: tuple[str, ...], token: str | None) -> tuple[bytes, Message]:
-        """Fetch a URL. Raises HTTPError, CloudSilent."""
+        """Raise HTTPError, CloudSilent."""
         request = urllib.request.Request(url)  # noqa: S310  http and https alone come here
         if accepts:
             request.add_header("Accept", ", ".join(accepts))
@@ -174,7 +167,7 @@ class Registry:
         return body, headers
 
     def _granted(self, challenge: str) -> str:
-        """Return an anonymous token from the server named in the challenge. Raises NoCredentials."""
+        """Get an anonymous token from the server named in the challenge. Raise NoCredentials."""
         scheme, _, rest = challenge.partition(" ")
         told: dict[str, str] = dict(_PARAMETER.findall(rest))
         realm = urllib.parse.urlsplit(told.get("realm", ""))

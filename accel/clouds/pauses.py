@@ -27,7 +27,7 @@ class Pauses:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the timeout, 0 once it has passed; None without a timeout."""
+        """Zero once the timeout has passed; None without a timeout."""
         return None if self._ends is None else max(0.0, self._ends - self.clock())
 
     def restart(self) -> None:
@@ -35,7 +35,7 @@ class Pauses:
         self._pause_s = self.first_s
 
     def next_s(self, longest_s: float, least_s: float = 0.0) -> float | None:
-        """Return the seconds until the next look, at least `least_s`, or None if the wait is over."""
+        """Return the seconds until the next look, or None if the wait is over."""
         wait_s, left_s = max(min(self._pause_s, longest_s), least_s), self.left_s
         if left_s == 0:
             return None

@@ -48,8 +48,7 @@ def cached_limits(
 
 
 def _kept(path: Path, now: float) -> dict[str, tuple[float, Limit]]:
-    """Return the recent entries of this machine's copy, each with its time. Ignores times in the future, which mean
-    that the clock was set back, and an unreadable copy."""
+    """Return each entry with its time. Ignores an unreadable copy, and times in the future: the clock was set back."""
     try:
         rows: dict[str, Any] = dict(json.loads(path.read_text()))
         kept = {name: (float(row["at"]), Limit(_number(row["value"]), str(row["why"]))) for name, row in rows.items()}

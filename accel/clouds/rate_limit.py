@@ -12,8 +12,7 @@ SLACK = 0.005
 
 
 class Rate:
-    """Rate limit of at most `turns` in any second, or in any `within_s`, evenly spread. Unused turns do not
-    accumulate."""
+    """At most `turns` in any second, or in any `within_s`, evenly spread. Unused turns do not accumulate."""
 
     def __init__(
         self,

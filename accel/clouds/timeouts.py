@@ -30,7 +30,6 @@ class Timing:
 
 
 def with_retries(timing: Timing, call: Callable[[], T]) -> T:
-    """Return the result of a call, retried while there is no response."""
     for attempt in range(timing.attempts):
         try:
             return call()
@@ -42,7 +41,6 @@ def with_retries(timing: Timing, call: Callable[[], T]) -> T:
 
 
 def classify_failure(error: Exception) -> tuple[type[CloudSilent], BaseException]:
-    """Return the kind of error for a request that failed in transit, and its innermost cause."""
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
@@ -51,6 +49,6 @@ def classify_failure(error: Exception) -> tuple[type[CloudSilent], BaseException
 
 
 def pause(timing: Timing, attempt: int) -> None:
-    """Wait before the next attempt, longer each time, with jitter."""
+    """Wait longer each time, with jitter."""
     longest = min(timing.backoff_s * 2**attempt, timing.longest_wait_s)
     time.sleep(random.uniform(longest / 2, longest))  # noqa: S311 - spreads, hides nothing

@@ -29,7 +29,7 @@ class Fits(Protocol):
 
 
 def widths(columns: Sequence[Fits], cells: Sequence[Sequence[str]], room: int, phase: int) -> list[int]:
-    """Return the width of each column; 0 drops it. `phase` is the column that is shortened last, besides the name."""
+    """Return 0 for a column to drop. `phase` is the column that is shortened last, besides the name."""
     natural = [
         min(max([width(column.title), *(width(row[place]) for row in cells)]), column.most)
         if any(row[place] for row in cells)
@@ -61,7 +61,6 @@ def line(
     style: Style,
     colours: Mapping[int, str] | None = None,
 ) -> str:
-    """Return a row of the table. `colours`: colours of cells by column."""
     parts: list[str] = []
     for place, (cell, size) in enumerate(zip(row, sizes, strict=True)):
         if size:

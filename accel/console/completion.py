@@ -40,7 +40,6 @@ class CompletedText(StringParamType):
 
 
 def with_completion(param: click.Parameter) -> click.Parameter:
-    """Return the parameter, with completion if its placeholder is registered."""
     placeholder = re.search(r"[A-Z]+", param.metavar or "")
     if placeholder and type(param.type) is StringParamType and (values := _COMPLETED.get(placeholder[0])):
         param.type = CompletedText(values)
@@ -48,7 +47,6 @@ def with_completion(param: click.Parameter) -> click.Parameter:
 
 
 def script(shell: str, name: str) -> str:
-    """Return the completion script of the running command, which has this name."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

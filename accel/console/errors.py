@@ -59,7 +59,6 @@ def silence_stdout() -> None:
 
 
 def interactive() -> bool:
-    """Return whether a user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

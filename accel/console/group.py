@@ -116,7 +116,6 @@ def _help_without_verb() -> None:
 
 
 def common(names: Sequence[str] = COMMON) -> list[click.Option]:
-    """Return the options of the command itself: those of every verb, and --version."""
     version = click.Option(
         ["--version"],
         is_flag=True,

@@ -1,5 +1,4 @@
-"""Progress of a wait while nothing happens: a line after QUIET_S, or at a terminal one that is overwritten, with a
-bar."""
+"""Progress of a wait while nothing happens: a line after QUIET_S, or a bar that is overwritten at a terminal."""
 
 import shutil
 import sys
@@ -25,7 +24,6 @@ class SoFar:
     """The progress of a wait."""
 
     text: str
-    """Complete line."""
     short: str
     """Short form for a terminal, next to the bar and earlier messages."""
     fraction: float | None = None

@@ -79,11 +79,9 @@ class Duration(click.ParamType[int]):
 
 
 COMMON = ("output", "targets", "strict", "yes", "debug")
-"""Options of every verb of `jobs`."""
 
 
 def options(names: Sequence[str] = COMMON) -> list[click.Option]:
-    """Create the named options for one command."""
     every = [
         click.Option(
             ["-o", "--output"],
@@ -107,7 +105,6 @@ def options(names: Sequence[str] = COMMON) -> list[click.Option]:
 
 
 def program() -> str:
-    """Return the name of the command for hints."""
     started = Path(sys.argv[0])
     name = started.parent.name if started.name == "__main__.py" else started.name
     return name if name == "stacks" else PROGRAM

@@ -25,7 +25,6 @@ def show(rows: Iterable[Row], form: str, columns: Sequence[str], wide: Sequence[
 
 
 def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Print aligned columns with headings; print nothing if there are no rows."""
     if not rows:
         return
     lines = [
@@ -38,7 +37,6 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 
 def details(row: Row) -> None:
-    """Print one row, one field per line; leave out empty ones."""
     shown = {field: _cell(value) for field, value in row.items() if value not in (None, {}, "")}
     width = max(map(len, shown))
     for field, cell in shown.items():
@@ -46,14 +44,12 @@ def details(row: Row) -> None:
 
 
 def age(since: datetime | None) -> str:
-    """Format the time since a moment in whole seconds, minutes, hours or days."""
     if since is None:
         return ""
     return span((datetime.now(UTC) - since).total_seconds())
 
 
 def span(seconds: float) -> str:
-    """Format a duration in the unit that fits it."""
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)}{unit}"

@@ -12,7 +12,7 @@ Opens = Callable[[Callable[[int], str]], AbstractContextManager[Callable[[int], 
 """Signature of Progress: takes a function that puts a count into words."""
 
 APART_S = 0.1
-"""Minimum seconds between updates. Faster ones cannot be read."""
+"""Faster updates cannot be read."""
 
 
 class Progress:
@@ -41,5 +41,5 @@ class Progress:
 
 
 def untold(words: Callable[[int], str]) -> AbstractContextManager[Callable[[int], None]]:
-    """Return a replacement for Progress that prints nothing."""
+    """Replace Progress, printing nothing."""
     return nullcontext(lambda count: None)

@@ -8,7 +8,7 @@ class Reporter(Protocol):
 
     @property
     def targets(self) -> str | None:
-        """The source of the targets; None: the default one."""
+        """None: the default one."""
         ...
 
     @property

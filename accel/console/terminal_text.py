@@ -1,8 +1,5 @@
-"""Text for a terminal, without control sequences and with its display width.
-
-The width of a character is that of its East Asian Width (https://www.unicode.org/reports/tr11/): W and F take two
-columns, combining marks none.
-"""
+"""Text for a terminal, without control sequences and with its display width, that of its East Asian Width
+(https://www.unicode.org/reports/tr11/): W and F take two columns, combining marks none."""
 
 import re
 from dataclasses import dataclass
@@ -31,11 +28,10 @@ class Style:
     unicode: bool = True
 
     def paint(self, text: str, colour: str) -> str:
-        """Return the text in a colour, if the terminal has colours; an empty `colour` means none."""
         return f"\x1b[{_COLOURS[colour]}m{text}{RESET}" if self.colour and colour and text else text
 
     def clean(self, text: str) -> str:
-        """Return one line without control characters, in the terminal's character set."""
+        """Return one line in the terminal's character set, without control characters."""
         shown = plain(text)
         return shown if self.unicode else shown.encode("ascii", "replace").decode()
 
@@ -45,18 +41,16 @@ class Style:
 
 
 def plain(text: str) -> str:
-    """Return one line without control characters."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
 def colour_of(number: int | None) -> str:
-    """Return the colour of a task's or node's lines, always the same for a number."""
     return "" if number is None else _SOURCES[number % len(_SOURCES)]
 
 
 def job_text(text: str, style: Style) -> str:
-    """Return a line of a job's own output for a terminal. Keeps its colours if the terminal has colours, and removes
-    all other control sequences. Of text overwritten with carriage returns, keeps the last."""
+    """Keep a job's colours if the terminal has colours, and remove all other control sequences. Of text overwritten
+    with carriage returns, keep the last."""
     line = next((part for part in reversed(text.split("\r")) if part), "")
     if line.isprintable():
         return line
@@ -72,7 +66,7 @@ def _shown(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the number of terminal columns that the text takes."""
+    """Count terminal columns."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -83,7 +77,6 @@ def _columns(character: str) -> int:
 
 
 def clip(text: str, columns: int, style: Style) -> str:
-    """Shorten the text to a width, with a mark."""
     if columns <= 0:
         return ""
     if width(text) <= columns:
@@ -105,21 +98,19 @@ def fit(text: str, columns: int, style: Style, *, right: bool = False) -> str:
 
 
 def bar(fraction: float, columns: int, style: Style) -> str:
-    """Return a progress bar of a width."""
     full, empty = ("█", "░") if style.unicode else ("#", "-")
     done = int(min(max(fraction, 0.0), 1.0) * columns)
     return full * done + empty * (columns - done)
 
 
 def number(value: float) -> str:
-    """Format a metric's value, shortened."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.4g}"
 
 
 def lasting(seconds: float) -> str:
-    """Format a duration: 42s, 3m10s, 2h05m, 3d04h."""
+    """Format as 42s, 3m10s, 2h05m, 3d04h."""
     left = max(0, int(min(seconds, timedelta.max.total_seconds())))
     for word, length, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
         if left >= length:

@@ -1,9 +1,9 @@
 """Spending allowances of teams: the `allowances` output, which every target has too, and the ledger in which every
 client reserves the maximum cost of a job before sending it.
 
-A ledger has balances, one per team and month, and holds, one per job. They change together, in one transaction, under
-conditions. The balance is therefore always the sum of its holds, and two concurrent clients cannot reserve more than is
-available. A cloud's budget knows the spending of a day ago; a ledger knows the requests up to this moment.
+A ledger has balances, one per team and month, and holds, one per job, which change together, in one transaction under
+conditions: a balance is always the sum of its holds, and two concurrent clients cannot reserve more than is available.
+A cloud's budget knows the spending of a day ago; a ledger knows the requests up to this moment.
 """
 
 from typing import Annotated, Literal

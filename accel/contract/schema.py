@@ -1,7 +1,5 @@
 """The contract as JSON Schema, against which other languages and older versions can check an output.
-
-docs/contract.schema.json is `document()`: `python -m accel.contract.schema > docs/contract.schema.json`.
-"""
+docs/contract.schema.json is `document()`: `python -m accel.contract.schema > docs/contract.schema.json`."""
 
 import json
 import sys
@@ -34,11 +32,10 @@ OUTPUTS: Mapping[str, Any] = {
     "budgets": dict[str, Budget],
     "gcp_budgets": dict[str, Budget],
 }
-"""Type of each output that others may use."""
 
 
 def document() -> dict[str, Any]:
-    """Return the schema of a stack's outputs. It allows unknown fields, since a newer stack may have more."""
+    """Allow unknown fields, since a newer stack may have more."""
     adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [
         (name, "validation", TypeAdapter(of)) for name, of in OUTPUTS.items()
     ]
@@ -54,13 +51,12 @@ def document() -> dict[str, Any]:
 
 
 def version(of: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the major and minor version of a document."""
     major, _, minor = str(of["$id"]).rpartition(":")[2].partition(".")
     return int(major), int(minor)
 
 
 def fields(of: Any, here: str = "") -> dict[str, Any]:
-    """Return every field of a document by path, with its type and without descriptions, which may change."""
+    """Return the type of every field by path, without descriptions, which may change."""
     found: dict[str, Any] = {}
     if isinstance(of, dict):
         given = cast("dict[str, Any]", of)
@@ -75,7 +71,6 @@ def fields(of: Any, here: str = "") -> dict[str, Any]:
 
 
 def required_fields(of: Any, here: str = "") -> set[str]:
-    """Return the paths of the required fields of a document."""
     found: set[str] = set()
     if isinstance(of, dict):
         given = cast("dict[str, Any]", of)
@@ -87,7 +82,7 @@ def required_fields(of: Any, here: str = "") -> set[str]:
 
 
 def breaking_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return one line for each change that breaks readers; empty if the contract only grew."""
+    """Return one line for each change that breaks readers; none if the contract only grew."""
     old, new = fields(before), fields(now)
     lines = [f"{path}: is gone" for path in old if path not in new]
     lines += [f"{path}: is of another type" for path in old if path in new and _narrower(old[path], new[path])]
@@ -114,7 +109,6 @@ def _narrower(old: Any, new: Any) -> bool:
 
 
 def loosen(schema: Any) -> Any:
-    """Return the schema without its ban on unknown fields."""
     if isinstance(schema, dict):
         given = cast("dict[str, Any]", schema)
         return {key: loosen(value) for key, value in given.items() if (key, value) != ("additionalProperties", False)}

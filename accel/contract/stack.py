@@ -1,8 +1,5 @@
-"""Reader of another stack's outputs as the types of the contract.
-
-Ignores fields of a newer stack. If an older stack lacks a field that this version needs, the deployment fails with a
-one-line explanation.
-"""
+"""Reader of another stack's outputs as the types of the contract. Ignores fields of a newer stack. If an older stack
+lacks a field that this version needs, the deployment fails with a one-line explanation."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,10 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read(model: type[Model], reference: "pulumi.StackReference", output: str) -> "pulumi.Output[Model]":
-    """Return one validated output of another stack. Ignores fields that a newer stack added.
-
-    The deployment fails if the stack has no such output, or one of another shape.
-    """
+    """Read one output, ignoring new fields. The deployment fails if it is missing, or of another shape."""
 
     def checked(value: Any) -> Model:
         try:
@@ -34,10 +28,7 @@ def read(model: type[Model], reference: "pulumi.StackReference", output: str) ->
 
 
 def read_targets(reference: "pulumi.StackReference") -> "pulumi.Output[dict[str, Any]]":
-    """Return the targets of another stack by name, such as AwsBatchTarget.
-
-    Skips targets of an unknown kind, which a newer stack may have, with a warning.
-    """
+    """Return targets by name. Skips unknown kinds, which a newer stack may have, with a warning."""
 
     def checked(targets: Any) -> dict[str, Any]:
         return dict(_known(_mapping(targets, "targets")))
@@ -46,7 +37,7 @@ def read_targets(reference: "pulumi.StackReference") -> "pulumi.Output[dict[str,
 
 
 def read_target(model: type[Model], reference: "pulumi.StackReference", name: str) -> "pulumi.Output[Model]":
-    """Return one target of another stack, of the class for its kind, such as GkeTarget."""
+    """Return a target of the class for its kind, such as GkeTarget."""
 
     def picked(targets: Mapping[str, Any]) -> Model:
         import pulumi
@@ -88,7 +79,7 @@ def _mapping(value: Any, output: str) -> Mapping[str, Any]:
 
 
 def _output(reference: "pulumi.StackReference", output: str) -> "pulumi.Output[Any]":
-    """Return an output. Avoids `require_output`, which fails with a traceback."""
+    """Avoid `require_output`, which fails with a traceback."""
 
     def there(value: Any) -> Any:
         import pulumi
@@ -103,7 +94,7 @@ def _output(reference: "pulumi.StackReference", output: str) -> "pulumi.Output[A
 
 
 def _refusal(error: ValidationError, output: str, value: Any) -> Exception:
-    """Return an error that lists missing fields and wrong types, without the values."""
+    """List missing fields and wrong types, without the values."""
     import pulumi
 
     lines: list[str] = []

@@ -1,8 +1,6 @@
 """The stop of a stack whose budget is crossed: one document next to its claims, which clients read before they submit.
-
-In DynamoDB it is a row of the claim table, in Firestore a document of the same collection. Its key cannot be a
-submission key, since those are hashes. If it is absent or has no STOPPED, the stack accepts jobs.
-"""
+In DynamoDB it is a row of the claim table, in Firestore a document of the same collection, under a key that cannot be a
+submission key, since those are hashes. If it is absent or has no STOPPED, the stack accepts jobs."""
 
 TABLE_KEY = "submission_key"
 """Partition key of the claim table (claims.KEY), repeated here so that this file can stand alone in an archive."""

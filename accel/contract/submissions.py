@@ -12,6 +12,5 @@ DIGEST = 12
 
 
 def own_definition(prefix: str, digest: str) -> str:
-    """Return the name of a definition that a job registers. With DIGEST question marks it is IAM's pattern of all of
-    them."""
+    """Name a definition that a job registers. With DIGEST question marks it is IAM's pattern of all of them."""
     return f"{prefix[: names.NAME_MAX - DIGEST - 1]}-{digest}"

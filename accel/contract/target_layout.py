@@ -17,7 +17,7 @@ FOLDER = "definitions"
 
 
 def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
-    """Return a target with its source, in the form of `--targets`. An AWS target's source is below the path."""
+    """Add where it is published, in the form of `--targets`. An AWS target's source is below the path."""
     match target["kind"]:
         case "aws-batch":
             source = f"ssm:{target['region']}{ssm_path}"
@@ -29,12 +29,12 @@ def add_source(target: Mapping[str, Any], ssm_path: str) -> dict[str, Any]:
 
 
 def without_definitions(target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a target without its definitions, which have parameters of their own."""
+    """Leave out the definitions, which have parameters of their own."""
     return {name: value for name, value in target.items() if name != FOLDER}
 
 
 def whole(documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the targets by name, assembled from all documents below their path."""
+    """Assemble the targets by name from all documents below their path."""
     below = f"{FOLDER}/"
     definitions = {name.removeprefix(below): each for name, each in documents.items() if name.startswith(below)}
     targets = {name: each for name, each in documents.items() if not name.startswith(below)}

@@ -1,8 +1,5 @@
-"""The `targets` output of a stack: where jobs can run, one entry per target.
-
-Written strictly (an unknown field is our own fault), read leniently (a newer stack may have more fields than this
-reader knows). Fields are only added; a removal is an entry in UPGRADING.md.
-"""
+"""The `targets` output of a stack: where jobs can run. Written strictly (an unknown field is our own fault), read
+leniently (a newer stack may have more fields). Fields are only added; a removal is an entry in UPGRADING.md."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -109,13 +106,11 @@ KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "google-batch", "
 
 
 def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:
-    """Return the targets as plain JSON values, as a stack exports and publishes them, without nulls."""
+    """Return plain JSON values without nulls, as a stack exports and publishes them."""
     return _adapter(Targets).dump_python(dict(targets), mode="json", by_alias=True, exclude_none=True)
 
 
 def read_one(document: Mapping[str, Any]) -> AnyTarget:
-    """Return a target that another version of accel may have written. Ignores unknown fields.
-
-    Raises pydantic.ValidationError if a field that this version needs is missing or has another type.
-    """
+    """Read what another version of accel may have written, ignoring unknown fields. Raise pydantic.ValidationError if a
+    field that this version needs is missing or has another type."""
     return _adapter(Target).validate_python(dict(document), extra="ignore")

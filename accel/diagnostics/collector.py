@@ -7,10 +7,8 @@ from .findings import Finding
 
 
 class Diagnostics:
-    """Errors and warnings of one input, each `<path>: <text>`, in the order of their addition.
-
-    `name_of` translates a field of the rules into the input's own name for it.
-    """
+    """Errors and warnings of one input, each `<path>: <text>`, in the order of their addition. `name_of` translates a
+    field of the rules into the input's own name for it."""
 
     def __init__(
         self,
@@ -33,10 +31,8 @@ class Diagnostics:
         self.warnings.append(text)
 
     def add(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None, *, under: str = "") -> bool:
-        """Add findings: a `reject` as an error, the others as warnings. Return whether none was a `reject`.
-
-        `names` replaces `name_of`; `under` is a path prefix.
-        """
+        """Add a `reject` as an error, others as warnings. Return whether none was a `reject`. `names` replaces
+        `name_of`; `under` is a path prefix."""
         before = len(self.errors)
         for finding in findings:
             field = f"{under}.{finding.field}" if under else finding.field
@@ -45,15 +41,13 @@ class Diagnostics:
         return len(self.errors) == before
 
     def add_errors(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> bool:
-        """Add the findings that are a `reject`. Return whether there were none."""
         return self.add((each for each in findings if each.severity == "reject"), names)
 
     def add_warnings(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> None:
-        """Add the findings that are not a `reject`."""
         self.add((each for each in findings if each.severity != "reject"), names)
 
     def with_names(self, names: Mapping[str, str]) -> "Diagnostics":
-        """Return a view that adds to the same errors and warnings, with other names for fields of the rules."""
+        """Return a view on the same errors and warnings, with other names for fields of the rules."""
         view = Diagnostics(name_of=lambda field: names.get(field, field))
         view.errors, view.warnings = self.errors, self.warnings
         return view
@@ -62,6 +56,6 @@ class Diagnostics:
         return BadInputs(self.errors)
 
     def raise_errors(self) -> None:
-        """Raise BadInputs with all errors, if there are any."""
+        """Raise BadInputs with all errors."""
         if self.errors:
             raise self.refusal()

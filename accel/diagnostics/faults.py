@@ -1,8 +1,6 @@
-"""Faults of a document in plain words, one line each, with their path.
-
-pydantic detects the faults; this module gives each the path that its author wrote (without the tags of unions) and a
-message with the value and what is allowed, or the nearest known name.
-"""
+"""Faults of a document in plain words, one line each. pydantic detects them; this module gives each the path that its
+author wrote (without the tags of unions), and a message with the value and what is allowed, or the nearest known
+name."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -42,19 +40,17 @@ def format_path(path: Path) -> str:
 
 
 def several(faults: Sequence[tuple[str, str]]) -> PydanticCustomError:
-    """Return the error that a validator raises for more than one fault, each a (path relative to the model,
-    message)."""
+    """Return a validator's error for several faults, each a (path relative to the model, message)."""
     text = "; ".join(f"{path}: {message}" for path, message in faults)
     return PydanticCustomError("several", "{text}", {"faults": list(faults), "text": text})
 
 
 def find(model: type[BaseModel], document: Any) -> list[Fault]:
-    """Return all faults of a document. Unknown keys do not hide the faults of their neighbours."""
+    """Return all faults: unknown keys do not hide those of their neighbours."""
     return parse(model, document)[1]
 
 
 def parse(model: type[ModelT], document: Any) -> tuple[ModelT | None, list[Fault]]:
-    """Return the model of a document and no faults, or None and all faults of the document."""
     found: list[Fault] = []
     while True:
         try:
@@ -78,7 +74,7 @@ def _without_echoes(faults: list[Fault]) -> list[Fault]:
 
 
 def explain(model: type[BaseModel], detail: ErrorDetails) -> list[Fault]:
-    """Return one of pydantic's errors in plain words; several for a validator that reports more than one."""
+    """Return several faults for a validator that reports more than one."""
     path, around = _walk(model, detail["loc"])
     context: Mapping[str, Any] = detail.get("ctx", {})
     if detail["type"] == "several":
@@ -172,7 +168,7 @@ def parse_path(field: str) -> Path:
 
 
 def replace_value(document: Any, path: Path, value: Any) -> Any:
-    """Return a copy of the document with another value at the path; None removes the entry."""
+    """Return a copy; None removes the entry."""
     if isinstance(document, list):
         entries: list[Any] = list(document)  # pyright: ignore[reportUnknownArgumentType]
         return [

@@ -13,12 +13,9 @@ _LONG = re.compile(r"\S{200,}")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule broken by one value.
-
-    `field` is relative to what the caller checks (`image_type`, `instance_types[2]`); the caller prepends its own path.
-    `message` continues from the field ("is 300; ..."), `fix` says what to write instead. `replacement` is the value
-    that a `translate` substitutes; None removes the field.
-    """
+    """One rule broken by one value. `field` is relative to what the caller checks (`image_type`, `instance_types[2]`);
+    the caller prepends its own path. `message` continues from the field ("is 300; ..."), `fix` says what to write
+    instead. `replacement` is the value that a `translate` substitutes; None removes the field."""
 
     rule: str
     severity: Severity
@@ -43,7 +40,7 @@ class Rule:
     source: str
 
     def finding(self, field: str, message: str, fix: str, replacement: object = None) -> Finding:
-        """Return a finding of this rule. A value of hundreds of characters is cut in its message."""
+        """Cut a value of hundreds of characters in its message."""
         short = _LONG.sub(lambda value: f"{value[0][:SHOWN_MAX]}...", message)
         return Finding(self.id, self.severity, field, short, fix, self.source, replacement)
 
@@ -57,8 +54,7 @@ class AppliedFindings(NamedTuple):
 
 
 def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
-    """Sort findings: a `reject` is an error, the others are warnings, and a `translate` provides the value to use. With
-    `strict`, everything is an error."""
+    """Sort findings: a `reject` is an error, a `translate` has the value to use. `strict`: all are errors."""
     applied = AppliedFindings([], [], {})
     for finding in findings:
         if strict or finding.severity == "reject":
@@ -71,10 +67,8 @@ def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
 
 
 def under(path: str, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings with `path` prepended to their fields."""
     return [replace(finding, field=f"{path}.{finding.field}") for finding in findings]
 
 
 def did_you_mean(candidates: list[str], known: Iterable[str]) -> str:
-    """Return the fix for a name from a closed list: the nearest names, or all of them."""
     return f"use {' or '.join(candidates)}" if candidates else f"use one of {', '.join(known)}"

@@ -58,7 +58,7 @@ _OWN_VALUE = ("missing", "too_short", "too_long", "string_unicode")
 
 
 def describe_fault(kind: str, limits: Mapping[str, Any], path: Sequence[str | int], value: Any) -> str:
-    """Return the words for one of pydantic's faults, including `, is <value>`."""
+    """Return the words, including `, is <value>`."""
     known = _WORDS.get(kind, f"does not fit ({kind})")
     words = known if isinstance(known, str) else known(limits)
     if kind in _OWN_VALUE or (kind == "value_error" and not words.startswith("must be")) or "YAML read" in words:
@@ -72,8 +72,8 @@ _UNITS = "KMGT"
 
 
 def amount(field: str, value: Any) -> str:
-    """Return `; write 4096 for 4 GiB` for `4Gi` in a field of MiB, or an empty string if it is not an amount. An
-    ambiguous unit is read as the binary one, which is larger."""
+    """Return `; write 4096 for 4 GiB` for `4Gi` in a field of MiB; empty if it is not an amount. An ambiguous unit is
+    read as the binary one, which is larger."""
     unit, given = field.rpartition("_")[2], _AMOUNT.fullmatch(str(value))
     if unit not in ("mib", "gib") or not given:
         return ""
@@ -100,8 +100,7 @@ def display(value: Any, hidden: bool = False) -> str:
 
 
 def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> str:
-    """Return `; did you mean a, or b?`, otherwise the known names if there are at most `most`, otherwise an empty
-    string."""
+    """Return `; did you mean a or b?`, or the known names if there are at most `most`, or an empty string."""
     # Imported here, since the catalog is needed only for a wrong name.
     from accel.catalog.nearest import nearest
 
@@ -113,7 +112,7 @@ def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> st
 
 
 def printable_name(name: str) -> str:
-    """Return a name that a user wrote, on one line and shortened."""
+    """Return a user's name, redacted, on one line and shortened."""
     return _short(redact(name if name.isprintable() and name else repr(name)))
 
 

@@ -1,7 +1,5 @@
-"""No-break spaces, which text copied from a page often contains, read as ordinary spaces.
-
-They are kept inside quotes, where they may be intended.
-"""
+"""No-break spaces, which text copied from a page often contains, read as ordinary ones, except in quotes, where they
+may be intended."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +18,6 @@ _QUOTED = {
 
 
 def note(lines: Iterable[int]) -> str:
-    """Return the note about them, beginning with the first of their `lines`."""
     first, *more = sorted(set(lines))
     also = f" (and in {len(more)} more lines)" if more else ""
     return f"{first}: holds a no-break space{also}, which is read as a space; write spaces"
@@ -42,8 +39,8 @@ def in_text(text: str, form: str) -> tuple[str, list[int]]:
 
 
 def in_yaml(text: str) -> tuple[str, list[int]]:
-    """Return YAML with ordinary spaces, and the lines of the replaced ones. Quotes are known once the replaced text
-    parses as YAML; text that does not parse is returned with spaces everywhere."""
+    """Return YAML with ordinary spaces, and the lines of the replaced ones. Text that does not parse with them, so that
+    its quotes are unknown, has spaces everywhere."""
     if not _BLANK.search(text):
         return text, []
     plain = _BLANK.sub(" ", text)

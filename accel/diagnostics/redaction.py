@@ -1,8 +1,6 @@
-"""Removal of secrets from any text that is printed or kept: passwords, signatures, tokens and keys.
-
-`redact` is the only function that removes them. Commands print through `redact_output`, so that all output is redacted;
-output that belongs to the user, such as a job's log, is printed to `own(sys.stdout)`.
-"""
+"""Removal of secrets from any text that is printed or kept: passwords, signatures, tokens and keys. Only `redact`
+removes them; commands print through `redact_output`, except for output that belongs to the user, such as a job's log,
+which is printed to `own(sys.stdout)`."""
 
 import io
 import re
@@ -18,8 +16,7 @@ HIDDEN = "***"
 SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|api_?key|access_?key|private|credential|on_demand_plan", re.IGNORECASE
 )
-"""Names of variables or fields whose value is not shown. A plan for later (on_demand_plan) is not a secret, but
-unreadable."""
+"""Names whose value is not shown. A plan for later (on_demand_plan) is not a secret, but unreadable."""
 MAY_BE_SECRET = re.compile(
     r"AKIA|ASIA|gh[pousr]_|github_pat_|hf_|sk-|xox[bap]-|eyJ|-----BEGIN|://[^/\s]*:[^/\s]*@"
     r"|pass(word|wd)?|secret|token|api[-_ ]?key|credential|[A-Za-z0-9+/=_-]{24,}",
@@ -128,10 +125,8 @@ _RULES = (
 
 
 def redact(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
-    """Return the text with secrets replaced by `by`. What is already redacted stays as it is.
-
-    `public`: anybody may read the text, so possible secrets are removed too.
-    """
+    """Replace secrets by `by`; what is already redacted stays as it is. `public`: anybody may read the text, so
+    possible secrets are removed too."""
     for rule in _RULES:
         if (public or not rule.public) and any(mark in text for mark in rule.marks):
             text = rule.compiled.sub(rule.by.replace(HIDDEN, by), text)
@@ -139,8 +134,7 @@ def redact(text: str, *, public: bool = False, by: str = HIDDEN) -> str:
 
 
 def hide_secrets(value: Any, name: str = "") -> Any:
-    """Return JSON values without the values of secret variables and fields, and without the arguments of such command
-    options."""
+    """Hide the values of secret variables and fields in JSON, and the arguments of such command options."""
     if isinstance(value, list):
         words = cast(list[Any], value)
         before = ["", *words]
@@ -199,7 +193,6 @@ class RedactingStream(io.TextIOBase):
 
 @contextmanager
 def redact_output() -> Generator[None]:
-    """Redact everything printed in the block."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, RedactingStream(own(stream))) for stream in before)
     try:

@@ -13,7 +13,7 @@ _PLACES = (
 
 
 def region(text: str) -> str | None:
-    """Return a hint about the first region in the text that the catalog does not know, or None."""
+    """Return a hint about the first region that the catalog does not know."""
     for cloud, pattern in _PLACES:
         for found in pattern.finditer(text):
             # Imported here, since the catalog is needed only after a failed call.

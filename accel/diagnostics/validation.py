@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 def locate_faults(
     model: type[BaseModel], error: ValidationError, unread: Collection[Path] = ()
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the place and line of each fault. Skips `unread` places, whose faults are already reported."""
+    """Skip `unread` places, whose faults are already reported."""
     for fault in error.errors(include_url=False):
         path = tuple(part for part in fault["loc"] if part != "[key]")
         limits: Mapping[str, Any] = fault.get("ctx", {})
@@ -46,7 +46,6 @@ def is_gpus(name: str, known: Sequence[str]) -> bool:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Return the suggestion of accel.diagnostics.messages, or our name for a field of another tool."""
     return f"; did you mean {_ACCELERATOR}?" if is_gpus(name, known) else messages.did_you_mean(name, known)
 
 
@@ -65,7 +64,6 @@ def path_of(text: str) -> Path:
 
 
 def place_name(path: Path) -> str:
-    """Format a path, shortened."""
     return messages.printable_name(".".join(str(part) for part in path))
 
 

@@ -1,9 +1,6 @@
-"""YAML text as plain values with the line of each, within limits and without YAML's surprises.
-
-Plain YAML readers read `on:` as a true key, `3.10` as 3.1, `010` as 8 and `1:30` as 90, keep the last of two equal
-keys, and expand a kilobyte of aliases into gigabytes. Here each of these is a fault with its line, or text as it is
-written.
-"""
+"""YAML text as plain values with the line of each, within limits and without surprises. Plain readers read `on:` as a
+true key, `3.10` as 3.1, `010` as 8 and `1:30` as 90, keep the last of two equal keys, and expand a kilobyte of aliases
+into gigabytes. Here each of these is a fault with its line, or text as it is written."""
 
 import math
 import re
@@ -71,8 +68,7 @@ class Tree:
 
 
 def documents(data: bytes) -> list[tuple[int, bytes]]:
-    """Return the documents of a stream, each with the number of lines above it. Leaves out empty ones, unless all are
-    empty."""
+    """Return each document with the number of lines above it, without empty ones, unless all are empty."""
     parts: list[tuple[int, list[bytes]]] = [(0, [])]
     begun = False
     for number, line in enumerate(data.splitlines(keepends=True)):
@@ -88,9 +84,7 @@ def documents(data: bytes) -> list[tuple[int, bytes]]:
 
 def read(data: bytes, as_written: frozenset[str] = frozenset(), at: Path = ()) -> Tree:
     """Read one document, or its part at the path `at`. Numbers below the keys in `as_written` stay text, as spelt.
-
-    Raises Fault if nothing can be read.
-    """
+    Raise Fault if nothing can be read."""
     text, lines = no_break_spaces.in_yaml(_text(data))
     _bounds(text)
     try:
@@ -120,8 +114,7 @@ def _text(data: bytes) -> str:
 
 
 def _bounds(text: str) -> None:
-    """Check the limits on the events first, since composing nodes recurses in C, and aliases share what they expand
-    to."""
+    """Check limits on events first: composing nodes recurses in C, and aliases share what they expand to."""
     depth = values = aliases = documents = 0
     try:
         for event in _events(text):

@@ -18,7 +18,6 @@ This page is written by `python -m accel.rules > docs/rules.md`, from `accel/rul
 
 
 def page() -> str:
-    """Return the page as Markdown."""
     rows = [f"| `{rule.id}` | {rule.severity} | {rule.summary} | <{rule.source}> |" for rule in rules().values()]
     return _HEAD + "\n".join(rows) + "\n"
 

@@ -24,7 +24,6 @@ _TOPIC = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}")
 
 
 def thresholds(field: str, shares: Sequence[float]) -> list[Finding]:
-    """Check the notification thresholds of one basis, as shares of the amount."""
     found: list[Finding] = []
     for index, value in enumerate(shares):
         found += threshold(f"{field}[{index}]", value)
@@ -34,7 +33,6 @@ def thresholds(field: str, shares: Sequence[float]) -> list[Finding]:
 
 
 def threshold(field: str, value: float) -> list[Finding]:
-    """Check one share of the amount."""
     if 0 < value <= MOST_SHARE:
         return []
     fix = f"write {value / 100:g} for {value:g} %" if value > MOST_SHARE else f"write a share from 0 to {MOST_SHARE:g}"
@@ -42,14 +40,13 @@ def threshold(field: str, value: float) -> list[Finding]:
 
 
 def recipients(field: str, **ways: Sequence[str] | str | None) -> list[Finding]:
-    """Check that there is a recipient, given the fields that may name one."""
+    """Check that one of the fields in `ways` names a recipient."""
     if any(ways.values()):
         return []
     return [NOBODY.finding(field, "is empty, so nobody is told", f"give one of {', '.join(ways)}")]
 
 
 def aws_currency(currency: str) -> list[Finding]:
-    """Check the currency of an amount."""
     if currency == "USD":
         return []
     fix = "write USD, and the amount in dollars"
@@ -57,7 +54,6 @@ def aws_currency(currency: str) -> list[Finding]:
 
 
 def aws_notifications(count: int, emails: Sequence[str], topic: str | None) -> list[Finding]:
-    """Check the number of thresholds, and the recipients of each."""
     found: list[Finding] = []
     if count > MOST_NOTIFICATIONS:
         message = f"are {count}, with the one that stops the stack"

@@ -52,12 +52,10 @@ def gcp(name: str) -> bool:
 
 
 def doubt(cloud: str) -> str:
-    """Return the part of a message about such a name."""
     return f"which the catalogue of {as_of(cloud)} does not know"
 
 
 def fix(cloud: str, nearest: tuple[str, ...]) -> str:
-    """Return the fix for such a name."""
     like = f"use {' or '.join(nearest)}, or " if nearest else ""
     known = f"`stacks refresh --cloud {cloud}` reads new types, and ACCEL_CATALOG=refreshed uses them"
     return f"{like}make sure that it exists: {known}"

@@ -13,12 +13,11 @@ _SEVERITIES: dict[str, Severity] = {"reject": "reject", "translate": "translate"
 
 @cache
 def rules() -> dict[str, Rule]:
-    """Return all rules by id, in the order of the table."""
+    """Return rules by id, in the order of the table."""
     with open(TABLE, encoding="utf-8", newline="") as file:  # noqa: PTH123
         _, *lines = csv.reader(file)
     return {id_: Rule(id_, _SEVERITIES[severity], summary, source) for id_, severity, summary, source in lines}
 
 
 def rule(id_: str) -> Rule:
-    """Return the rule of an id."""
     return rules()[id_]

@@ -1,8 +1,6 @@
-"""Resources that existed before the stack: they keep name, tags, and properties that the stack cannot express.
-
-The next update replaces an imported resource if the program leaves its name to be generated
-(https://github.com/pulumi/pulumi-terraform-bridge/issues/487), so the physical name is written down.
-"""
+"""Resources that existed before the stack: they keep name, tags, and properties that the stack cannot express. The name
+is written down, since the next update replaces an imported resource whose name is left to be generated
+(https://github.com/pulumi/pulumi-terraform-bridge/issues/487)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -78,6 +76,5 @@ Adopted = AdoptedEnvironment | AdoptedQueue | AdoptedDefinition
 
 
 def ignored_properties(adopted: Adopted | None) -> list[str]:
-    """Return the properties that updates leave alone (`ignore_changes`)."""
     keeps: Sequence[str] = adopted.keeps if adopted else ()
     return [path for word in keeps for path in PROPERTIES[word]]

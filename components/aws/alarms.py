@@ -23,8 +23,7 @@ from .notifications import Grants
 from .queue_age_function import METRIC
 
 _RUNTIME = "python3.13"
-"""Runtime of the function that measures how long jobs wait; supported until June 2029. Source:
-https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
+"""Supported until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
 _TIMEOUT_S = 120
 _MEMORY_MIB = 256
 
@@ -83,7 +82,6 @@ def failed_jobs(
     namespace: str,
     queue_arns: Mapping[str, pulumi.Input[str]],
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """Create an alarm for each queue; none without a spec."""
     if spec is None:
         return []
     return [
@@ -108,7 +106,6 @@ def failed_jobs(
 def idle_gpus(
     self: Component, name: str, spec: IdleGpus | None, topic: aws.sns.Topic, namespaces: Mapping[str, str]
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """Create an alarm for each environment whose agents publish metrics; none without a spec."""
     if spec is None:
         return []
     return [
@@ -138,7 +135,6 @@ def waiting_jobs(
     namespace: str,
     queue_arns: Mapping[str, pulumi.Input[str]],
 ) -> list[aws.cloudwatch.MetricAlarm]:
-    """Create an alarm for each queue; none without a spec."""
     if spec is None:
         return []
     return [
@@ -171,12 +167,9 @@ def queue_age(
     retention_days: int,
     grants: Grants,
 ) -> None:
-    """Create a function that inspects the queues on a schedule and publishes `queue_age_function.METRIC`, by queue.
-
-    It reserves no concurrency: AWS permits no reservation out of the ten executions of a new account, and two
-    simultaneous runs publish the same figures. Source:
-    https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
-    """
+    """Create a function that publishes `queue_age_function.METRIC`, by queue, on a schedule. It reserves no
+    concurrency: AWS permits no reservation out of the ten executions of a new account, and two simultaneous runs
+    publish the same figures. Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"""
     log = aws.cloudwatch.LogGroup(
         name, retention_in_days=retention_days, kms_key_id=grants.kms_key_arn, opts=self.child()
     )

@@ -11,21 +11,17 @@ from ..sdk import aws
 
 
 def account_id(self: Component) -> pulumi.Output[str]:
-    """Return the id of the account."""
     return aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
 
 
 def partition(self: Component) -> pulumi.Output[str]:
-    """Return the first part of the account's ARNs: aws, aws-cn, aws-us-gov or aws-eusc."""
+    """Return aws, aws-cn, aws-us-gov or aws-eusc."""
     return aws.get_partition_output(opts=pulumi.InvokeOptions(parent=self)).partition
 
 
 def iam_arn(self: Component, kind: Literal["role", "instance-profile"], given: str | None) -> pulumi.Input[str] | None:
-    """Return the ARN of a role or profile given by ARN or by name, including its path.
-
-    Batch takes names, and pulumi-aws only ARNs. Source:
-    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go
-    """
+    """Complete a name, with its path, to an ARN: Batch takes names, and pulumi-aws only ARNs. Source:
+    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/batch/compute_environment.go"""
     if given is None or given.startswith("arn:"):
         return given
     return join("arn:", partition(self), ":iam::", account_id(self), f":{kind}/", given.removeprefix("/"))

@@ -20,8 +20,7 @@ from .bucket_mounts import Access
 from .job_definition import EfsVolume
 
 INSTANCE_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
-"""Permissions that the ECS agent on an instance needs. Source:
-https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
+"""For an instance's ECS agent. Source: https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html"""
 
 
 class BatchRolesSpec(Spec):
@@ -174,7 +173,6 @@ def _execution_role(
 def _readable(
     references: set[str], account: pulumi.Output[str], partition: pulumi.Output[str]
 ) -> list[policies.Statement]:
-    """Return the statements for reading the secrets and parameters in containers' variables."""
     given = sorted({aws_secrets.readable(each) for each in references if each.startswith("arn:")})
     by_action: dict[str, list[pulumi.Input[str]]] = {aws_secrets.SECRETS: [], aws_secrets.PARAMETERS: []}
     for action, arn in given:
@@ -232,7 +230,6 @@ def _key_statements(spec: BatchRolesSpec, read: Collection[str], write: Collecti
 
 
 def _use(actions: list[str], spec: BatchRolesSpec, *services: str) -> list[policies.Statement]:
-    """Allow the actions on the spec's keys through these services only."""
     scopes = keys.via(spec.kms_key_arns, *services) if actions else []
     return [
         policies.allow(actions, list(scope.keys), Condition={"StringEquals": {"kms:ViaService": list(scope.services)}})

@@ -10,13 +10,10 @@ OPTIONS: dict[Access, str] = {"read-only": "--read-only", "read-write": "--allow
 
 
 def bucket_mounts_script(buckets: Mapping[str, Access], root: str) -> str:
-    """Return a user data script that mounts each bucket, by Mountpoint for Amazon S3, at `root`/<bucket> for every
-    user.
-
+    """Return a user data script that mounts each bucket at `root`/<bucket> for every user, by Mountpoint for Amazon S3.
     If a bucket cannot be mounted, the instance takes no jobs: they would find an empty folder in its place. The script
     needs Amazon Linux 2023 from 2023.9.20251110 on, whose repository has Mountpoint. Source:
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mountpoint-installation.html
-    """
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mountpoint-installation.html"""
     mounts = "\n".join(f"mounted {bucket} {OPTIONS[access]}" for bucket, access in sorted(buckets.items()))
     return f"""\
 #!/bin/bash

@@ -83,7 +83,7 @@ class Budget(Component):
         super().__init__(name, spec, opts)
         topic = self._topic(name) if spec.stop else None
         self.stop_topic_arn = topic
-        """Topic that the function listens to; None where the budget stops nothing."""
+        """None where the budget stops nothing."""
         budget = aws.budgets.Budget(
             name,
             budget_type="COST",
@@ -102,11 +102,9 @@ class Budget(Component):
         self.finish()
 
     def _topic(self, name: str) -> pulumi.Output[str]:
-        """Return the topic that the function listens to, after AWS Budgets was allowed to publish to it.
-
-        AWS Budgets rejects a budget that names a topic it may not publish to. Source:
-        https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html
-        """
+        """Create the topic that the function listens to, and return it once AWS Budgets may publish to it: it rejects a
+        budget that names any other. Source:
+        https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-sns-policy.html"""
         account = account_id(self)
         topic = aws.sns.Topic(name, opts=self.child())
         statement = policies.allow(
@@ -123,8 +121,7 @@ class Budget(Component):
 
 
 def lines(spec: BudgetSpec) -> list[tuple[str, float]]:
-    """Return basis and share of every notification, without duplicates: AWS accepts each only once, and the one that
-    stops may be among them."""
+    """Return basis and share of every notification, the one that stops included: AWS accepts each only once."""
     wanted = [("actual", share) for share in spec.thresholds.actual]
     wanted += [("forecast", share) for share in spec.thresholds.forecast]
     wanted += [(spec.stop.basis, spec.stop.at)] if spec.stop else []

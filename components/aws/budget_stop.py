@@ -28,7 +28,6 @@ RUNTIME = "python3.13"
 TIMEOUT_S = 300
 MEMORY_MIB = 256
 PACKAGE = "stack_budget"
-"""Folder of the function's own files in its archive."""
 
 
 class BudgetStopSpec(Spec):
@@ -50,11 +49,8 @@ class BudgetStopArgs:
     spec: BudgetStopSpec
     region: str
     limits: Mapping[str, Limit]
-    """The share at which each budget stops the stack."""
     budget_names: Mapping[str, pulumi.Input[str]]
-    """Names of the budgets in AWS Budgets."""
     budget_topic_arns: Mapping[str, pulumi.Input[str]]
-    """Topics that the budgets publish to."""
     queue_arns: Mapping[str, pulumi.Input[str]]
     environment_arns: Mapping[str, pulumi.Input[str]]
     claim_table: pulumi.Input[str]
@@ -142,7 +138,6 @@ class BudgetStop(Component):
 
 
 def _settings(args: BudgetStopArgs, account: pulumi.Output[str], told: list[pulumi.Input[str]]) -> pulumi.Output[str]:
-    """Return budget_function.Settings as JSON."""
     return pulumi.Output.all(
         account=account,
         table=args.claim_table,
@@ -202,8 +197,7 @@ def _policy(
 
 
 def archive() -> dict[str, str]:
-    """Return the function's files by their paths in its archive. Its own files lie in a package; the files that it
-    shares keep their paths in this project."""
+    """Return files by their paths in the archive: the function's own in a package, shared ones as in this project."""
     here, contract = Path(__file__).parent, Path(stop.__file__)
     own = [here / "budget_function.py"]
     shared = sorted(Path(levers.__file__).parent.glob("*.py"))

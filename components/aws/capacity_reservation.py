@@ -27,7 +27,6 @@ class CapacityReservationSpec(Spec):
 
 
 def reservation_target(spec: CapacityReservationSpec) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
-    """Return `capacityReservationSpecification` of a launch template."""
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
         capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
             capacity_reservation_id=spec.id, capacity_reservation_resource_group_arn=spec.group_arn

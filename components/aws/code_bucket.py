@@ -27,8 +27,7 @@ class CodeBucketSpec(Spec):
 
 
 class CodeBucket(Component):
-    """An S3 bucket that only roles can access. S3 encrypts its content. Replacing the bucket fails the jobs that wait
-    with code in the old one."""
+    """An S3 bucket that only roles can access, encrypted by S3. Replacing it fails jobs that wait with code in it."""
 
     TYPE = "accel:aws:CodeBucket"
 

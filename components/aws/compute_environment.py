@@ -135,7 +135,6 @@ class _EnvironmentSpec(Spec):
 
     @property
     def in_block(self) -> bool:
-        """Return whether instances lie in a Capacity Block."""
         return self.capacity_reservation is not None and self.capacity_reservation.market == reservations.BLOCK
 
     @property
@@ -199,11 +198,8 @@ class ComputeEnvironmentArgs:
 
 
 class ComputeEnvironment(Component):
-    """A compute environment that scales between min_vcpus and max_vcpus.
-
-    Its physical name is generated, so that a replacement exists before the old one is deleted: queues name
-    environments, and AWS deletes none that a queue names.
-    """
+    """A compute environment that scales between min_vcpus and max_vcpus. Its name is generated, so that a replacement
+    exists before the old one is deleted: AWS deletes none that a queue names."""
 
     TYPE = "accel:aws:ComputeEnvironment"
 
@@ -248,7 +244,6 @@ def _groups(
 
 
 def own_scripts(spec: OnDemandSpec | SpotSpec) -> list[str]:
-    """Return the scripts of the spec's options that instances run at first boot, after its user data."""
     disks = [local_nvme_script(spec.local_nvme)] if spec.local_nvme else []
     return [*disks, *([bucket_mounts_script(spec.buckets, storage.BUCKET_ROOT)] if spec.buckets else [])]
 
@@ -324,11 +319,8 @@ Source: https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html""
 
 
 def local_nvme_script(path: str, disks: str = DISKS) -> str:
-    """Return a user data script that formats the local disks with XFS and mounts them at `path`, writable for all.
-
-    Several disks are striped (RAID 0). A second run, as at a reboot, changes nothing. If the script fails, jobs run all
-    the same, and `path` is a folder of the root volume.
-    """
+    """Return a user data script that mounts the local disks at `path`: XFS, striped (RAID 0), writable for all. A
+    second run changes nothing. If it fails, jobs run all the same, and `path` is a folder of the root volume."""
     return f"""\
 #!/bin/bash
 set -euo pipefail

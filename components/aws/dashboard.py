@@ -23,13 +23,9 @@ def dashboard(
     gpu_namespaces: Mapping[str, str],
     alarms: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the dashboard's body.
-
-    `queues`: ARN by name; `clusters`: ARN of the ECS cluster by environment; `gpu_namespaces`: by environment, empty
-    where no agent publishes; `alarms`: ARNs.
-
-    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
-    """
+    """Return what CloudWatch takes. `queues`: ARN by name; `clusters`: ARN of the ECS cluster by environment;
+    `gpu_namespaces`: by environment, empty where no agent publishes; `alarms`: ARNs. Source:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html"""
     widgets = [_alarms(alarms)] if alarms else []
     for name, arn in queues.items():
         # AWS Batch publishes no metric of its own: these are counts of its events.

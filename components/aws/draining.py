@@ -1,8 +1,6 @@
-"""The draining of a compute environment from queues and jobs, so that AWS lets it be deleted and no job is lost.
-
-AWS deletes an environment only if it is DISABLED and no queue names it, and its jobs end with its instances. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html
-"""
+"""The draining of a compute environment from queues and jobs: AWS deletes it only if it is DISABLED and no queue names
+it, and its jobs end with its instances. Source:
+https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironment.html"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,8 +43,7 @@ class DrainSpec(Spec):
 
 
 def batch_of(region: str) -> Any:
-    """Return a client of AWS Batch that retries throttled calls. It is untyped, since boto3 creates its methods at run
-    time."""
+    """Return a client that retries throttled calls; untyped, since boto3 creates its methods at run time."""
     from botocore.config import Config
 
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})
@@ -126,11 +123,9 @@ class Draining:
 
 
 def running_on(batch: Any, environment: Mapping[str, Any], queues: Iterable[str]) -> list[str]:
-    """Return the ids of the jobs, tasks and nodes on the environment's instances, whatever their queue.
-
-    The ARN of a container instance contains the name of its cluster. Source:
-    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html
-    """
+    """Return the ids of jobs, tasks and nodes on its instances, whatever their queue: the ARN of a container instance
+    contains the name of its cluster. Source:
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html"""
     cluster = str(environment.get("ecsClusterArn") or "").rpartition("/")[2]
     active = [job for queue in queues for job in _active(batch, queue)] if cluster else []
     found: list[str] = []

@@ -1,10 +1,7 @@
-"""Hooks around the replacement and deletion of compute environments.
-
-A state names the hooks of its resources, and the engine refuses to run without them. A program therefore registers them
-in every run, whether or not it still has an environment, and `pulumi destroy` needs `--run-program`. The hooks read
-what they need of an environment from its state. Source:
-https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/
-"""
+"""Hooks around the replacement and deletion of compute environments. A state names the hooks of its resources, and the
+engine refuses to run without them: a program registers them in every run, whether or not it still has an environment,
+and `pulumi destroy` needs `--run-program`. The hooks read what they need of an environment from its state. Source:
+https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/"""
 
 import time
 from collections.abc import Mapping
@@ -27,13 +24,11 @@ LONGEST_RETRY_S = 15
 
 
 def tag_of(spec: DrainSpec) -> dict[str, str]:
-    """Return the tag in which the hook finds the spec of an environment that is no longer configured."""
     return {TAG: f"{spec.jobs} {spec.timeout_min}"}
 
 
 def environment_hooks(drains: Mapping[str, DrainSpec]) -> pulumi.ResourceHookBinding:
-    """Register the hooks and return them for ComputeEnvironmentArgs. `drains`: the specs by the names of the
-    environments that the program has. The tag decides for all others."""
+    """Register the hooks. `drains`: specs by the names of the program's environments; the tag decides for others."""
 
     def before_delete(args: pulumi.ResourceHookArgs) -> None:
         inputs = args.old_inputs or {}
@@ -86,7 +81,6 @@ def in_place(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
 
 
 def drain_of(inputs: Mapping[str, Any]) -> DrainSpec:
-    """Return the spec in the tag of an environment's inputs, or the default without a tag."""
     tags: dict[str, str] = inputs.get("tags") or {}
     jobs, _, minutes = tags.get(TAG, "").partition(" ")
     return DrainSpec.model_validate({"jobs": jobs, "timeout_min": minutes}) if minutes else DrainSpec()

@@ -16,22 +16,15 @@ _CONFIG = "/opt/aws/amazon-cloudwatch-agent/etc/gpu.json"
 
 
 def gpu_namespace(namespace: str, environment: str) -> str:
-    """Return the metric namespace in which the instances of one compute environment publish.
-
-    Each environment has a namespace and not a dimension: the agent takes no custom dimension on its GPU metrics
-    (https://github.com/aws/amazon-cloudwatch-agent/issues/489).
-    """
+    """Return the metric namespace of one environment's instances, not a dimension: the agent takes no custom dimension
+    on its GPU metrics (https://github.com/aws/amazon-cloudwatch-agent/issues/489)."""
     return f"{namespace}/{environment}"
 
 
 def agent_config(namespace: str, interval_s: int) -> dict[str, Any]:
-    """Return the agent's configuration: every GPU by instance, and all GPUs of the namespace as one metric.
-
-    That metric has no dimensions, so that an alarm can name it before an instance exists.
-
-    Source:
-    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html
-    """
+    """Return the agent's configuration: every GPU by instance, and all GPUs of the namespace as one metric without
+    dimensions, so that an alarm can name it before an instance exists. Source:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Agent-Configuration-File-Details.html"""
     return {
         "agent": {"metrics_collection_interval": interval_s, "run_as_user": "root"},
         "metrics": {
@@ -44,11 +37,8 @@ def agent_config(namespace: str, interval_s: int) -> dict[str, Any]:
 
 
 def cloudwatch_agent_script(namespace: str, interval_s: int) -> str:
-    """Return a shell script for user data that installs the agent from Amazon Linux's own packages and starts it.
-
-    A second run changes nothing. An instance without a driver, or one that cannot get the package, runs jobs all the
-    same.
-    """
+    """Return a user data script that installs the agent from Amazon Linux's own packages and starts it. A second run
+    changes nothing. An instance without a driver, or one that cannot get the package, runs jobs all the same."""
     config = json.dumps(agent_config(namespace, interval_s), indent=2, sort_keys=True)
     return f"""\
 #!/bin/bash

@@ -51,7 +51,6 @@ class ImageRepository(Component):
 
 
 def lifecycle(spec: ImageRepositorySpec) -> str:
-    """Return ECR's lifecycle document: untagged images expire by age, then all by number."""
     rules = [
         {
             "rulePriority": 1,

@@ -92,8 +92,7 @@ class JobQueueSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobQueueArgs:
-    """The spec, the ARN of each environment that it names, and tags and hooks of `stop_hooks()` where a budget stops
-    it."""
+    """The spec, ARNs of the environments that it names, and tags and hooks of `stop_hooks()` if a budget stops it."""
 
     spec: JobQueueSpec
     environment_arns: Mapping[str, pulumi.Input[str]]

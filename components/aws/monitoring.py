@@ -96,11 +96,8 @@ class MonitoringArgs:
 
 
 class Monitoring(Component):
-    """A topic for events of jobs and blocked queues, a log of every event, metrics from it, alarms, a dashboard.
-
-    AWS Batch publishes no metrics of jobs and queues, so its events are counted: a count says how many jobs entered a
-    state, not how many are in it. A function measures how long jobs wait.
-    """
+    """Topic, event log, metrics, alarms and dashboard. AWS Batch publishes no metrics of jobs and queues, so its events
+    are counted: how many jobs entered a state, not how many are in it. A function measures how long jobs wait."""
 
     TYPE = "accel:aws:Monitoring"
 
@@ -156,7 +153,7 @@ def _rules(
 
 
 def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.cloudwatch.EventRule]:
-    """Return the rules whose events go to the topic, by the name of their target."""
+    """Create the rules whose events go to the topic; return them by the name of their target."""
     spec, made = args.spec, dict[str, aws.cloudwatch.EventRule]()
     if spec.job_states:
         detail: dict[str, Any] = {} if "ALL" in spec.job_states else {"status": sorted(set(spec.job_states))}
@@ -170,7 +167,6 @@ def _told(self: Component, name: str, args: MonitoringArgs) -> dict[str, aws.clo
 
 
 def _event_log(self: Component, name: str, args: MonitoringArgs) -> aws.cloudwatch.LogGroup:
-    """Log every event of the stack's queues, as JSON."""
     group = aws.cloudwatch.LogGroup(
         f"{name}-events",
         # EventBridge offers only log groups with this prefix. Source:

@@ -99,11 +99,8 @@ class Network(Component):
 
 
 def blocks(cidr: str, zones: int) -> tuple[list[str], list[str]]:
-    """Return the CIDR blocks of private and public subnets: eighths for instances, slices of the last for NAT.
-
-    Instances with up to 8 network interfaces each use up addresses fast, so the private blocks are as large as
-    possible.
-    """
+    """Return private and public blocks: eighths for instances, slices of the last for NAT. The private ones are as
+    large as possible, since instances with up to 8 network interfaces each use up addresses fast."""
     eighths = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=3))
     slices = list(eighths[-1].subnets(prefixlen_diff=5))
     return [str(block) for block in eighths[:zones]], [str(block) for block in slices[:zones]]
@@ -162,7 +159,6 @@ def _nat(
     cidrs: list[str],
     tables: dict[str, aws.ec2.RouteTable],
 ) -> None:
-    """Create public subnets with NAT gateways, and a default route to them from each private table."""
     gateway = aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags={"Name": name}, opts=self.child())
     zones = spec.zones if spec.egress == "nat-per-zone" else spec.zones[:1]
     public = _subnets(self, f"{name}-public", vpc, zones, cidrs[: len(zones)])
@@ -199,7 +195,6 @@ def _nat(
 
 
 def _job_group(self: Component, name: str, vpc: aws.ec2.Vpc, spec: NetworkSpec) -> aws.ec2.SecurityGroup:
-    """Create the security group of instances: no ingress, and egress as `ways_out` says."""
     group = aws.ec2.SecurityGroup(
         f"{name}-jobs",
         vpc_id=vpc.id,

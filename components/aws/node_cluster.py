@@ -53,13 +53,10 @@ class WayOut(NamedTuple):
 
 
 def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], ways_out: Sequence[WayOut] | None) -> None:
-    """Manage a VPC's default security group.
-
-    By default it has no rules, so that resources that name no group get no access by accident. With `ways_out` it is
-    opened among its own members and to those destinations: where an environment names no group, as with EFA, Batch
-    gives this one to the containers of multi-node jobs. Source:
-    https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html
-    """
+    """Manage a VPC's default security group. By default it has no rules, so that resources that name no group get no
+    access by accident. With `ways_out` it is opened among its members and to those destinations: where an environment
+    names no group, as with EFA, Batch gives this one to the containers of multi-node jobs. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html"""
     out = aws.ec2.DefaultSecurityGroupEgressArgs
     among = aws.ec2.DefaultSecurityGroupIngressArgs(protocol="-1", from_port=0, to_port=0, self=True)
     opened = ways_out is not None
@@ -78,10 +75,8 @@ def default_group(self: Component, name: str, vpc_id: pulumi.Input[str], ways_ou
 
 def efa_interfaces(cards: Sequence[int], groups: Groups) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
     """Return one interface for each network card with EFA. The primary one carries IP too; the others take no address.
-
-    Card 0 keeps a slot free, since a node's container gets an interface of its own there and the cards of a p5 have
-    two. Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
-    """
+    Card 0 keeps a slot free: a node's container gets an interface of its own there, and the cards of a p5 have two.
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html"""
     kinds = {0: "efa" if 0 in cards else "interface"} | {card: "efa-only" for card in cards if card}
     return [
         aws.ec2.LaunchTemplateNetworkInterfaceArgs(

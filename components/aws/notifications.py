@@ -92,12 +92,10 @@ def _publisher(
     account: pulumi.Input[str],
     grants: Grants,
 ) -> pulumi.Output[str]:
-    """Create the role with which EventBridge publishes, for these rules only.
-
-    A topic's policy cannot express that: EventBridge supports no Condition there, and without one any account's rule
-    could publish. Sources: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
-    https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html
-    """
+    """Create the role with which EventBridge publishes, for these rules only. A topic's policy cannot express that:
+    EventBridge supports no Condition there, and without one any account's rule could publish. Sources:
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html,
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html"""
     condition = {"ArnEquals": {"aws:SourceArn": rule_arns}, "StringEquals": {"aws:SourceAccount": account}}
     role = aws.iam.Role(
         f"{name}-publish",

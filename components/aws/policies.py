@@ -14,12 +14,10 @@ def document(*statements: Statement) -> pulumi.Output[str]:
 
 
 def allow(actions: list[str], resources: Any, **rest: Any) -> Statement:
-    """Return a statement that allows the actions on the resources."""
     return {"Effect": "Allow", "Action": actions, "Resource": resources, **rest}
 
 
 def trust_policy(service: str, condition: Any = None) -> pulumi.Output[str]:
-    """Return a trust policy for one AWS service."""
     statement: dict[str, Any] = {
         "Effect": "Allow",
         "Action": "sts:AssumeRole",

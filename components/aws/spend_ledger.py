@@ -23,11 +23,9 @@ class SpendLedgerSpec(Spec):
 
 
 class SpendLedger(Component):
-    """A DynamoDB table, an item for each balance and each hold, paid per request; settled holds expire.
-
-    It is separate from the claims' table: a team's holds are listed by its partition key, for which a policy can be
-    written (dynamodb:LeadingKeys), and balances outlive claims.
-    """
+    """A DynamoDB table, an item for each balance and each hold, paid per request; settled holds expire. It is not the
+    claims' table: a team's holds are listed by its partition key, for which a policy can be written
+    (dynamodb:LeadingKeys), and balances outlive claims."""
 
     TYPE = "accel:aws:SpendLedger"
 

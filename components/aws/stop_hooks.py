@@ -1,8 +1,5 @@
-"""Hooks that keep an update from undoing the stop of a budget: it would enable again what the function has disabled.
-
-An update without changes touches nothing and passes. As with environment_hooks, a state names its hooks, so every run
-registers them.
-"""
+"""Hooks that keep an update from undoing the stop of a budget: it would enable again what the function has disabled. An
+update without changes touches nothing and passes. As in environment_hooks, every run registers the hooks."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -25,7 +22,6 @@ class StoppedStackError(Exception):
 
 
 def tag_of(region: str, table: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
-    """Return the tag in which the hook finds the table."""
     return {TAG: join(region, "/", table)}
 
 
@@ -51,8 +47,7 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
 
 
 def reason(region: str, table: str) -> str | None:
-    """Return why the stack is stopped, from its claim table; None where it is not, or the table is gone. Raise RunError
-    where the table cannot be read."""
+    """Return why the stack is stopped; None if it is not, or the table is gone. Raise RunError if it is unreadable."""
     errors: Any = import_module("botocore.exceptions")
     client: Any = import_module("boto3").client("dynamodb", region_name=region)
     key = {stop.TABLE_KEY: {"S": stop.KEY}}

@@ -1,8 +1,6 @@
-"""A managed policy with the permissions to submit jobs, to attach to people, groups and roles.
-
-AWS's reference lists the actions that support resources and conditions:
-https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html
-"""
+"""A managed policy with the permissions to submit jobs, to attach to people, groups and roles. AWS's list of actions
+that support resources and conditions:
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsbatch.html"""
 
 from __future__ import annotations
 
@@ -39,11 +37,9 @@ NOT_THE_STOP = {
     "Null": {"dynamodb:LeadingKeys": "false"},
 }
 """A condition that keeps submitters from writing the stack's own rows, those that are not submission keys; they may
-read them. `ForAllValues` alone would match a request without the key. It is not a Deny: that would bind a person who
-may resume the stack, too. Sources:
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
-https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
-"""
+read them. `ForAllValues` alone would match a request without the key. A Deny would also bind a person who may resume
+the stack. Sources: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html,
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html"""
 
 NOT_PRIVILEGED = {"BoolIfExists": {"batch:Privileged": "false", "batch:EKSPrivileged": "false"}}
 """A condition that refuses requests in which the key is true. AWS does not document whether it sets the key for a
@@ -76,7 +72,6 @@ class SubmitPolicyArgs:
     queue_arns: Sequence[pulumi.Input[str]]
     definition_arns: Sequence[pulumi.Input[str]]
     role_arns: Sequence[pulumi.Input[str]]
-    """Roles of jobs, which their own definitions name."""
     log_group_arn: pulumi.Input[str]
     claim_table_arn: pulumi.Input[str] | None
     ledger_arn: pulumi.Input[str] | None = None

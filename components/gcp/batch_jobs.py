@@ -17,8 +17,7 @@ TAG = "accel-batch"
 """Network tag of every VM that Batch creates for these jobs."""
 
 SERVICES = ("batch", "compute", "logging", "artifactregistry")
-"""Batch's prerequisites (https://docs.cloud.google.com/batch/docs/get-started#prerequisites) and the registry of
-images."""
+"""Prerequisites (https://docs.cloud.google.com/batch/docs/get-started#prerequisites) and the registry of images."""
 
 REPORTER = "roles/batch.agentReporter"
 """Without this role a VM's agent never reports, and its tasks never begin. Source:
@@ -45,11 +44,9 @@ class BatchJobsArgs:
 
 
 class BatchJobs(Component):
-    """A bucket, and an account that may report to Batch, log, pull images, and write to the bucket.
-
-    Submitters need roles/batch.jobsEditor in the project and roles/iam.serviceAccountUser on the account. A replaced
-    bucket leaves outputs and checkpoints behind: running jobs go on writing to the old one.
-    """
+    """A bucket, and an account that may report to Batch, log, pull images, and write to the bucket. Submitters need
+    roles/batch.jobsEditor in the project and roles/iam.serviceAccountUser on the account. A replaced bucket leaves
+    outputs and checkpoints behind: running jobs go on writing to the old one."""
 
     TYPE = "accel:gcp:BatchJobs"
 

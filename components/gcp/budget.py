@@ -123,10 +123,7 @@ class GcpBudgetArgs:
 
 class GcpBudget(Component):
     """A budget, and a channel of Cloud Monitoring for each address. Google counts hours late: a budget reports the
-    past, and does not limit what is spent until it reports.
-
-    Its deployment needs roles/billing.costsManager on the billing account.
-    """
+    past, and limits nothing meanwhile. Deployment needs roles/billing.costsManager on the billing account."""
 
     TYPE = "accel:gcp:Budget"
 

@@ -55,7 +55,6 @@ class BudgetPlan(Component):
 def writes(
     self: Component, name: str, bucket: pulumi.Input[str], member: pulumi.Input[str]
 ) -> gcp.storage.BucketIAMMember:
-    """Allow an account to read and write objects of a bucket."""
     return gcp.storage.BucketIAMMember(
         name, bucket=bucket, role="roles/storage.objectUser", member=member, opts=self.child()
     )

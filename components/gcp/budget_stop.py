@@ -27,7 +27,6 @@ TIMEOUT_S = 300
 """Less than the lease of a stop (accel.budget.acting), and than Google's maximum. Source:
 https://docs.cloud.google.com/functions/quotas#time_limits"""
 PACKAGE = "stack_budget"
-"""Folder of the function's own files in its archive."""
 ENTRY = "stop"
 
 SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "eventarc", "logging", "pubsub", "run", "storage")
@@ -85,11 +84,9 @@ class GcpBudgetStopArgs:
 
 
 class GcpBudgetStop(Component):
-    """The topic, the bucket with plan and state, and the function.
-
-    Google builds the function's image during the deployment, which takes minutes. A failed call is retried for a day,
-    at intervals of at most ten minutes: https://docs.cloud.google.com/eventarc/docs/retry-events
-    """
+    """The topic, the bucket with plan and state, and the function. Google builds its image during the deployment, which
+    takes minutes. A failed call is retried for a day, at intervals of at most ten minutes:
+    https://docs.cloud.google.com/eventarc/docs/retry-events"""
 
     TYPE = "accel:gcp:BudgetStop"
 
@@ -149,7 +146,6 @@ def _allowed(
     account: gcp.serviceaccount.Account,
     bucket: gcp.storage.Bucket,
 ) -> list[pulumi.Resource]:
-    """Grant the function its permissions."""
     title = f"accel: stops the stack at its budget ({name})"
     role_id = f"accelBudget_{pulumi.get_stack()}_{name}"
     role = custom_role(self, name, args.project, role_id, title, (*LOOKS, *PULLS))
@@ -218,8 +214,7 @@ def _read(self: Component, name: str, readers: Sequence[str], bucket: gcp.storag
 
 
 def archive() -> dict[str, str]:
-    """Return the function's files by their paths in its archive. Its own files lie in a package; the files that it
-    shares keep their paths in this project."""
+    """Return files by their paths in the archive: the function's own in a package, shared ones as in this project."""
     own = sorted(Path(budget_function.__file__).parent.glob("*.py"))
     shared = sorted(Path(accel.budget.__file__).parent.glob("*.py"))
     return {

@@ -23,19 +23,16 @@ https://docs.cloud.google.com/functions/docs/securing/build-custom-sa"""
 
 
 def packages(name: str) -> str:
-    """Return the requirements.txt of a function: every installed package, with the hashes of its files.
-
-    Google's builders run pip over it, which checks all of them if one has a hash. Sources:
+    """Return a function's requirements.txt: every installed package, with the hashes of its files. Google's builders
+    run pip over it, which checks all of them if one has a hash. Sources:
     https://docs.cloud.google.com/run/docs/runtimes/python-dependencies,
-    https://pip.pypa.io/en/stable/topics/secure-installs/#hash-checking-mode
-    """
+    https://pip.pypa.io/en/stable/topics/secure-installs/#hash-checking-mode"""
     return (LOCKS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSource:
-    """The files of a function by their paths in its archive, the bucket and folder that keep the archive, and the
-    function of `main.py` to call."""
+    """A function's files by path, the bucket and folder of its archive, and the function of `main.py` to call."""
 
     files: Mapping[str, str]
     bucket: pulumi.Input[str]
@@ -66,7 +63,6 @@ def function(
     before: Sequence[pulumi.Resource],
     hooks: pulumi.ResourceHookBinding | None = None,
 ) -> gcp.cloudfunctionsv2.Function:
-    """Create the function, after the resources `before`."""
     v2 = gcp.cloudfunctionsv2
     return v2.Function(
         name,

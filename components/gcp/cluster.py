@@ -168,8 +168,7 @@ class GkeClusterSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GkeClusterArgs:
-    """The spec, the project, the address ranges of nodes, pods and services (`max_pods_per_node` is the number that the
-    pods' range was sized for), and the account that nodes run as."""
+    """The spec, the ranges of nodes, services and pods (sized for `max_pods_per_node`), and the nodes' account."""
 
     spec: GkeClusterSpec
     project: str
@@ -261,7 +260,6 @@ def _versions(spec: GkeClusterSpec) -> dict[str, Any]:
 
 
 def _access(spec: GkeClusterSpec) -> dict[str, Any]:
-    """Return the arguments for access to the API, and for how nodes reach it."""
     given: dict[str, Any] = {
         "master_auth": gcp.container.ClusterMasterAuthArgs(
             client_certificate_config=gcp.container.ClusterMasterAuthClientCertificateConfigArgs(
@@ -355,7 +353,6 @@ def _addons(spec: AddonsSpec) -> gcp.container.ClusterAddonsConfigArgs:
 
 
 def _maintenance_policy(spec: MaintenanceSpec) -> gcp.container.ClusterMaintenancePolicyArgs | None:
-    """Return the policy as Google takes it; None without a window and an exclusion."""
     if spec.window is None and not spec.exclusions:
         return None
     return gcp.container.ClusterMaintenancePolicyArgs(

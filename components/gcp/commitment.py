@@ -61,7 +61,6 @@ class CommitmentSpec(Spec):
 
     @property
     def committed(self) -> CommittedResourcesSpec:
-        """Return `resources`, or those of the committed number of machines."""
         if self.machine_type is None:
             return self.resources
         one, count = machine_named("gcp", self.machine_type), self.count or 1
@@ -110,11 +109,8 @@ class CommitmentArgs:
 
 
 class Commitment(Component):
-    """A resource-based commitment. The update that creates it buys it.
-
-    It cannot be deleted before its end: it is protected, and a commitment that Pulumi no longer manages is still paid
-    for. Every change would buy another one beside it, so Pulumi is made to refuse changes too.
-    """
+    """A resource-based commitment. The update that creates it buys it, and none can be deleted before its end: one that
+    Pulumi no longer manages is still paid for, so it is protected. Pulumi refuses changes: each would buy another."""
 
     TYPE = "accel:gcp:Commitment"
 
@@ -154,7 +150,6 @@ class Commitment(Component):
 
 
 def purchase_summary(spec: CommitmentSpec) -> str:
-    """Describe in one line what the purchase costs and when it pays off."""
     years = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}[spec.plan]
     price = commitment_price(spec.machine_type, spec.region, spec.plan) if spec.machine_type else None
     first = f"this buys a commitment of {years} in {spec.region}, which cannot be cancelled"

@@ -41,12 +41,9 @@ class CpuPoolArgs(PoolArgs):
 
 
 class CpuPool(Component):
-    """Nodes without accelerators, as many as pods need.
-
-    Google replaces the pool, and evicts the pods of its nodes, when its zones' region, its disks' encryption, local
-    SSDs, reservation, placement or Spot change. The name is generated, so that the new pool exists before the old one
-    is deleted.
-    """
+    """Nodes without accelerators, as many as pods need. Google replaces the pool, and evicts the pods of its nodes,
+    when its zones' region, its disks' encryption, local SSDs, reservation, placement or Spot change. The name is
+    generated, so that the new pool exists before the old one is deleted."""
 
     TYPE = "accel:gcp:CpuPool"
 

@@ -70,11 +70,8 @@ class FutureReservationArgs:
 
 
 class FutureReservation(Component):
-    """A future reservation.
-
-    The update ends when the request is created, not when it is approved. Google permits changes until the lock time,
-    and never permits cancelling what it approved in calendar mode. Deleting it leaves what it delivered.
-    """
+    """A future reservation. The update ends when it is requested, not when it is approved. Google permits changes until
+    the lock time, and never the cancelling of what it approved in calendar mode. Deletion leaves what was delivered."""
 
     TYPE = "accel:gcp:FutureReservation"
 
@@ -114,7 +111,6 @@ class FutureReservation(Component):
 
 
 def _parts(spec: FutureReservationSpec) -> dict[str, Any]:
-    """Return the arguments that are blocks."""
     properties = dict(spec.properties)
     if disks := properties.get("local_ssds"):
         # One API has a number here and the other text.

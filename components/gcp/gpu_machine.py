@@ -30,7 +30,6 @@ class GpuMachineSpec(Spec):
 
     @property
     def machine(self) -> str:
-        """Return machine_type, or the type that was chosen for the accelerator."""
         if self.machine_type:
             return self.machine_type
         found = vms.smallest_machine(self.accelerator or "", self.accelerator_count or 1, self.zone)

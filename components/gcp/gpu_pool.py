@@ -77,14 +77,12 @@ class GpuPoolSpec(PoolSpec):
 
     @property
     def offered_gpus(self) -> int:
-        """Return the nvidia.com/gpu that a node offers."""
         clients = self.sharing.clients if self.sharing else 1
         return offered_gpus(accelerator_named(self.accelerator_type).name, self.whole_gpus, self.mig_partition, clients)
 
     @property
     def quota_gpus(self) -> int:
-        """Return the maximum number of GPUs of the pool, for which the project needs quota. Count one zone where zones
-        are unknown and limits are per zone."""
+        """Return the most GPUs, which need quota. Unknown zones count as one where limits are per zone."""
         return pools.most_accelerators(
             self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
         )
@@ -155,15 +153,12 @@ class GpuPoolArgs(PoolArgs):
 
 class GpuPool(Component):
     """Nodes with GPUs, as many as pods need. It starts without any, so that it can be created while they are out of
-    stock.
-
-    The driver mode is always set explicitly, and exactly one party installs the driver. Google replaces the whole pool,
-    and evicts the jobs on its nodes, when driver, sharing, mig_partition, accelerator or its count, Spot, flex-start,
-    reservation, placement, local SSDs or queued provisioning change
+    stock. The driver mode is always set explicitly, and exactly one party installs the driver. Google replaces the
+    whole pool, and evicts the jobs on its nodes, when driver, sharing, mig_partition, accelerator or its count, Spot,
+    flex-start, reservation, placement, local SSDs or queued provisioning change
     (https://github.com/hashicorp/terraform-provider-google/issues/23248). A change of machine type, disk or image
     upgrades the nodes, which evicts their pods too. The name is generated, so that the new pool exists before the old
-    one is deleted; `pool_hooks()` warn in a preview.
-    """
+    one is deleted; `pool_hooks()` warn in a preview."""
 
     TYPE = "accel:gcp:GpuPool"
 

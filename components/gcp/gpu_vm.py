@@ -23,11 +23,8 @@ class GpuVmArgs(VmArgs):
 
 
 class GpuVm(Component):
-    """A VM with GPUs.
-
-    A change of machine type stops and restarts it with its disk; a change of image, network or zone replaces it. The
-    update ends when the VM runs, not when its driver works: the guest attribute in `ready` reports that.
-    """
+    """A VM with GPUs. A change of machine type stops and restarts it with its disk; one of image, network or zone
+    replaces it. The update ends when the VM runs, not when its driver works: the guest attribute in `ready` tells."""
 
     TYPE = "accel:gcp:GpuVm"
 

@@ -45,11 +45,9 @@ class GpuVmGroupArgs(VmArgs):
 
 
 class GpuVmGroup(Component):
-    """VMs with GPUs that are recreated under their own names when they fail or are preempted.
-
-    A change of anything but the size recreates them, one at a time. The update waits until all of them run, since the
-    old template can only be deleted then. If they are out of stock, it fails after an hour, and the group keeps trying.
-    """
+    """VMs with GPUs that are recreated under their own names when they fail or are preempted. A change of anything but
+    the size recreates them, one at a time. The update waits until all run, since the old template can only be deleted
+    then. If they are out of stock, it fails after an hour, and the group keeps trying."""
 
     TYPE = "accel:gcp:GpuVmGroup"
 

@@ -13,7 +13,6 @@ _MODELS = {"spot": "SPOT", "flex-start": "FLEX_START"}
 
 
 def parts(spec: GpuVmSpec, args: VmArgs) -> dict[str, Any]:
-    """Return the arguments that have one form in both resources."""
     return {
         "project": args.project,
         "machine_type": spec.machine,

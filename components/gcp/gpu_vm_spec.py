@@ -106,7 +106,6 @@ class GpuVmSpec(GpuMachineSpec, VmSpec):
 
     @property
     def all_metadata(self) -> dict[str, str]:
-        """Return the author's metadata together with the stack's scripts."""
         script = None
         if self.checkpoint:
             most = vms.most_wait_s(self.capacity, self.preemption_notice_s)

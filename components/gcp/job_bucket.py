@@ -34,7 +34,6 @@ def unfinished_uploads() -> gcp.storage.BucketLifecycleRuleArgs:
 
 
 def job_bucket(self: Component, name: str, spec: JobBucketSpec, project: str, location: str) -> gcp.storage.Bucket:
-    """Create a bucket that only roles can access, and that deletes old objects."""
     return gcp.storage.Bucket(
         name,
         project=project,
@@ -82,12 +81,9 @@ def job_roles(
 
 
 def job_write_condition(bucket: str) -> str:
-    """Return the condition under which jobs may write to an object.
-
-    It needs uniform bucket-level access, and has at most 12 logical operators. Sources:
-    https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
-    https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas
-    """
+    """Return the condition under which jobs may write to an object. It needs uniform bucket-level access, and has at
+    most 12 logical operators. Sources: https://docs.cloud.google.com/iam/docs/conditions-attribute-reference,
+    https://docs.cloud.google.com/iam/docs/conditions-resource-attributes, https://cloud.google.com/iam/quotas"""
 
     def starts(prefix: str) -> str:
         return f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{prefix}")'

@@ -67,7 +67,6 @@ class GcpNetworkSpec(Spec):
         return found + rules.ranges(self.ranges())
 
     def ranges(self) -> dict[str, str]:
-        """Return every range by its field."""
         kinds = ("nodes", "pods", "services")
         return {
             f"subnets.{region}.{kind}": getattr(one, kind) for region, one in self.subnets.items() for kind in kinds
@@ -75,11 +74,9 @@ class GcpNetworkSpec(Spec):
 
 
 class GcpNetwork(Component):
-    """A custom-mode VPC whose subnets reach Google's APIs privately, and the internet through Cloud NAT.
-
-    It has no firewall rules: GKE opens what a cluster's nodes and pods need between themselves, and there is no other
-    ingress. Another primary range replaces a subnet, and with it every cluster there; it can only be widened in place.
-    """
+    """A custom-mode VPC whose subnets reach Google's APIs privately, and the internet through Cloud NAT. It has no
+    firewall rules: GKE opens what a cluster's nodes and pods need between themselves, and there is no other ingress.
+    Another primary range replaces a subnet, and every cluster there; it can only be widened in place."""
 
     TYPE = "accel:gcp:Network"
 

@@ -1,8 +1,6 @@
-"""The labels and taints that GKE sets on the nodes of a pool, and the contract built from them.
-
-Names of labels: pkg/cloudprovider/gke/labels/labels.go of https://github.com/GoogleCloudPlatform/cluster-autoscaler, by
-which GKE's own autoscaler predicts nodes.
-"""
+"""The labels and taints that GKE sets on the nodes of a pool, and the contract built from them. Names of labels:
+pkg/cloudprovider/gke/labels/labels.go of https://github.com/GoogleCloudPlatform/cluster-autoscaler, by which GKE's own
+autoscaler predicts nodes."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -20,7 +18,6 @@ from .pool_spec import PoolSpec
 from .tpu_pool import TpuPoolSpec
 
 NodePoolSpec = Annotated[CpuPoolSpec | GpuPoolSpec | TpuPoolSpec, Field(discriminator="kind")]
-"""A pool as an environment's configuration has it."""
 
 GKE = "cloud.google.com/"
 _PROVISIONING = {"spot": "spot", "flex-start": "flex-start"}

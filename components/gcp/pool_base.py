@@ -152,7 +152,6 @@ def _upgrade(upgrade: SurgeSpec | BlueGreenSpec) -> gcp.container.NodePoolUpgrad
 
 
 def autoscaling(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.NodePoolAutoscalingArgs:
-    """Return the limits of the autoscaler, over all zones together or per zone."""
     if spec.limits == "per-zone":
         return gcp.container.NodePoolAutoscalingArgs(
             min_node_count=spec.min_nodes, max_node_count=max_nodes, location_policy=spec.location_policy or policy
@@ -165,5 +164,4 @@ def autoscaling(spec: PoolSpec, max_nodes: int, policy: str) -> gcp.container.No
 
 
 def compact(wanted: bool, policy: str | None) -> gcp.container.NodePoolPlacementPolicyArgs | None:
-    """Return the placement of nodes close together, or by the author's policy."""
     return gcp.container.NodePoolPlacementPolicyArgs(type="COMPACT", policy_name=policy) if wanted or policy else None

@@ -1,8 +1,6 @@
-"""Hooks around the deletion of node pools: a preview warns which jobs lose their nodes.
-
-A state names the hooks of its resources, and the engine refuses to run without them, so a program that has used them
-registers them in every run. Source: https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/
-"""
+"""Hooks around the deletion of node pools: a preview warns which jobs lose their nodes. A state names the hooks of its
+resources, and the engine refuses to run without them, so a program that has used them registers them in every run.
+Source: https://www.pulumi.com/docs/iac/concepts/resources/options/hooks/"""
 
 from typing import Any
 

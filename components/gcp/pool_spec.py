@@ -134,18 +134,15 @@ class PoolSpec(Spec):
         return len(self.zones) if self.zones else None
 
     def least_nodes(self, zone_count: int) -> int:
-        """Return the number of nodes kept in all zones together."""
         return self.min_nodes * zone_count if self.limits == "per-zone" else self.min_nodes
 
     def in_zones(self, zones: list[str]) -> list[Finding]:
-        """Return the findings that only arise in the cluster's zones; a spec without zones is checked without any
-        first."""
+        """Return the findings that only the cluster's zones cause; a spec without zones was checked without any."""
         placed = self.model_copy(update={"zones": zones})
         return [each for each in placed.findings if each not in self.findings]
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """Return the labels for the API."""
         return self.labels
 
     @property
@@ -154,13 +151,12 @@ class PoolSpec(Spec):
 
     @property
     def ephemeral_ssds(self) -> int:
-        """Return the number of local SSDs for ephemeral storage. Built-in ones count, unless used as raw disks."""
+        """Return those for ephemeral storage; built-in ones count, unless used as raw disks."""
         if self.local_ssds:
             return self.local_ssds.count if self.local_ssds.use == "ephemeral" else 0
         return included_local_ssds(self.machine_type)
 
     def pool_findings(self, *, max_nodes: int) -> list[Finding]:
-        """Return the findings about the fields of every kind."""
         begins, count = self.initial_nodes, self.zone_count
         if self.limits == "total" and count is None:
             # As many zones as the cluster has; their number is unknown here, so only the minimum counts.
@@ -189,7 +185,6 @@ class PoolSpec(Spec):
         return found
 
     def flex_findings(self, hosts: int = 1) -> list[Finding]:
-        """Return the violations of the rules for a flex-start pool."""
         if self.capacity != "flex-start":
             return []
         return gke_capacity.flex_start(

@@ -1,11 +1,8 @@
-"""A hook before the deletion of a queued resource, which deletes its TPU too.
-
-The API deletes a queued resource that has a TPU only with `force`, and the provider does not send it: an update would
-fail while the TPU exists. The provider treats what is gone already as deleted. A state names the hooks of its
-resources, so a program that has used them registers them in every run. Sources:
-https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources/delete,
-https://github.com/hashicorp/terraform-provider-google-beta/blob/06b488123ac63ec1e9727c3da22ddf5708eb858b/google-beta/services/tpuv2/resource_tpu_v2_queued_resource.go
-"""
+"""A hook before the deletion of a queued resource, which deletes its TPU too: the API deletes one that has a TPU only
+with `force`, which the provider does not send, and an update would fail while the TPU exists. The provider treats what
+is gone already as deleted. A state names the hooks of its resources, so a program that has used them registers them in
+every run. Sources: https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources/delete,
+https://github.com/hashicorp/terraform-provider-google-beta/blob/06b488123ac63ec1e9727c3da22ddf5708eb858b/google-beta/services/tpuv2/resource_tpu_v2_queued_resource.go"""
 
 from __future__ import annotations
 

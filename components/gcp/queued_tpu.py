@@ -60,12 +60,9 @@ class QueuedTpuArgs(VmArgs):
 
 
 class QueuedTpu(Component):
-    """A declaration in the bucket, from which a reconciler creates queued resources.
-
-    The provider's queued resource has no Spot, guarantee, reservation, time limit, slices or account, and does not
-    change when Google takes its TPU away. Every change starts a new request: the nodes are deleted before the next ones
-    come.
-    """
+    """A declaration in the bucket, from which a reconciler creates queued resources: the provider's own has no Spot,
+    guarantee, reservation, time limit, slices or account, and does not change when Google takes its TPU away. Every
+    change starts a new request: the nodes are deleted before the next ones come."""
 
     TYPE = "accel:gcp:QueuedTpu"
 

@@ -67,8 +67,7 @@ class ReconcileSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcileFunctionArgs:
-    """The spec, the project and region, the bucket of the records, the function's files by their paths in its archive,
-    its environment variables, and the accounts that machines run as, by a name for each."""
+    """The spec, the bucket of records, the function's files by path, its variables, and machines' accounts by name."""
 
     spec: ReconcileSpec
     project: str
@@ -106,7 +105,6 @@ class ReconcileFunction(Component):
 def _allowed(
     self: Component, name: str, args: ReconcileFunctionArgs, account: gcp.serviceaccount.Account
 ) -> list[pulumi.Resource]:
-    """Allow the function to create and delete machines, to act as their accounts, and to keep records."""
     title = f"accel: moves jobs and TPUs on ({name})"
     role_id = f"accelReconcile_{pulumi.get_stack()}_{name}"
     role = custom_role(self, name, args.project, role_id, title, PERMISSIONS)

@@ -85,7 +85,6 @@ class Reservation(Component):
 
 
 def _parts(spec: ReservationSpec) -> dict[str, Any]:
-    """Return the arguments that are blocks."""
     said = {"specific_reservation": {"count": spec.count, "instance_properties": spec.properties}, **spec.sharing}
     if spec.delete_after_s:
         said["delete_after_duration"] = {"seconds": str(spec.delete_after_s)}

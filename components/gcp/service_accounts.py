@@ -82,8 +82,7 @@ def project_role(self: Component, name: str, project: str, role: str, member: pu
 def custom_role(
     self: Component, name: str, project: str, role_id: str, title: str, permissions: Iterable[str]
 ) -> gcp.projects.IAMCustomRole:
-    """Create a role in the project with exactly these permissions. A test over all components compares the permissions
-    with those that Google has."""
+    """Create a role with exactly these permissions; a test over all components compares them with Google's."""
     return gcp.projects.IAMCustomRole(
         name,
         project=project,
@@ -144,12 +143,10 @@ class WorkloadServiceAccountArgs:
 
 
 class WorkloadServiceAccount(Component):
-    """A Google service account that pods use by workload identity, without a key.
-
-    The Kubernetes service account carries its e-mail as annotation iam.gke.io/gcp-service-account. The workload pool
-    belongs to the project, not to the cluster: pods of that name in every cluster of the project use the account.
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
-    """
+    """A Google service account that pods use by workload identity, without a key. The Kubernetes service account
+    carries its e-mail as annotation iam.gke.io/gcp-service-account. The workload pool belongs to the project, not to
+    the cluster: pods of that name in every cluster of the project use the account. Source:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity"""
 
     TYPE = "accel:gcp:WorkloadServiceAccount"
 

@@ -13,8 +13,7 @@ from ..sdk import gcp
 READS = "cloudresourcemanager"
 """The provider reads the project through this API whenever it has enabled another, so this one comes first. Source:
 resourceGoogleProjectServiceRead in
-https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go
-"""
+https://github.com/hashicorp/terraform-provider-google/blob/main/google/services/resourcemanager/resource_google_project_service.go"""
 
 
 def enable_services(
@@ -50,11 +49,8 @@ class ServicesArgs:
 
 class Services(Component):
     """The APIs of an environment, enabled before anything else in it is created. A component enables its own as well,
-    for users who deploy it without an environment.
-
-    Service Usage itself has to be on, as it is in a project that was created in the console or by gcloud:
-    https://docs.cloud.google.com/service-usage/docs/enabled-service#default
-    """
+    for users who deploy it without an environment. Service Usage itself has to be on, as in a project that was created
+    in the console or by gcloud: https://docs.cloud.google.com/service-usage/docs/enabled-service#default"""
 
     TYPE = "accel:gcp:Services"
 

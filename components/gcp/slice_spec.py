@@ -31,7 +31,6 @@ class SliceSpec(VmSpec):
 
     @property
     def runtime(self) -> str:
-        """Return runtime_version, or its default."""
         return self.runtime_version or next(iter(self.slice.runtime_versions))
 
     def slice_findings(self) -> list[Finding]:
@@ -41,7 +40,6 @@ class SliceSpec(VmSpec):
 def slice_findings(
     accelerator_type: str, topology: str | None, runtime_version: str | None, zone: str
 ) -> list[Finding]:
-    """Return the findings of the rules about a slice, its zone and its software version."""
     found = gcp_tpu.accelerator_type(accelerator_type, topology)
     if any(each.severity == "reject" for each in found):
         return found

@@ -37,8 +37,7 @@ class SpendLedgerArgs:
 
 
 class SpendLedger(Component):
-    """A Firestore database in native mode, a document per balance and per hold, paid per request; settled holds
-    expire."""
+    """A Firestore database in native mode, a document per balance and hold, paid per request; settled holds expire."""
 
     TYPE = "accel:gcp:SpendLedger"
 

@@ -1,12 +1,9 @@
-"""Hooks that keep an update from undoing the stop of a budget, and that make its function wait for Eventarc.
-
-An update of the pool would switch autoscaling on again after the function has switched it off, and a refresh and an
-update would recreate a TPU request that it has deleted. In a project that has not used Eventarc before, Google refuses
-the function until the service agent has its permissions, which takes minutes and begins with the first try:
-https://github.com/pulumi/pulumi-gcp/issues/1290
-
-An update without changes touches nothing and passes. A state names its hooks, so every run registers them.
-"""
+"""Hooks that keep an update from undoing the stop of a budget, and that make its function wait for Eventarc. After the
+function has acted, an update of the pool would switch autoscaling on again, and a refresh and an update would recreate
+a TPU request that it has deleted. An update without changes touches nothing and passes. A state names its hooks, so
+every run registers them. In a project that has not used Eventarc before, Google refuses the function until the service
+agent has its permissions, which takes minutes and begins with the first try:
+https://github.com/pulumi/pulumi-gcp/issues/1290"""
 
 from __future__ import annotations
 
@@ -71,8 +68,7 @@ def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
 
 
 def reason(where: str) -> str | None:
-    """Return why the stack is stopped, from gs://<bucket>/<object>; None where it is not. Raise RunError where the
-    object cannot be read."""
+    """Return why the stack is stopped; None where it is not. Raise RunError if gs://<bucket>/<object> is unreadable."""
     requests: Any = import_module("requests")
     bucket, _, name = where.removeprefix("gs://").partition("/")
     root = (os.environ.get(OVERRIDE) or ROOT).rstrip("/")

@@ -32,7 +32,6 @@ class TpuPoolSpec(PoolSpec):
 
     @property
     def most(self) -> int:
-        """Return max_nodes, or its default."""
         if self.max_nodes is not None:
             return self.max_nodes
         found = tpu.resolve_pool(self.machine_type, self.topology)[0]
@@ -65,11 +64,9 @@ class TpuPoolArgs(PoolArgs):
 
 
 class TpuPool(Component):
-    """TPU hosts, as many as pods need; a slice of several hosts is added and removed as a whole.
-
-    Google replaces the pool, and ends the jobs on it, when topology, Spot, flex-start, reservation or placement change.
-    The name is generated, so that the new pool exists before the old one is deleted.
-    """
+    """TPU hosts, as many as pods need; a slice of several hosts is added and removed as a whole. Google replaces the
+    pool, and ends the jobs on it, when topology, Spot, flex-start, reservation or placement change. The name is
+    generated, so that the new pool exists before the old one is deleted."""
 
     TYPE = "accel:gcp:TpuPool"
 

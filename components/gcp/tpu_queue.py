@@ -51,7 +51,6 @@ class TpuQueueSpec(Spec):
 
     @property
     def runtime(self) -> str:
-        """Return runtime_version, or its default."""
         return self.runtime_version or next(iter(self.slice.runtime_versions))
 
     def check(self) -> list[Finding]:
@@ -61,8 +60,7 @@ class TpuQueueSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class TpuQueueArgs:
-    """The spec, the network of the TPU, and the hooks of `queue_hooks()`: without them a queued resource that has its
-    TPU cannot be deleted."""
+    """The spec, the TPU's network, and the hooks of `queue_hooks()`, needed to delete a request that has its TPU."""
 
     spec: TpuQueueSpec
     project: str
@@ -72,12 +70,9 @@ class TpuQueueArgs:
 
 
 class TpuQueue(Component):
-    """A queued resource with one node.
-
-    The update that creates it ends when Google has accepted the request, not when the TPU exists. No one generates the
-    node's name, so it consists of project, stack and component, and the old request is deleted before a new one is
-    made.
-    """
+    """A queued resource with one node. The update that creates it ends when Google has accepted the request, not when
+    the TPU exists. No one generates the node's name, so it consists of project, stack and component, and the old
+    request is deleted before a new one is made."""
 
     TYPE = "accel:gcp:TpuQueue"
 

@@ -69,11 +69,9 @@ class TpuVmArgs(VmArgs):
 
 
 class TpuVm(Component):
-    """A TPU slice of the Cloud TPU API, generations v2 to v6e.
-
-    Google replaces it, and ends what runs on it, when type, topology, software version, Spot, network or account
-    change. The new one exists before the old one is deleted, unless it has a writable disk, which only one can attach.
-    """
+    """A TPU slice of the Cloud TPU API, generations v2 to v6e. Google replaces it, and ends what runs on it, when type,
+    topology, software version, Spot, network or account change. The new one exists before the old one is deleted,
+    unless it has a writable disk, which only one can attach."""
 
     TYPE = "accel:gcp:TpuVm"
 

@@ -45,13 +45,11 @@ class VertexJobsArgs:
 
 
 class VertexJobs(Component):
-    """A staging bucket, and an account that may use Vertex AI, log, and write to the bucket.
-
-    Vertex AI needs no grant to run jobs as an account of its own project; submitters need roles/aiplatform.user in it
-    and roles/iam.serviceAccountUser on the account. The bucket lies in the jobs' region, and in no wider one, as
+    """A staging bucket, and an account that may use Vertex AI, log, and write to the bucket. Vertex AI needs no grant
+    to run jobs as an account of its own project; submitters need roles/aiplatform.user in it and
+    roles/iam.serviceAccountUser on the account. The bucket lies in the jobs' region, and in no wider one, as
     TensorBoard requires. Sources: https://docs.cloud.google.com/iam/docs/attach-service-accounts,
-    https://docs.cloud.google.com/vertex-ai/docs/experiments/tensorboard-setup
-    """
+    https://docs.cloud.google.com/vertex-ai/docs/experiments/tensorboard-setup"""
 
     TYPE = "accel:gcp:VertexJobs"
 

@@ -16,7 +16,6 @@ from ..sdk import gcp
 from .service_accounts import READER, bucket_roles, project_role, repository_role, secret_roles
 
 ROLES = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
-"""Roles for logs and metrics, which every machine needs."""
 
 
 class VmAccountSpec(Spec):

@@ -71,13 +71,9 @@ class VmJobsArgs:
 
 class VmJobs(Component):
     """A bucket for which only this ground's account and people with roles of their own have access, and that account.
-
-    The account may only write results and checkpoints there, log, pull images, and delete machines: of VMs only those
-    whose names begin with `machine_prefix`, as those of this ground's jobs do. It may read targets, queues and records
-    but not write them.
-
-    Replacing the bucket loses the records of jobs; their machines go on, and cannot report any more.
-    """
+    It may only write results and checkpoints there, log, pull images, and delete machines: of VMs only those whose
+    names begin with `machine_prefix`, as those of this ground's jobs do. It may read targets, queues and records but
+    not write them. Replacing the bucket loses the records of jobs; their machines go on, and cannot report any more."""
 
     TYPE = "accel:gcp:VmJobs"
 
@@ -102,8 +98,7 @@ class VmJobs(Component):
 
 
 def machine_prefix(*of: str) -> str:
-    """Return the prefix of the names of a ground's machines. It differs from that of other grounds of the project, as
-    far as 20 bits can tell."""
+    """Return the prefix of a ground's machines, which differs from other grounds' as far as 20 bits can tell."""
     return f"j{hashlib.sha256('/'.join(of).encode()).hexdigest()[:5]}-"
 
 
@@ -138,7 +133,6 @@ def _released(
 
 
 def _firewalls(self: Component, name: str, args: VmJobsArgs) -> None:
-    """Allow machines of jobs to reach each other; the only other ingress is SSH through Identity-Aware Proxy."""
     among(self, name, args.project, args.network, TAG)
     if args.spec.ssh:
         gcp.compute.Firewall(

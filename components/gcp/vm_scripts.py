@@ -1,10 +1,7 @@
-"""Scripts that a GPU VM runs at its start and at its end.
-
-At each start they install the driver if the image lacks it, then report the number of GPUs, and once all are there run
-the author's script. The report is the guest attribute `accel/gpus`, which instances.getGuestAttributes reads:
-`waiting`, the number, or `driver-not-ready`. At the end, or already when Google gives notice of a preemption, they send
-SIGTERM to what the author named, and wait for it.
-"""
+"""Scripts that a GPU VM runs at its start and at its end. At each start they install the driver if the image lacks it,
+then report the number of GPUs, and once all are there run the author's script. The report is the guest attribute
+`accel/gpus`, which instances.getGuestAttributes reads: `waiting`, the number, or `driver-not-ready`. At the end, or
+already when Google gives notice of a preemption, they send SIGTERM to what the author named, and wait for it."""
 
 from __future__ import annotations
 
@@ -101,5 +98,4 @@ def startup_script(gpus: int, *, wait_s: int, driver: bool, checkpoint: str | No
 
 
 def shutdown_script(checkpoint: str) -> str:
-    """Return a script that calls the function."""
     return f"{_COMMON}{checkpoint}checkpoint\n"

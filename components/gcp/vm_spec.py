@@ -40,7 +40,6 @@ class VmSpec(Spec):
     )
 
     def vm_findings(self) -> list[Finding]:
-        """Return the findings about the fields of every machine."""
         return gcp_labels.labels(self.labels, own=1) + vms.own_keys(self.labels, self.metadata)
 
     @property

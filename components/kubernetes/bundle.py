@@ -60,12 +60,10 @@ class ReleaseBundleSpec(Spec):
 
     @property
     def pinned(self) -> str:
-        """Return the version, given or default."""
         return self.version or VERSIONS[self.release]
 
     @property
     def url(self) -> str:
-        """Return the URL at which the project publishes the manifest."""
         return MANIFESTS[self.release].format(version=self.pinned)
 
     @model_validator(mode="after")
@@ -76,12 +74,9 @@ class ReleaseBundleSpec(Spec):
 
 
 class ReleaseBundle(Component):
-    """Every object of a release's manifest, in an order that the API server accepts.
-
-    Definitions and namespaces come first. Webhooks come last: they refuse requests while their controller is
-    unreachable, so they must not exist before it runs. Removing a bundle removes its definitions, and with those every
-    queue and job.
-    """
+    """Every object of a release's manifest, in an order that the API server accepts: definitions and namespaces first,
+    webhooks last, since they refuse requests while their controller is unreachable. Removing a bundle removes its
+    definitions, and with those every queue and job."""
 
     TYPE = "accel:kubernetes:ReleaseBundle"
 

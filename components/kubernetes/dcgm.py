@@ -1,9 +1,6 @@
-"""GPU metrics that GKE lacks: NVIDIA's exporter, and the part of it that Google's Managed Prometheus collects.
-
-A switch of the cluster (monitoring component DCGM) makes GKE collect a fixed set, which is enough for most:
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics. This module is for other fields, or another
-interval.
-"""
+"""GPU metrics that GKE lacks: NVIDIA's exporter, and the part of it that Google's Managed Prometheus collects. A switch
+of the cluster (monitoring component DCGM) makes GKE collect a fixed set, which is enough for most:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics. This is for other fields or intervals."""
 
 from __future__ import annotations
 

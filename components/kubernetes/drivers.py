@@ -1,9 +1,7 @@
-"""The DaemonSet that installs NVIDIA's driver on pools whose driver GKE leaves alone (INSTALLATION_DISABLED).
-
-GKE runs its own device plugin on every GPU node of a Standard cluster, Ubuntu included, so this module has none. A node
-opts out only by the label gke-no-default-nvidia-gpu-device-plugin, for NVIDIA's operator (operator.py).
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers
-"""
+"""The DaemonSet that installs NVIDIA's driver on pools whose driver GKE leaves alone (INSTALLATION_DISABLED). GKE runs
+its own device plugin on every GPU node of a Standard cluster, Ubuntu included, so this module has none. A node opts out
+only by the label gke-no-default-nvidia-gpu-device-plugin, for NVIDIA's operator (operator.py).
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers"""
 
 from __future__ import annotations
 
@@ -115,10 +113,8 @@ def _pod(spec: DriverInstallerSpec, pool_names: Sequence[pulumi.Input[str]]) -> 
 
 
 def _affinity(pool_names: Sequence[pulumi.Input[str]]) -> core.AffinityArgs:
-    """Select the named pools, but never a node with GKE's driver, nor a confidential one, which has its own installer.
-
-    GKE sets no driver-version label where it installs nothing, or sets `disabled`: Google's installers look for both.
-    """
+    """Select the named pools, but no node with GKE's driver, nor a confidential one, which has its own installer. GKE
+    sets no driver-version label where it installs nothing, or sets `disabled`: Google's installers look for both."""
     own = [
         expression(NODE_POOL, "In", list(pool_names)),
         expression(ACCELERATOR, "Exists"),

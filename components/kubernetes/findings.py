@@ -8,8 +8,7 @@ from accel.diagnostics.findings import Finding, apply
 
 
 def enforce(findings: Iterable[Finding]) -> None:
-    """Log warnings, and raise ValueError with one line per rejected value. A constructor calls it before it registers
-    anything."""
+    """Log warnings; raise ValueError with a line per rejected value. Constructors call it before they register."""
     applied = apply(findings)
     if applied.errors:
         raise ValueError("\n".join(f"{finding.field}: {finding.text}" for finding in applied.errors))

@@ -37,11 +37,9 @@ class GpuHealthSpec(Spec):
 
 
 class GpuHealth(Component):
-    """A DaemonSet that cordons a GPU node on a serious driver error. Running pods go on, and no new pod comes.
-
-    The list lies in a ConfigMap, and a change of it takes effect without a restart. GKE's own device plugin marks a GPU
-    unhealthy after XID 48 only. The account may change any node, since RBAC knows no "own node".
-    """
+    """A DaemonSet that cordons a GPU node on a serious driver error. Running pods go on, and no new pod comes. The list
+    lies in a ConfigMap, and a change of it takes effect without a restart. GKE's own device plugin marks a GPU
+    unhealthy after XID 48 only. The account may change any node, since RBAC knows no "own node"."""
 
     TYPE = "accel:kubernetes:GpuHealth"
 

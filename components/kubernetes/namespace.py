@@ -110,11 +110,9 @@ class JobNamespace(Component):
 
 
 def _own_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> None:
-    """Allow ingress to pods only from pods of their own namespace, which the pods of one job need, and from their node,
-    which no policy keeps out. Egress, DNS included, stays open.
-
-    Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
-    """
+    """Allow ingress only from pods of the same namespace, which the pods of one job need, and from the node, which no
+    policy keeps out. Egress, DNS included, stays open. Source:
+    https://kubernetes.io/docs/concepts/services-networking/network-policies/"""
     networking.v1.NetworkPolicy(
         name,
         metadata=meta.ObjectMetaArgs(namespace=namespace),

@@ -16,7 +16,6 @@ NODE_POOL = "cloud.google.com/gke-nodepool"
 """Node labels that GKE sets: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus"""
 
 EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
-"""Kubernetes' word for each effect that Google's API names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +27,6 @@ class Pool:
 
 
 def tolerations(taints: Sequence[Taint]) -> list[core.TolerationArgs]:
-    """Return the tolerations that a pod needs to run despite taints."""
     return [
         core.TolerationArgs(key=taint.key, operator="Equal", value=taint.value, effect=EFFECTS[taint.effect])
         if taint.value
@@ -45,7 +43,6 @@ def gpu_nodes() -> core.AffinityArgs:
 def expression(
     key: str, operator: str, values: Sequence[pulumi.Input[str]] | None = None
 ) -> core.NodeSelectorRequirementArgs:
-    """Return one requirement on a node's label."""
     return core.NodeSelectorRequirementArgs(key=key, operator=operator, values=values)
 
 
@@ -66,5 +63,4 @@ def host_volume(name: str, path: str, kind: str | None = None) -> core.VolumeArg
 
 
 def mount(name: str, path: str, read_only: bool | None = None) -> core.VolumeMountArgs:
-    """Return the mount of a volume at a path."""
     return core.VolumeMountArgs(name=name, mount_path=path, read_only=read_only)

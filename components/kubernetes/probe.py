@@ -48,7 +48,7 @@ class DriverProbeSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverProbeArgs:
-    """The spec, the jobs' namespace, the pools by the author's key, and the resources that must exist before."""
+    """The spec, the jobs' namespace, and the pools by the author's key."""
 
     spec: DriverProbeSpec
     namespace: pulumi.Input[str]
@@ -56,11 +56,9 @@ class DriverProbeArgs:
 
 
 class DriverProbe(Component):
-    """A job for each pool, which the engine waits for: the update fails where a driver does not come up in time.
-
-    Until the driver works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name
-    contains the pool and its `driver`, so that the error says both.
-    """
+    """A job for each pool, which the engine waits for: the update fails where a driver does not come up in time. Until
+    it works a node offers no nvidia.com/gpu, so the job is not even scheduled before. A job's name contains the pool
+    and its `driver`, so that the error says both."""
 
     TYPE = "accel:kubernetes:DriverProbe"
 
@@ -78,7 +76,6 @@ class DriverProbe(Component):
 
 
 def _name(name: str, key: str, pool: Pool) -> str:
-    """Return a name that has 63 characters at most, together with what Pulumi appends."""
     return "-".join([name, key, *([pool.facts.driver] if pool.facts.driver else [])])[:NAME_MOST]
 
 

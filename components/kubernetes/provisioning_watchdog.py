@@ -59,12 +59,10 @@ class ProvisioningWatchdogArgs:
 
 
 class ProvisioningWatchdog(Component):
-    """A Deployment that ends the waits of requests for a deleted pool, and of those that are too old.
-
-    The autoscaler leaves such a request as it is, and Kueue asks again only after one that failed. The list of pools
-    lies in a ConfigMap, and a change of it takes effect without a restart. Requests of other admission checks are
-    ignored. https://github.com/kubernetes/autoscaler/issues/9490
-    """
+    """A Deployment that ends the waits of requests for a deleted pool, and of those that are too old: the autoscaler
+    leaves such a request as it is, and Kueue asks again only after one that failed. The list of pools lies in a
+    ConfigMap, and a change of it takes effect without a restart. Requests of other admission checks are ignored.
+    https://github.com/kubernetes/autoscaler/issues/9490"""
 
     TYPE = "accel:kubernetes:ProvisioningWatchdog"
 

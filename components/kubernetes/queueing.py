@@ -53,7 +53,6 @@ class QueuePool(Spec):
     lending: Amounts | None = Field(default=None, description="Maximum quota to lend to the cohort. Default: all")
 
     def share(self, node: rules.Amounts) -> rules.Share:
-        """Return the quota in resources, for a pool with such nodes."""
         return rules.Share(
             self.pool,
             self.nominal.of(node) if self.nominal else None,
@@ -175,12 +174,9 @@ class QueueingArgs:
 
 
 class Queueing(Component):
-    """The queues of a cluster, for Kueue 0.14 (v1beta1), which must be installed before.
-
-    A queue, and a flavor that a queue names, is deleted only when no job holds quota of it: Kueue keeps it until then.
-    The namespaces whose jobs use it therefore have to be created after it, and deleted before it; they hold the
-    LocalQueues.
-    """
+    """The queues of a cluster, for Kueue 0.14 (v1beta1), which must be installed before. A queue, and a flavor that it
+    names, is deleted only when no job holds quota of it: Kueue keeps it until then. The namespaces whose jobs use it,
+    which hold the LocalQueues, therefore have to be created after it, and deleted before it."""
 
     TYPE = "accel:kubernetes:Queueing"
 
@@ -314,7 +310,6 @@ _REQUEST = "autoscaling.gke.io/provisioning-request"
 
 
 def pool_facts(pool: GkePool) -> PoolFacts:
-    """Return a pool as the rules see it."""
     node = {
         "cpu_m": pool.cpu_m,
         "memory_mib": pool.memory_mib,
@@ -408,7 +403,6 @@ def provisioning_config(
 
 
 def admission_check(config: str) -> dict[str, Any]:
-    """Return an AdmissionCheck that requests nodes by a ProvisioningRequestConfig."""
     return {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
         "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": config},

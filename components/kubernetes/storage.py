@@ -126,11 +126,8 @@ class JobVolumeArgs:
 
 
 class JobVolume(Component):
-    """A PersistentVolumeClaim, and the volume or the class behind it.
-
-    With `retain`, neither a destroy nor a renamed claim deletes the data, which then has to be deleted by hand.
-    Replacing a claim (another kind, or another type of disk) creates an empty volume.
-    """
+    """A PersistentVolumeClaim, and the volume or class behind it. With `retain`, neither a destroy nor a renamed claim
+    deletes the data: delete it by hand. A change of kind, or of a disk's type, leads to a new, empty volume."""
 
     TYPE = "accel:kubernetes:JobVolume"
 

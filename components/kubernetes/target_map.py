@@ -59,7 +59,7 @@ class PublishedTargets(Component):
 
 
 def check_size(targets: Mapping[str, Any]) -> dict[str, str]:
-    """Return the targets, or raise ValueError if they are too large for one ConfigMap."""
+    """Raise ValueError if the targets are too large for one ConfigMap."""
     size = sum(len(key.encode()) + len(text.encode()) for key, text in targets.items())
     if size > MOST_BYTES:
         raise ValueError(

@@ -1,9 +1,6 @@
-"""Agent of a machine that was created for a job: a startup script, and a program of a few modules.
-
-Both are in the machine's own metadata, so no image has to include them and no machine has to download them. Google
-accepts 256 KiB per value and 512 KiB in all. Source:
-https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/setMetadata
-"""
+"""Agent of a machine that was created for a job: a startup script, and a program of a few modules. Both are in the
+machine's own metadata, so no image has to include them and no machine has to download them. Google accepts 256 KiB per
+value and 512 KiB in all: https://docs.cloud.google.com/compute/docs/reference/rest/v1/instances/setMetadata"""
 
 import base64
 import io
@@ -27,8 +24,7 @@ def metadata() -> dict[str, str]:
 
 
 def _packed(folder: Path) -> str:
-    """Return a folder's modules as a zip archive that Python runs, in base64. It is not compressed, since the output of
-    zlib's versions differs."""
+    """Return a zip archive that Python runs, in base64; not compressed, since the output of zlib's versions differs."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("__main__.py", _WHEN), _MAIN)

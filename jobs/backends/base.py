@@ -28,7 +28,7 @@ class JobRef:
 
     @classmethod
     def parse(cls, text: str) -> "JobRef":
-        """Parse <kind>:<scope>/<id>. Raise BadInput for any other text."""
+        """Raise BadInput for text other than <kind>:<scope>/<id>."""
         kind, colon, rest = text.partition(":")
         scope, slash, name = rest.partition("/")
         if not (kind and colon and slash and name):
@@ -77,9 +77,9 @@ class Status:
     attempts: int | None = None
     """None if unknown, here and in the fields below."""
     lost: int | None = None
-    """Number of attempts lost to preemption."""
+    """Attempts lost to preemption."""
     lost_gpu_hours: float | None = None
-    """GPU hours of the lost attempts. None without lost attempts or GPUs."""
+    """None without lost attempts or GPUs."""
     taken: str | None = None
     """Reason why a job failed for want of a machine: preemption, or no capacity. Another target may run it."""
     tasks: dict[str, int] = field(default_factory=dict[str, int])
@@ -106,8 +106,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class QuotaAnswer:
-    """Verdict of the account's quotas on a job: the places where it cannot start, and the limits that could not be
-    read."""
+    """Places where a job cannot start for the account's quotas, and the limits that could not be read."""
 
     over: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -130,18 +129,17 @@ class Backend(Protocol):
     """Required part of a backend. Calls deliberately raise the errors of errors.py and no others."""
 
     def render(self, job: "Job", name: str, key: str) -> Request:
-        """Return the request for this job on the backend's target. Use no clock, network or file. Raise BadInput
-        (BadInputs for several), with the reason, for each field that cannot be honoured."""
+        """Use no clock, network or file. Raise BadInput (BadInputs for several) for fields that cannot be honoured."""
         ...
 
     def submit(self, request: Request) -> JobRef:
-        """Create the job. Idempotent in request.key: the same key gives the same JobRef, also after a crash between the
-        request and its answer, and for two clients at once. Raise BadInput for the same key with another body."""
+        """Give the same JobRef for the same request.key, also after a crash before the answer, and to two clients at
+        once. Raise BadInput for the same key with another body."""
         ...
 
     def status(self, ref: JobRef) -> Status:
-        """Return the job's state. Read only. Raise NotFound if the platform positively says that there is no such job,
-        CloudSilent if the state cannot be determined."""
+        """Read only. Raise NotFound if the platform positively says that there is no such job, CloudSilent if the state
+        cannot be determined."""
         ...
 
     def cancel(self, ref: JobRef, reason: str) -> None:
@@ -156,8 +154,7 @@ class Logs(Protocol):
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Yield the lines so far, or the last `tail` of them, in order, each once. With `follow`, go on until the log
-        is complete."""
+        """Yield each line so far once, in order, or the last `tail`. With `follow`, go on until the log is complete."""
         ...
 
 
@@ -168,8 +165,7 @@ class Listing(Protocol):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield jobs, newest first, then raise Damaged if records are damaged. `progress` gets the number of jobs that
-        the platform has named so far."""
+        """Yield the newest first, then raise Damaged if records are. `progress` gets the count of jobs named so far."""
         ...
 
 
@@ -178,18 +174,16 @@ class Many(Protocol):
     """Backend that reads many jobs with few calls."""
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Return the states of those jobs that the platform knows, like `status`."""
+        """Omit jobs that the platform does not know."""
         ...
 
 
 @runtime_checkable
 class TendedBackend(Protocol):
-    """Backend whose jobs advance when a client looks at them, because no service of the cloud requeues preempted
-    ones."""
+    """Backend whose jobs a client advances, because no service of the cloud requeues preempted ones."""
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
-        """Take the steps that are due for the job, and return its status afterwards. `say` gets a line about each step.
-        Several clients may call it at once, and again after a crash."""
+        """Take the steps that are due, each told to `say`. Safe for several clients at once, and after a crash."""
         ...
 
 
@@ -211,9 +205,7 @@ class Concurrent(Protocol):
 class Resubmit(Protocol):
     """Backend that can run a job once more."""
 
-    def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return a request that runs the job of `ref` once more, under a new key."""
-        ...
+    def resubmit_request(self, ref: JobRef, key: str) -> Request: ...
 
 
 @dataclass(frozen=True)
@@ -221,11 +213,11 @@ class Streams:
     """Input and output of a command in a job."""
 
     write: Callable[[bool, bytes], None]
-    """Writes output of the command. The flag is true for its error stream."""
+    """The flag is true for the error stream."""
     read: Callable[[int], bytes] | None = None
     """Returns at most that many bytes of input, none at the end. None: the command has no input."""
     size: tuple[int, int] | None = None
-    """Columns and rows of the command's terminal. None: it has no terminal."""
+    """Columns and rows of the terminal. None: there is none."""
 
 
 @dataclass(frozen=True)
@@ -237,9 +229,8 @@ class Places:
     running: tuple[int, ...]
     """Their numbers. A job with a single one has number 0."""
     gpus: int = 0
-    """GPUs requested for each."""
+    """GPUs requested for each; `chips`: TPU chips."""
     chips: int = 0
-    """TPU chips requested for each."""
 
 
 @runtime_checkable
@@ -247,30 +238,28 @@ class Exec(Protocol):
     """Backend that can run a command in a running job."""
 
     def places(self, ref: JobRef) -> Places:
-        """Return where the job runs. Read only. Raise BadInput for a job that does not run, NotFound."""
+        """Raise BadInput for a job that does not run, NotFound."""
         ...
 
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """Run the command and return its exit code. `host`: on the machine rather than in the job's container. Raise
-        BadInput for a job that does not run, for a job of several tasks without `task`, and for machines that may not
-        be entered. Several threads may call it after a call of `places`."""
+        """Return the exit code. `host`: on the machine, not in the container. Raise BadInput for a job that does not
+        run, several tasks without `task`, and machines that may not be entered. Threads may call it after `places`."""
         ...
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Attempt at a job, a task or a node, as far as its platform reports it. None: unknown."""
+    """Attempt at a job, a task or a node, numbered from 1. None: unknown."""
 
     number: int
-    """Counted from 1."""
     place: int | None = None
     """Task or node, if the job has several with attempts of their own."""
     created: datetime | None = None
     """Time when a machine was requested."""
     placed: datetime | None = None
-    """Time when a machine was assigned. It then starts, and pulls its image."""
+    """Time when a machine was assigned, which then starts and pulls its image."""
     started: datetime | None = None
     stopped: datetime | None = None
     exit_code: int | None = None
@@ -284,8 +273,7 @@ class Attempts(Protocol):
     """Backend that remembers the attempts of a job."""
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """Return attempts by place and number, for an array those of its first hundred tasks. Raise the errors of
-        `status`."""
+        """Return them by place and number, of an array for its first hundred tasks. Raise the errors of `status`."""
         ...
 
 
@@ -294,8 +282,7 @@ class Quotas(Protocol):
     """Backend that can tell whether the account's quotas let a job start."""
 
     def quota(self, job: "Job") -> QuotaAnswer:
-        """Check the job against the quotas. Read only, at most one call per quota and hour. Unreadable limits raise
-        nothing."""
+        """Check without changes, by at most one call per quota and hour. Unreadable limits raise nothing."""
         ...
 
 
@@ -304,8 +291,8 @@ class Explain(Protocol):
     """Backend that can tell why a job waits or failed."""
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return the cause. Read only. A missing job is a cause too: the backend searches the scopes that `elsewhere`
-        returns. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
+        """Read only. A missing job is a cause too, searched for in the scopes that `elsewhere` returns. Raise
+        NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
         ...
 
 
@@ -315,7 +302,7 @@ TimingT = TypeVar("TimingT")
 
 
 class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
-    """Shared part of every backend: construction from a target or from a reference's scope, and checks."""
+    """Shared part of every backend: construction from a target or a reference's scope, and checks."""
 
     KIND: ClassVar[str]
     NO_TARGET: ClassVar[str]
@@ -359,13 +346,13 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
         raise NotImplementedError
 
     def _needed(self, verb: str) -> tuple[str, TargetT]:
-        """Return name and target. Raise BadInput for a backend that was created from a reference."""
+        """Raise BadInput for a backend that was created from a reference."""
         if self._target is None or self._target_name is None:
             raise BadInput(f"{verb}: needs a target; {self.NO_TARGET}")
         return self._target_name, self._target
 
     def _checked(self, ref: JobRef) -> JobRef:
-        """Return the reference. Raise BadInput for one of another kind or scope."""
+        """Raise BadInput for a reference of another kind or scope."""
         if (ref.kind, ref.scope) != (self.KIND, str(self._scope)):
             raise BadInput(f"{ref} is not a job of {self.KIND}:{self._scope}")
         return ref
@@ -387,6 +374,5 @@ class RateLimitedBackend:
             self._rate.close()
 
     def _turn(self) -> None:
-        """Wait for a turn, if `threads` was called."""
         if self._rate is not None:
             self._rate.turn()

@@ -16,7 +16,6 @@ def run_checks(
     choice: ChoiceT | None,
     diagnostics: Diagnostics,
 ) -> None:
-    """Run the checks of every job, then those of the choice if there is one."""
     for check in of_job:
         check(draft, diagnostics)
     if choice is not None:

@@ -12,8 +12,7 @@ OfferT = TypeVar("OfferT")
 
 @dataclass(frozen=True)
 class Requirement(Generic[OfferT]):
-    """Condition that an offer must meet. `fault` explains why none of the remaining offers meets it: as text about the
-    job file's `field`, or as findings."""
+    """Condition on offers. `fault` explains why none of those left meets it: as text about `field`, or as findings."""
 
     field: str
     fits: Callable[[OfferT], bool]
@@ -23,8 +22,7 @@ class Requirement(Generic[OfferT]):
 def narrow(
     offers: Iterable[OfferT], requirements: Iterable[Requirement[OfferT]], diagnostics: Diagnostics
 ) -> list[OfferT]:
-    """Return the offers that meet every requirement. Return none, and add the fault, if one requirement rules all
-    out."""
+    """Return none, and add the fault, if one requirement rules out all that are left."""
     left = list(offers)
     for each in requirements:
         fitting = [offer for offer in left if each.fits(offer)]

@@ -9,23 +9,16 @@ class Features:
     """Abilities of one kind of target besides render, submit, status and cancel."""
 
     logs: bool = True
-    """Output stored by the platform."""
     listing: bool = True
     many: bool = True
-    """Status of many jobs with few calls."""
     concurrent: bool = False
     """Submits from several threads at once."""
     resubmit: bool = True
     resubmit_tasks: bool = False
-    """Repetition of some tasks of an array without the others."""
     tasks: bool = False
-    """State of each task of an array."""
     progress_lines: bool = False
-    """Progress lines of an array's tasks without all of their other lines."""
     attempts: bool = True
-    """Attempts of a job, each with its times."""
     exec: bool = False
-    """A command in a running job."""
     quota: bool = False
     """A check of the account's quotas before submission."""
     free_gpus: bool = False
@@ -35,9 +28,7 @@ class Features:
     feasibility: bool = False
     """A check of the machine itself before submission."""
     arrays: bool = False
-    """Several tasks in one job."""
     nodes: bool = True
-    """Several nodes in one job."""
     spot_prefer: bool = False
     """`spot: prefer`, which moves a job to on demand in time for its deadline."""
 

@@ -7,11 +7,8 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class Free:
-    """Free GPUs (TPU chips of a TPU pool) of one pool, environment or queue that can grow to `total`.
-
-    `idle` of them are on running machines; the others are on machines that may still be started if the cloud has
-    capacity. None: the platform does not say.
-    """
+    """Free GPUs (TPU chips of a TPU pool) of one pool, environment or queue that can grow to `total`. `idle` of them
+    are on running machines (None: unknown), the others on machines that may still start if the cloud has capacity."""
 
     place: str
     free: int
@@ -28,6 +25,5 @@ class FreeGpus(Protocol):
     """Backend that can tell how many GPUs of its target are free."""
 
     def free(self) -> Sequence[Free]:
-        """Return the free GPUs of each place that has GPUs. Read only. Raise CloudRefused, CloudSilent and
-        NoCredentials."""
+        """Read each place that has GPUs, and change nothing. Raise CloudRefused, CloudSilent and NoCredentials."""
         ...

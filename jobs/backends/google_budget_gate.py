@@ -15,10 +15,8 @@ _looked: dict[str, float] = {}
 
 
 def refuse(google: Google, target: Any) -> None:
-    """Raise OverLimit if the target's stack is stopped, CloudRefused if the caller may not read that.
-
-    The target may be None: the target of a resubmitted job can be unknown.
-    """
+    """Raise OverLimit if the target's stack is stopped, CloudRefused if the caller may not read that. The target may be
+    None: that of a resubmitted job can be unknown."""
     where: str | None = getattr(target, "stop", None)
     if where is None or time.monotonic() - _looked.get(where, -LOOKED_S) < LOOKED_S:
         return

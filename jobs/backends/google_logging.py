@@ -1,13 +1,5 @@
 """Entries of Cloud Logging, read in pages and followed, without loss or repetition.
 
-list_entries(google, project, query)    every entry that a query matches now, oldest first
-last(google, project, query, count)     the newest of them; newest() likewise, exact where timestamps are equal
-Tail(google, project, query, since)     unseen entries of a query, at each `read`: for writers that do not number
-                                        their lines
-log_lines(tail, line, stopped, count)   the lines of a Tail: those so far, or followed until `stopped` reports an end
-                                        and the log is drained
-follow(timing, read, over)              rounds of reading that outlast periods without an answer
-
 Queries use the language at https://docs.cloud.google.com/logging/docs/view/logging-query-language. A project may make
 60 a minute (https://docs.cloud.google.com/logging/quotas#api-limits), so one query serves all tasks of a job, and a
 query that is refused for that limit is repeated.
@@ -28,7 +20,6 @@ from accel.diagnostics.errors import CloudSilent, Throttled
 from .base import LogLine
 
 PAGE = 1000
-"""Most entries on a page."""
 LATE = timedelta(seconds=60)
 """Longest time between the receipt of an entry and its first appearance."""
 SURELY_LATE = timedelta(seconds=10)
@@ -51,7 +42,7 @@ def list_entries(google: Google, project: str, query: str) -> Iterator[Entry]:
 
 
 def last(google: Google, project: str, query: str, count: int) -> list[Entry]:
-    """Return the newest entries, at most `count`, oldest first."""
+    """Return the newest entries, oldest first."""
     body = {"resourceNames": [f"projects/{project}"], "orderBy": "timestamp desc", "filter": query}
     found: list[Entry] = []
     token: str | None = ""
@@ -77,7 +68,7 @@ def newest(google: Google, project: str, query: str, count: int) -> list[Entry]:
 
 
 def _page(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a page. Wait while the project's reads of this minute are used up."""
+    """Wait while the project's reads of this minute are used up."""
     timing = google.timing
     until = time.monotonic() + timing.silence_s
     while True:
@@ -98,13 +89,13 @@ def _asked(google: Google, body: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Tail:
-    """Entries of a query, each once, however late Logging shows it and in whatever order its writers write.
+    """Entries of a query, each once, however late Logging shows it and in whatever order its writers write. For writers
+    that do not number their lines.
 
-    Each round asks for what Logging has received since shortly before the newest entry so far: a line with an old time
-    of its own, from a machine whose clock is behind or that could not write for an hour, has a new receiveTimestamp.
-    Known entries are recognized by timestamp and insertId, which identify an entry in Logging itself
-    (https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry). A round's entries are in the order of
-    their timestamps; an entry of a later round comes after them.
+    Each round asks for what Logging has received since shortly before the newest entry so far: a line with an old time,
+    from a machine whose clock is behind or that could not write for an hour, has a new receiveTimestamp. Timestamp and
+    insertId identify an entry (https://docs.cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry). Only within a
+    round are entries in the order of their timestamps.
     """
 
     google: Google
@@ -112,18 +103,16 @@ class Tail:
     query: str
     """Filter without times."""
     since: datetime
-    """Lower bound of the timestamps."""
     _from: datetime | None = None
     """Receive time up to which everything has been read."""
     _seen: dict[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
-    """Receive time of each entry since then that has been read, by timestamp and insertId."""
+    """Receive times of the entries read since then, by timestamp and insertId."""
 
     @property
     def whole(self) -> str:
         return f'{self.query} AND timestamp>="{_text(self.since)}"'
 
     def read(self) -> Iterator[Entry]:
-        """Yield the new entries."""
         query = self.whole if self._from is None else f'{self.whole} AND receiveTimestamp>="{_text(self._from)}"'
         for entry in list_entries(self.google, self.project, query):
             key = str(entry.get("timestamp")), str(entry.get("insertId"))
@@ -134,7 +123,7 @@ class Tail:
         self._forget()
 
     def newest(self, count: int) -> list[Entry]:
-        """Return the newest entries so far. From then on, `read` yields the entries after them."""
+        """Return the newest entries so far; `read` then yields those after them."""
         found = newest(self.google, self.project, self.whole, count)
         if found:
             oldest = str(found[0].get("timestamp"))
@@ -162,12 +151,9 @@ def log_lines(
     stopped: Callable[[], datetime | None] | None = None,
     count: int | None = None,
 ) -> Iterator[LogLine]:
-    """Yield the lines that `line` makes of the entries. It returns None to omit an entry.
-
-    `stopped` returns the time when the writers stopped, or None before that. With it, follow the log until
-    timing.drain_s after that time. `count`: only the last ones of the lines so far. Raise CloudSilent after
-    timing.silence_s.
-    """
+    """Yield what `line` makes of the entries, None to omit one. `count`: only the last of the lines so far. `stopped`
+    returns when the writers stopped, None before: with it, follow the log until timing.drain_s after that. Raise
+    CloudSilent after timing.silence_s."""
 
     def to_lines(found: Iterator[Entry]) -> Iterator[LogLine]:
         return (each for entry in found if (each := line(entry)) is not None)
@@ -213,8 +199,7 @@ class DrainCheck:
 
 
 def follow(timing: Timing, read: Callable[[], Iterator[LogLine]], over: Callable[[], bool]) -> Iterator[LogLine]:
-    """Yield what `read` yields, in rounds until `over`, called after each, returns true. Raise CloudSilent after
-    timing.silence_s without an answer to either."""
+    """Repeat `read` until `over` returns true. Raise CloudSilent after timing.silence_s without an answer to either."""
     blind_since: float | None = None
     wait_s = timing.poll_s
     while True:

@@ -1,7 +1,5 @@
-"""Machine types of Google Cloud as offers for a job: with GPUs built in, or attached.
-
-A backend lists its offers, states the job's requirements and wishes, and translates the chosen offer.
-"""
+"""Machine types of Google Cloud as offers for a job, with GPUs built in or attached. A backend lists its offers, states
+the job's requirements and wishes, and translates the chosen offer."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,10 +25,7 @@ VCPUS_A_GPU = 4
 
 @dataclass(frozen=True)
 class Offer:
-    """Machine type of Google Cloud with its built-in or attached GPUs.
-
-    `gpu` is the catalog's name of them. Size 0 stands for a size that no table has.
-    """
+    """Machine type of Google Cloud. `gpu` is the catalog's name of its GPUs. Size 0: no table has it."""
 
     name: str
     vcpus: int = 0
@@ -41,7 +36,7 @@ class Offer:
 
     @property
     def key(self) -> str:
-        """Name of the machine and its attached GPUs: n1-standard-8+nvidia-tesla-t4x1."""
+        """With attached GPUs: n1-standard-8+nvidia-tesla-t4x1."""
         return f"{self.name}+{self.gpu}x{self.gpus}" if self.attached else self.name
 
     @property
@@ -72,18 +67,17 @@ class Need:
         return self.accelerator.count if self.accelerator else None
 
     def holds(self, offer: Offer) -> bool:
-        """Return whether the machine has enough vCPUs and memory."""
         return offer.vcpus >= (self.cpus or 0) and offer.memory_mib >= (self.memory_mib or 0)
 
 
 def offer_of(name: str) -> Offer | None:
-    """Return a machine type with what is built into it; None where no table has its size."""
+    """Return None where no table has the size."""
     machine = find_node_machine(name)
     return _built_in(machine) if machine else None
 
 
 def n1_offer(name: str, kind: str | None, count: int) -> Offer | None:
-    """Return an N1 machine type, predefined or custom, with GPUs of a kind attached; None for any other machine."""
+    """Return None for a machine other than N1, predefined or custom."""
     size = n1(name)
     if size is None:
         return None
@@ -92,7 +86,6 @@ def n1_offer(name: str, kind: str | None, count: int) -> Offer | None:
 
 
 def attach(offer: Offer, kind: Accelerator, count: int) -> Offer:
-    """Return a machine with GPUs attached."""
     return replace(offer, gpu=kind.name, gpus=count, attached=True)
 
 
@@ -109,18 +102,15 @@ def gpu_offers(kind: str, count: int, hosts_of: Callable[[Machine], Iterable[Off
 
 
 def cpu_offers() -> list[Offer]:
-    """Return the x86 machines without GPUs, smallest first."""
     return by_size(_built_in(each) for each in machines("gcp") if each.kind == "cpu" and each.cpu_arch == "x86_64")
 
 
 def by_size(offers: Iterable[Offer]) -> list[Offer]:
-    """Sort offers, smallest first."""
     return sorted(offers, key=lambda each: (each.vcpus, each.memory_mib))
 
 
 def without_gpus(offers: Sequence[Offer]) -> list[Offer]:
-    """Return the offers without GPUs. If all have some, a job that asks for none gets what they have, as on a queue of
-    AWS Batch."""
+    """Return all if all have GPUs: a job that asks for none gets what they have, as on a queue of AWS Batch."""
     return [each for each in offers if not each.gpus] or list(offers)
 
 
@@ -139,7 +129,6 @@ def _hosts(attachment: Machine) -> list[Offer]:
 
 
 def check_target_type(need: Need, diagnostics: Diagnostics) -> bool:
-    """Return whether the machine that a job names, if any, is one of its target's. Add an error if it is not."""
     if need.machine_type is None or not need.target_types or need.machine_type in need.target_types:
         return True
     near = did_you_mean(need.machine_type, need.target_types)
@@ -148,7 +137,7 @@ def check_target_type(need: Need, diagnostics: Diagnostics) -> bool:
 
 
 def check_gpu(need: Need, others: str, diagnostics: Diagnostics) -> bool:
-    """Return whether the job's type of accelerator, if any, is a GPU. `others` names the kinds of target for TPUs."""
+    """Add an error and return false for an unknown name or a TPU. `others` names the kinds of target for TPUs."""
     if need.gpu is None:
         return True
     if not diagnostics.add(gcp_gpus.accelerator_name(need.gpu)):
@@ -162,7 +151,7 @@ def check_gpu(need: Need, others: str, diagnostics: Diagnostics) -> bool:
 def list_gpu_offers(
     need: Need, count: int, diagnostics: Diagnostics, hosts_of: Callable[[Machine], Iterable[Offer]] | None = None
 ) -> list[Offer]:
-    """Return the machines with `count` of the GPUs that a job names. Add an error if there is none."""
+    """Add an error if no machine has `count` of the GPUs that the job names."""
     try:
         return gpu_offers(need.gpu or "", count, hosts_of)
     except (NoMachine, AmbiguousName, UnavailableName, UnknownName) as error:
@@ -171,20 +160,16 @@ def list_gpu_offers(
 
 
 def unknown_type(name: str) -> str:
-    """Return the message for a machine type of unknown size."""
     names = [each.name for each in machines("gcp")]
     near = did_you_mean(name, names) if nearest(name[:SHOWN_MAX], names) else "; nothing similar is known"
     return f'unknown machine type "{name}"{near}'
 
 
 def reject_count(offer: Offer, need: Need, diagnostics: Diagnostics) -> None:
-    """Add an error for a number of GPUs that a machine does not have."""
     diagnostics.reject("accelerator_count", f"is {need.gpus}, and {offer.name} has {offer.gpus} GPUs")
 
 
 def of_target(need: Need, field: str) -> Requirement[Offer]:
-    """Require a machine type of the target, among the machines with the job's GPUs."""
-
     def fault(offers: Sequence[Offer]) -> str:
         return f"{gpus_in(need, offers)}; the target has {', '.join(need.target_types)}"
 
@@ -192,13 +177,12 @@ def of_target(need: Need, field: str) -> Requirement[Offer]:
 
 
 def gpus_in(need: Need, offers: Sequence[Offer]) -> str:
-    """Return, as text, which machines have the job's GPUs."""
     return f"{need.gpus} {need.gpu} are in {', '.join(each.name for each in offers[:6])}"
 
 
 def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagnostics: Diagnostics) -> list[Offer]:
-    """Return the target's machines, smallest first, with as many GPUs as a job asks for without naming their type. N1
-    is absent: a job names the type of GPUs attached to it. Add an error if there is no such machine."""
+    """Return machines, smallest first, with as many GPUs as a job asks for without naming their type. N1 is absent: a
+    job names the type of GPUs attached to it. Add an error if there is no such machine."""
     offers = by_size(offer for name in need.target_types if (offer := size_of(name)))
     if need.gpus is None:
         offers = without_gpus(offers)
@@ -211,8 +195,6 @@ def list_target_offers(need: Need, size_of: Callable[[str], Offer | None], diagn
 
 
 def large_enough(need: Need) -> Requirement[Offer]:
-    """Require that a machine holds the job."""
-
     def fault(offers: Sequence[Offer]) -> list[Finding]:
         largest = max(offers, key=lambda each: (each.vcpus, each.memory_mib))
         needs = {"cpus": need.cpus, "memory_mib": need.memory_mib}

@@ -13,7 +13,6 @@ from ..model.keys import content_hash
 from .base import JobRef, PlatformBackend, RateLimitedBackend, TargetT
 
 NAME = "accel-name"
-"""Label for the job file's name, as far as a label can hold it."""
 KEY = "accel-key"
 """Label for the submission key's first digits."""
 SPEC = "accel-spec"
@@ -43,7 +42,7 @@ class Region:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse `<project>.<region>`. Raise BadInput. A project may contain dots, a region has none."""
+        """Raise BadInput. A project may contain dots, a region has none."""
         project, _, region = text.rpartition(".")
         if not (_PROJECT.fullmatch(project) and _REGION.fullmatch(region)):
             form = f"{cls.KIND}:<project>.<region>/<{cls.ID}>"
@@ -58,17 +57,14 @@ class Region:
 
     @property
     def parent(self) -> str:
-        """Parent of its jobs, in the services' notation."""
         return f"projects/{self.project}/locations/{self.region}"
 
     def ref(self, name: str) -> JobRef:
-        """Return the reference of a job in this region."""
         return JobRef(self.KIND, str(self), name)
 
 
 def add_labels(job: dict[str, Any], name: str, key: str, target: str) -> dict[str, Any]:
-    """Return the job with our labels added to its own. `name` is the job file's, `target` the target's. The hash covers
-    everything that does not depend on the key."""
+    """Add our labels to the job's own. `name` is the job file's. The hash covers what does not depend on the key."""
     own = {label: text for label, text in job.get("labels", {}).items() if label not in (KEY, SPEC)}
     marked = {**own, MAKER: JOBS, NAME: label_value(name), TARGET: label_value(target)}
     spec = content_hash({**job, "labels": marked})[:LABEL_MAX]
@@ -76,8 +72,7 @@ def add_labels(job: dict[str, Any], name: str, key: str, target: str) -> dict[st
 
 
 def label_value(text: str) -> str:
-    """Convert text to a valid label value. Source:
-    https://docs.cloud.google.com/compute/docs/labeling-resources#label_format"""
+    """Follow https://docs.cloud.google.com/compute/docs/labeling-resources#label_format."""
     return _NO_LABEL.sub("-", text.lower())[:LABEL_MAX]
 
 
@@ -95,6 +90,5 @@ class GoogleRegionalBackend(
         self._google = Google(timing)
 
     def _at(self, ref: JobRef) -> tuple[Google, RegionT, JobRef]:
-        """Return client, region and reference for a job of this scope."""
         ref = self._checked(ref)
         return self._google, self._scope, ref

@@ -15,7 +15,7 @@ def list_statuses(
     ended: bool,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Status]:
-    """Yield jobs, newest first. Report each unreadable record to `warn`. Raise whatever else the backend raises."""
+    """Report each unreadable record to `warn`. Raise whatever else the backend raises."""
     try:
         yield from backend.list(limit=limit, ended=ended, progress=progress)
     except Damaged as damaged:
@@ -24,7 +24,7 @@ def list_statuses(
 
 
 def once(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a wrapper of `tell` that drops repeated messages."""
+    """Drop repeated messages."""
     told: set[str] = set()
 
     def first(message: str) -> None:

@@ -24,15 +24,11 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
 
 
 def of_target(name: str, target: AnyTarget) -> Backend:
-    """Return the backend that runs jobs on the target."""
     return backend_class(target.kind)(name, target)
 
 
 def of_ref(ref: JobRef) -> Backend:
-    """Return the backend that sees the job, for status, cancel and logs: a reference needs no target.
-
-    Raise BadInput for a kind that this version does not know.
-    """
+    """Return a backend for status, cancel and logs, which need no target. Raise BadInput for an unknown kind."""
     if ref.kind not in KINDS:
         raise BadInput(f"job reference {printable_name(str(ref))}: unknown kind{did_you_mean(ref.kind, KINDS)}")
     return backend_class(ref.kind).of_scope(ref.scope)
@@ -45,6 +41,6 @@ def platform_module(kind: str, name: str) -> ModuleType:
 
 
 def backend_class(kind: str) -> type[PlatformBackend[Any, Any, Any]]:
-    """Return the backend class for a kind of target. Raise KeyError for an unknown kind."""
+    """Raise KeyError for an unknown kind."""
     package, name = _CLASSES[kind]
     return getattr(import_module(f".{package}", __package__), name)

@@ -17,8 +17,7 @@ class ResubmitTasks(Protocol):
     """Backend that can repeat some tasks of a sweep without the others."""
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """Return a request like that of `resubmit_request`, for these tasks of the job of `ref` alone. Raise BadInput
-        for a job that is no sweep."""
+        """Return a request for these tasks alone, like `resubmit_request`. Raise BadInput if the job is no sweep."""
         ...
 
 
@@ -29,7 +28,6 @@ class TaskStatus:
     index: int
     phase: Phase
     native: str
-    """State in the platform's own words."""
     attempts: int = 0
     exit_code: int | None = None
     reason: str | None = None
@@ -55,8 +53,7 @@ class ProgressLines(Protocol):
 
 
 def environment(job: "Job", kind: str) -> dict[str, str]:
-    """Return the variables by which a task finds its job and its index on a target of `kind`. A platform numbers the
-    tasks of an array only."""
+    """Return the variables for job name and task index. A platform numbers the tasks of an array only."""
     own = {variables.JOB_NAME: job.name, variables.TASK_COUNT: str(job.tasks)}
     if job.tasks > 1:
         return own | {variables.INDEX_FROM: variables.INDEX_VARIABLE[kind]}

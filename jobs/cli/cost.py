@@ -52,8 +52,7 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
 
 
 def _costs(job: Any, found: Any, to: str | None) -> "list[JobCost]":
-    """Return the cost on the named target; else on every target that can run the job. Raises BadInputs with the reasons
-    where none can."""
+    """Return the cost on the named target, else on all that can run the job. Raise BadInputs with reasons if none."""
     if to is not None:
         name, target = found.choose(to)
         of_target(name, target).render(job, platform_name(job.name, KEY), KEY)

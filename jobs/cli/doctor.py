@@ -42,7 +42,7 @@ _CREATE = {
 """Permission that making a job requires, by kind of target."""
 
 CLOCK_SKEW_S = 300
-"""Seconds; AWS refuses a signature whose time is further off. Source:
+"""AWS refuses a signature whose time is further off. Source:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html"""
 BUILT = 1_767_225_600
 """2026-01-01: a clock before this is wrong."""
@@ -184,8 +184,7 @@ def _gke(name: str, target: "GkeTarget") -> Finding:
 
 
 def _google(name: str, target: "TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget") -> Finding:
-    """Check sign-in, what every job reads (its service, or the bucket of records) and the permission to make a job.
-    Makes two calls."""
+    """Check sign-in, what every job reads (service or bucket of records) and the right to make one, with two calls."""
     check = f"target {name}"
     needed = [_CREATE[target.kind]]
     try:

@@ -1,5 +1,4 @@
-"""`jobs exec` after its options: run the command in the tasks or nodes of a job; with --check, show what their machines
-have, a row each, and their faults."""
+"""`jobs exec` after its options: run the command in a job's tasks or nodes, or --check their machines, a row each."""
 
 import os
 import sys
@@ -77,7 +76,7 @@ def _one(
 
 
 def _several(backend: Exec, ref: JobRef, command: tuple[str, ...], places: Places, host: bool) -> int:
-    """Run the command in every running place. Return the first exit code that is not 0."""
+    """Return the first exit code that is not 0."""
     lines = Lines(_write)
 
     def work(number: int) -> int:
@@ -124,7 +123,7 @@ def _raw(tty: bool) -> Generator[None]:
 
 
 def check_machines(backend: Exec, ref: JobRef, places: Places, numbers: Sequence[int], host: bool, form: str) -> None:
-    """Print a row for each machine. Raises JobFailed where a machine has faults, or does not answer."""
+    """Raise JobFailed where a machine has faults, or does not answer."""
 
     def work(number: int) -> "MachineReport":
         task = number if places.word else None

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..importers.outcome import ImportResult
 
 FORMS: Mapping[str, Form] = {"custom-job": "custom-job", "tuning": "tuning"}
-"""Forms of output other than a job file."""
 
 
 class KindOrFile(OneOf):

@@ -16,7 +16,6 @@ from ..client.waiting import end
 from ..views.log import PROGRESS, LogView, print_lines
 
 TASKS_MAX = 32
-"""Most logs that are read at once."""
 
 
 @click.command(cls=Verb)

@@ -46,7 +46,6 @@ refused, 5 policy, budget or quota, 6 not found, 8 declined at the prompt,
 
 
 def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Yield the targets of the source that the command would read, with their kinds."""
     from ..client.targets import load
 
     settings = context.find_object(Settings)
@@ -55,8 +54,7 @@ def _targets(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
 
 
 def _jobs(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Yield ids, newest first; whole references only where the user has begun one. A reference has a colon, at which
-    bash begins another word."""
+    """Yield ids, newest first; whole references only where one is begun: bash begins another word at their colon."""
     from ..client import history
 
     for entry in history.recent()[:COMPLETED_JOBS]:

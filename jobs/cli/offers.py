@@ -176,7 +176,6 @@ def _listing(settings: Settings, found: "Sequence[MarketMachine]", limit: int) -
 
 
 def _nowhere(region: str, elsewhere: "Sequence[MarketMachine]") -> "BadInput":
-    """Return the error for a cloud's region that has none of the machines that other regions have."""
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
     return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
 

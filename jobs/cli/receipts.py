@@ -77,7 +77,6 @@ class PrintedReceipts(Receipts):
 
 
 def _before(backend: "Backend", ref: "JobRef") -> str:
-    """Say that the job was submitted before, and when, where its platform reports that."""
     try:
         status = backend.status(ref)
     except JobsError:

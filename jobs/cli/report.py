@@ -56,7 +56,7 @@ def report(settings: Settings, job: str, out: str) -> None:
 
 
 def _facts(ref: "JobRef", backend: "Backend", settings: Settings) -> Facts:
-    """Gather all facts. An error becomes a warning on the page; those of status are raised."""
+    """Turn errors into warnings on the page, except those of status, which are raised."""
     status = backend.status(ref)
     warnings: list[str] = []
 

@@ -73,7 +73,6 @@ def _ledgers(known: "Targets") -> "Iterator[tuple[Allowances, Ledger]]":
 
 
 def _team(allowances: "Allowances", book: "Ledger", name: str) -> dict[str, Any]:
-    """Return the row of a team, with amounts in USD."""
     holds = book.holds(name)
     period = _period(book)
     balance = book.balance(name, period)

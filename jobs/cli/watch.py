@@ -81,8 +81,7 @@ def watch(
 
 
 def _lister(settings: Settings, choice: Choice) -> "Callable[[], Jobs]":
-    """Return a function that lists the matching jobs that have not ended. It warns once of a target that cannot be
-    listed."""
+    """Return a function that lists the matching live jobs, and warns once of a target that cannot be listed."""
     known = known_targets(settings)
     names = names_of(known, choice.to)
     most = SCANNED if choice.owner else LISTED_MAX

@@ -1,8 +1,5 @@
-"""Accrued cost of jobs, from their size at submission and the prices of their target.
-
-A platform does not report the machine that a job was meant for, so a job submitted from another machine has no price
-here.
-"""
+"""Accrued cost of jobs, from their size at submission and the prices of their target. A job submitted from another
+machine has no price here, since no platform reports the machine that a job was meant for."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -27,8 +24,7 @@ FIELDS = (
 )
 """Fields of a job that determine its price."""
 _LONG = {"command", "args", "package", "env", "script", "runnables", "depends_on", "exit_codes"}
-"""Keys of blocks that the history leaves out: they have no price, may be long, and may hold what others should not
-read."""
+"""Keys that the history leaves out: they have no price, may be long, and may hold what others should not read."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +35,21 @@ class JobPrice:
     free: bool = False
     why: str = ""
     notes: tuple[str, ...] = ()
-    """Assumptions and omissions of the price."""
     target: str | None = None
     """Target of a job submitted from this machine; a queue of AWS Batch does not say which target it belongs to."""
 
 
 def size_of(job: "Job") -> dict[str, Any]:
-    """Return the fields of a job that determine its price, for the history."""
     told = job.model_dump(mode="json", include=set(FIELDS), exclude_defaults=True)
     return {name: _without_long(value) for name, value in told.items()}
 
 
 def size_in(entries: Iterable[Mapping[str, Any]], ref: str) -> dict[str, Any] | None:
-    """Return the job's size from history entries; None where the history has none."""
     return next((entry["size"] for entry in entries if entry["ref"] == ref and entry.get("size")), None)
 
 
 def job_prices(refs: "Iterable[JobRef]", settings: "Settings") -> "dict[JobRef, JobPrice]":
-    """Return the price of each job. Raises nothing for an unknown price."""
+    """Return a price without a rate, rather than raise, where none is known."""
     entries = {str(entry["ref"]): entry for entry in history.recent()}
     found: Targets | str | None = None
     answers: dict[JobRef, JobPrice] = {}

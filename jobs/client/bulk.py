@@ -35,13 +35,11 @@ def submit_all(
     send: Callable[[Backend, Request], JobRef] = lambda backend, request: backend.submit(request),
     stop: threading.Event | None = None,
 ) -> BulkResult:
-    """Submit the requests, with as many threads as their backends allow, and call `made` for each job in request order.
-
-    The first error or an interrupt (SIGINT) stops further submits. Submits under way are waited for, since each may
-    have made a job; `stopping` gets their number, at most. A second interrupt raises Interrupted at once. To go on,
-    submit the same requests again. `send` makes one submit, in any of the threads. With `stop` that event is the
-    interrupt and SIGINT is left alone; any exception then stops further submits.
-    """
+    """Submit with as many threads as the backends allow, and call `made` for each job in request order. The first error
+    or an interrupt (SIGINT) stops further submits. Submits under way are waited for, since each may have made a job;
+    `stopping` gets their number, at most. A second interrupt raises Interrupted at once. To go on, submit the same
+    requests again. Any of the threads calls `send`. With `stop` that event is the interrupt and SIGINT is left alone;
+    any exception then stops further submits."""
     sent = BulkResult()
     backends = {id(backend): backend for backend, _ in items}.values()
     threads = min(
@@ -69,8 +67,7 @@ def submit_all(
 
 
 class _Interrupts:
-    """Counter of SIGINT that replaces KeyboardInterrupt, which could come between a job and the report of it. With an
-    event, that event replaces both."""
+    """Counter of SIGINT, since a KeyboardInterrupt could come between a job and its report; or of an event."""
 
     def __init__(self, stop: threading.Event | None) -> None:
         self._signals = 0
@@ -120,8 +117,6 @@ def _take(work: "_Work", sent: BulkResult) -> None:
 
 
 class _Work:
-    """Queue of requests for the threads, and of their answers."""
-
     def __init__(
         self, items: Sequence[Item], backends: Sequence[Concurrent], send: Callable[[Backend, Request], JobRef]
     ) -> None:

@@ -1,8 +1,6 @@
-"""Cost of a job on a target, from catalogue prices. Makes no request to a cloud.
-
-A task counts as alone on its instance. Start-up and idle time of instances, volumes and data are left out. On VMs of
-its own, on Google Batch and on Vertex AI the cost is read from the request that would be sent.
-"""
+"""Cost of a job on a target, from catalogue prices, without a request to a cloud. A task counts as alone on its
+instance; start-up and idle time of instances, volumes and data are left out. On VMs of its own, on Google Batch and on
+Vertex AI the cost is read from the request that would be sent."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +26,7 @@ FREE = "this machine, which nobody bills"
 
 
 def of(job: Job, name: str, target: AnyTarget) -> JobCost:
-    """Return the cost of a job on a target that can run it. Raises BadInputs where it cannot."""
+    """Raise BadInputs where the target cannot run the job."""
     match target:
         case LocalTarget():
             attempts = (job.retries or 0) + 1
@@ -86,8 +84,8 @@ def _aws_batch(job: Job, name: str, target: AwsBatchTarget) -> JobCost:
 
 
 def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
-    """Return the cost on GKE, with each pool as an environment of one machine type. GKE chooses the pool, so the order
-    is that of the target. The charge for the cluster itself is the stack's, not the job's."""
+    """Count each pool as an environment of one machine type, in the target's order, since GKE chooses the pool. The
+    charge for the cluster itself is the stack's, not the job's."""
     diagnostics = Diagnostics()
     choice = platform_module(target.kind, "machines").choose(job, target, diagnostics)
     if choice is None:
@@ -116,12 +114,11 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
 
 
 def region_of(location: str) -> str:
-    """Return the region of a Google Cloud location, which is a region or a zone such as us-central1-a."""
+    """Accept a region, or a zone such as us-central1-a."""
     return location if location.count("-") < 2 else location.rpartition("-")[0]
 
 
 def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
-    """Return a pool's price, with GPUs attached to an N1 machine added; TPUs are priced by the slice."""
     capacity = "spot" if pool.capacity == "spot" else "on-demand"
     if slice_name:
         return Environment(pool.key, capacity, (_rate("gcp", region, slice_name),))
@@ -133,8 +130,7 @@ def _pool(region: str, pool: GkePool, slice_name: str | None) -> Environment:
 
 
 def _attached(pool: GkePool) -> int:
-    """Return the GPUs of a node. GPUs that N1 machines take cannot be partitioned; a shared one is offered several
-    times."""
+    """Return 1 for a shared GPU, which is offered several times. GPUs that N1 machines take cannot be partitioned."""
     return pool.gpus if pool.gpu_sharing is None else 1
 
 
@@ -144,8 +140,7 @@ def _rate(cloud: str, region: str, machine: str) -> Rate:
 
 
 def _vms(job: Job, name: str, target: TpuVmTarget | GceTarget) -> JobCost:
-    """Return the cost on VMs, with each zone as an environment of one machine type. The boot disk and the bucket are
-    not counted. Raises BadInputs for a job that the target cannot run."""
+    """Count each zone as an environment of one machine type; leave out the boot disk and the bucket."""
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     capacity = "spot" if body["spot"] else "on-demand"
@@ -182,8 +177,7 @@ KEPT = "runs on machines of a persistent resource, which are paid whether the jo
 
 
 def _google(job: Job, name: str, target: GoogleBatchTarget | VertexTarget) -> JobCost:
-    """Return the cost of all machines of a job for as long as it runs; disks and the bucket are not counted. Raises
-    BadInputs for a job that the target cannot run."""
+    """Count all machines of a job for as long as it runs; leave out disks and the bucket."""
     key = "0" * 64
     body = of_target(name, target).render(job, platform_name(job.name, key), key).body
     if isinstance(target, GoogleBatchTarget):
@@ -229,7 +223,7 @@ def _cost(
     machines: int,
     notes: list[str],
 ) -> JobCost:
-    """Return the cost of `parts`: machine type, accelerators and number of each kind of machine that a task has."""
+    """Take as `parts` the machine type, accelerators and number of each kind of machine that a task has."""
     known_as = [_priced(target.region, machine, gpus) for machine, gpus, _ in parts]
     counts = [count for _, _, count in parts]
     words = [f"{n} x {machine}" if n > 1 else machine for (machine, _), n in zip(known_as, counts, strict=True)]
@@ -250,8 +244,7 @@ def _cost(
 
 
 def _priced(region: str, machine: str, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, Price]:
-    """Return a machine in words, and its price. Only on N1 machines do GPUs have a price of their own; other machine
-    prices include them."""
+    """Return a machine in words, and its price. Only on N1 machines do GPUs have a price of their own."""
     if gpus and machine.startswith("n1-"):
         kind, count = accelerator(str(gpus[0]["type"])).name, int(gpus[0]["count"])
         return f"{machine}+{kind}x{count}", with_gpus(region, machine, kind, count)

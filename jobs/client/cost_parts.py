@@ -19,7 +19,7 @@ class Rate:
     why_unknown: str | None = None
 
     def paid(self, capacity: str) -> float | None:
-        """Return the USD per hour paid as that capacity. AWS Batch bids at most the on-demand price."""
+        """Return USD per hour. AWS Batch bids at most the on-demand price."""
         if capacity != "spot":
             return self.on_demand
         if self.spot is None or self.on_demand is None:
@@ -28,7 +28,7 @@ class Rate:
 
     @property
     def most(self) -> float | None:
-        """Return the highest USD per hour: the on-demand price, which bounds Spot; else the only known price."""
+        """Highest USD per hour: the on-demand price, which bounds Spot; else the only known price."""
         return self.spot if self.on_demand is None else self.on_demand
 
 
@@ -42,7 +42,7 @@ class Environment:
     unknown: tuple[str, ...] = ()
 
     def range(self, capacity: str) -> tuple[float, float] | None:
-        """Return the lowest and the highest USD per hour of its types as that capacity."""
+        """Return the lowest and the highest USD per hour."""
         paid = [usd for rate in self.rates if (usd := rate.paid(capacity)) is not None]
         return (min(paid), max(paid)) if paid else None
 
@@ -52,7 +52,7 @@ class Environment:
 
     @property
     def cheapest(self) -> Rate | None:
-        """Return the cheapest type as the environment's own capacity; without a Spot price, on demand."""
+        """Cheapest type as the environment's own capacity; without a Spot price, on demand."""
         for capacity in (self.capacity, "on-demand"):
             paid = [rate for rate in self.rates if rate.paid(capacity) is not None]
             if paid:
@@ -75,16 +75,14 @@ class JobCost:
     at_least: bool
     notes: tuple[str, ...]
     attempts_assumed: bool = False
-    """True where `attempts` is an assumption: the stack's definition has the number, and the target does not publish
-    it."""
+    """True where the target does not publish the number, which the stack's definition has."""
 
     def attempt(self, usd_hour: float) -> float | None:
-        """Return the USD of one attempt of one task that takes its whole timeout."""
+        """Return the USD of an attempt of one task that takes its whole timeout."""
         return None if self.timeout_s is None else cost.attempts_usd(usd_hour, self.timeout_s, 1, 1)
 
 
 def unpriced_machines(environments: tuple[Environment, ...]) -> list[str]:
-    """Return a note for each machine without an on-demand price."""
     return [
         f"{machine}: {why}"
         for machine, why in {
@@ -97,11 +95,9 @@ def unpriced_machines(environments: tuple[Environment, ...]) -> list[str]:
 
 
 def rate_of(machine: str, found: Price) -> Rate:
-    """Return a price as the rates of a machine that can hold a task."""
     dates = dict.fromkeys(date for date in (found.on_demand_date, found.spot_date) if date)
     return Rate(machine, found.on_demand, found.spot, found.spot_low, tuple(dates), found.confidence, found.why_unknown)
 
 
 def usd(value: float | None, decimals: int = 2) -> str:
-    """Return an amount of USD as text; "unknown" for None."""
     return "unknown" if value is None else f"{value:,.{decimals}f}"

@@ -14,8 +14,7 @@ PRESENT = (state_machine.WAITING, state_machine.STARTING, state_machine.RUNNING)
 
 @dataclass(frozen=True)
 class DeclaredTpus:
-    """State of declared TPUs. `ended` means that they are requested no more; `why` gives the reason for that, or for
-    their absence."""
+    """State of declared TPUs. `ended`: they are requested no more; `why`: reason for that, or for their absence."""
 
     ended: bool
     present: bool
@@ -23,13 +22,11 @@ class DeclaredTpus:
 
 
 def queues_of(bucket: str) -> Queues:
-    """Return all declarations in a bucket."""
     return Queues(Google(), bucket)
 
 
 def look(google: Google, bucket: str, path: str) -> DeclaredTpus | None:
-    """Return the TPUs of the declaration at a path; None where nobody has requested them. Raises CloudRefused and
-    NotFound."""
+    """Return None where nobody has requested the TPUs declared at the path. Raises CloudRefused and NotFound."""
     key = path.removeprefix(f"{buckets.QUEUES}/").removesuffix(".json")
     record = next((each for each in Queues(google, bucket).records.newest() if each.job_name == key), None)
     if record is None:

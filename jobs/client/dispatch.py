@@ -59,8 +59,7 @@ def prepare_submission(
     prefers_spot: bool,
     quota: bool,
 ) -> Generator[tuple[Submitter, list[str]]]:
-    """Check the jobs, send code and reserve allowances. Yield the submitter, and the unknowns about quotas.
-    `prefers_spot`: a job is to move to on demand."""
+    """Yield the submitter, and the unknowns about quotas. `prefers_spot`: a job is to move to on demand."""
     check_images(pairs, reporter)
     check_feasible(pairs)
     unknown = check_quotas(pairs, reporter) if quota else []
@@ -119,7 +118,6 @@ def submit_one(
 
 
 def how_to_find(caller: str, reporter: "Reporter") -> str:
-    """Return a hint on how to learn whether a job was made."""
     return f"{reporter.resubmission(caller)} finds the job if it was made, and makes it if not"
 
 
@@ -132,11 +130,8 @@ def submit_many(
     rate: int | None,
     stop: threading.Event | None,
 ) -> "list[JobRef]":
-    """Submit jobs, at most `rate` per second, and record them in the history. Setting `stop`, or SIGINT without it,
-    stops.
-
-    Raises Interrupted, or the first error; both say how many jobs were made, and that the same command goes on.
-    """
+    """Submit at most `rate` jobs per second, and record them in the history. Setting `stop`, or SIGINT without it,
+    stops. Raises Interrupted, or the first error; both tell how many jobs exist, and that the same command goes on."""
     with receipts.many(items) as tell:
 
         def record(number: int, ref: "JobRef") -> None:
@@ -175,7 +170,6 @@ def raise_if_incomplete(sent: "BulkResult", wanted: int, caller: str, reporter: 
 
 
 def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Submitter, reporter: "Reporter") -> None:
-    """Record a job in this machine's history."""
     try:
         size = submitter.sizes.get(request.key)
         history.append(str(ref), request.name, request.target, caller, submitter.note(request), size)
@@ -185,12 +179,9 @@ def record_history(ref: "JobRef", request: "Request", caller: str, submitter: Su
 
 def check_images(pairs: "Sequence[tuple[Job, Item]]", reporter: "Reporter") -> None:
     """Check commands against what their images run by themselves; raise BadInputs where a container would run nothing.
-
-    Registries are read only where it makes a difference: for a job without a command, and for a command that the
-    platform passes to the image's entry point. A registry that refuses anonymous reads or does not answer is no reason
-    to refuse a job. Answers are kept for an hour, since registries count such reads
-    (https://docs.docker.com/docker-hub/usage/).
-    """
+    Registries are read only for jobs without a command, and for commands that the platform passes to the image's entry
+    point. One that refuses anonymous reads or does not answer is no reason to refuse a job. Answers are kept for an
+    hour, since registries count such reads (https://docs.docker.com/docker-hub/usage/)."""
     if os.environ.get(IMAGE_SWITCH) == "off":
         return
     rejected: dict[str, None] = {}
@@ -248,7 +239,7 @@ _SIZE = {
 
 
 def check_quotas(jobs: "list[tuple[Job, Item]]", reporter: "Reporter") -> list[str]:
-    """Check quotas as quota.check does, once for jobs of one size on one target."""
+    """Check as quota.check does, once for jobs of one size on one target."""
     seen: dict[str, tuple[Job, Item]] = {}
     for job, item in jobs:
         size = job.model_dump_json(include=_SIZE)
@@ -279,7 +270,7 @@ def _needs_image(job: "Job", kind: str, body: dict[str, object]) -> bool:
 
 
 def _read_image(name: str) -> entry_points.Image | None:
-    """Return the entry point and command of an image; None where its registry does not answer."""
+    """Return None where the registry does not answer."""
     from accel.clouds.image_registry import Registry, parse
 
     path = cache() / f"entry-point-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"

@@ -10,8 +10,7 @@ from .targets import known_targets
 
 
 def explanation(ref: JobRef, backend: Backend, reporter: Reporter) -> Explanation:
-    """Return why a job waits or failed. Raises BadInput for a job of a kind that cannot be explained, and the
-    errors of its backend."""
+    """Raise BadInput for a job of a kind that cannot be explained, and the errors of its backend."""
     if not isinstance(backend, Explain):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be explained; `get` and `logs` show what is known")
     told = backend.explain(ref, elsewhere=lambda: _regions(ref.kind, reporter))
@@ -19,8 +18,7 @@ def explanation(ref: JobRef, backend: Backend, reporter: Reporter) -> Explanatio
 
 
 def _regions(kind: str, reporter: Reporter) -> list[str]:
-    """Return the regions of the user's targets of a kind. A job that exists needs none of them, so a broken list of
-    targets is no error."""
+    """Return none where the targets cannot be read: a job that exists needs none of them, so that is no error."""
     try:
         entries = known_targets(reporter).entries.values()
     except JobsError as error:

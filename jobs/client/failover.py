@@ -1,8 +1,6 @@
-"""`jobs submit --then-to`: a job that its target preempted continues on another target, once.
-
-The second job's key is derived from the first job's reference. So however many clients wait for the first, and however
-often the command is given again with the same --key, there is one second job.
-"""
+"""`jobs submit --then-to`: a job that its target preempted continues on another target, once. The second job's key is
+derived from the first job's reference. So there is one second job, however many clients wait for the first, and however
+often the command is given again with the same --key."""
 
 from typing import TYPE_CHECKING
 
@@ -51,8 +49,7 @@ def run(
     settings: Settings,
     receipts: "Receipts",
 ) -> None:
-    """Wait for the job, and for its successor if it is preempted. Raises JobFailed; Interrupted and WaitedTooLong say
-    how to go on."""
+    """Wait for the job, and for its successor. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
     try:
         if follow_log:
             follow_log(backend, ref)

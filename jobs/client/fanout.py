@@ -53,7 +53,6 @@ class Lines:
         self._begun: dict[tuple[str, bool], bytearray] = {}
 
     def write(self, name: str, is_error: bool, data: bytes) -> None:
-        """Pass on the lines that are complete now."""
         with self._lock:
             begun = self._begun.setdefault((name, is_error), bytearray())
             begun += data

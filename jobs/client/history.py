@@ -1,8 +1,5 @@
-"""History of the jobs submitted from this machine: a convenience for short references that nothing else needs.
-
-The file has one JSON line per job and is only appended to, so two commands at once lose nothing. An unreadable line is
-skipped, and `faults` names it.
-"""
+"""History of the jobs submitted from this machine: a convenience for short references that nothing else needs. It has
+one JSON line per job and is only appended to, so two commands at once lose nothing. Unreadable lines are skipped."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +18,6 @@ KEPT = 500
 
 
 def path() -> Path:
-    """Return the path of the history file."""
     return state() / "history.jsonl"
 
 
@@ -33,8 +29,8 @@ def append(
     spend: "dict[str, str] | None" = None,
     size: "dict[str, Any] | None" = None,
 ) -> None:
-    """Append a job. `spend` is the place of its reservation, if any. `size` is the basis of its price
-    (accrued_cost.size_of). Raises OSError where the file cannot be written; the job exists all the same."""
+    """Raise OSError where the file cannot be written; the job exists all the same. `spend` is the place of its
+    reservation, if any, and `size` the basis of its price (accrued_cost.size_of)."""
     path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     line = {"at": datetime.now(UTC).isoformat(), "ref": ref, "name": name, "target": target, "key": key}
     line |= {"spend": spend} if spend else {}
@@ -48,7 +44,7 @@ def append(
 
 
 def recent() -> list[dict[str, Any]]:
-    """Return the entries, newest first, each job once."""
+    """Return entries newest first, each job once."""
     entries: dict[str, dict[str, Any]] = {}
     for _, entry in reversed([*_lines()]):
         if isinstance(entry, dict):
@@ -57,12 +53,10 @@ def recent() -> list[dict[str, Any]]:
 
 
 def faults() -> list[str]:
-    """Return a fault for each line that cannot be read."""
     return [f"line {number}: {entry}" for number, entry in _lines() if isinstance(entry, str)]
 
 
 def _lines() -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield the number of each line, with its entry or its fault."""
     try:
         lines = path().read_bytes().splitlines()
     except OSError:

@@ -34,8 +34,7 @@ class JobListing:
 
     @property
     def incomplete(self) -> JobsError | None:
-        """Return the error for targets that could not be listed, with the first one's exit code and hint; None without
-        any."""
+        """Error for the targets that could not be listed, with the first one's exit code and hint; None without any."""
         if not self.faults:
             return None
         first = next(iter(self.faults.values()))
@@ -45,15 +44,13 @@ class JobListing:
 
 
 def names_of(known: "Targets", to: str | None) -> Sequence[str]:
-    """Return the targets to list: the named one, or all that this version can use."""
     return [to] if to else [entry.name for entry in known.entries.values() if entry.target]
 
 
 def gather(
     known: "Targets", choice: Choice, ended: bool, limit: int, reporter: "Reporter", progress: Opens
 ) -> JobListing:
-    """Return at most `limit` jobs of the chosen targets. Warn of a target that cannot be listed. Raises the error of a
-    target that was named."""
+    """Warn of a target that cannot be listed; raise its error if it was named."""
     names = names_of(known, choice.to)
     found = JobListing(asked=len(names))
     seen: dict[str, Status] = {}
@@ -80,7 +77,7 @@ def gather(
 
 
 def list_jobs(to: str | None, ended: bool, limit: int, reporter: "Reporter", progress: Opens) -> list[Status]:
-    """Return the jobs of a target, or of all, newest first. Raises the error where no target could be listed."""
+    """Return jobs newest first. Raises the first error where no target could be listed."""
     found = gather(known_targets(reporter), Choice(to), ended, limit, reporter, progress)
     if found.faults and len(found.faults) == found.asked:
         raise next(iter(found.faults.values()))

@@ -15,7 +15,7 @@ from .progress import place_of
 def log_lines(
     backend: Backend, ref: JobRef, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """Return a job's log lines. Raises BadInput for a job of a kind that keeps no log."""
+    """Raise BadInput for a job of a kind that keeps no log."""
     if not isinstance(backend, Logs):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} keep no log that can be read here")
     return backend.logs(ref, task=task, follow=follow, tail=tail)
@@ -44,7 +44,7 @@ def task_lines(
 
 
 def merge_streams(readers: Sequence[Iterator[LogLine]]) -> Iterator[LogLine]:
-    """Merge log streams, one thread each. Re-raise the first error."""
+    """Read each stream in a thread of its own, and raise the first error."""
     arrivals: queue.SimpleQueue[LogLine | BaseException | None] = queue.SimpleQueue()
 
     def read(reader: Iterator[LogLine]) -> None:

@@ -31,12 +31,9 @@ COUNT = r"[0-9]{1,6}|0?\.[0-9]{1,6}"
 
 @dataclass(frozen=True)
 class MarketMachine:
-    """A machine type in a region, with prices of the whole machine in USD per hour; None where not known.
-
-    A machine with GPUs to attach appears once for each host that takes them: `machine` is then
-    `n1-standard-4+nvidia-tesla-t4x1`. `gpu_memory_gib` is of one GPU; `memory_gib` is the host's, as the cloud lists
-    it, more than a job gets.
-    """
+    """A machine type in a region, with prices of the whole machine in USD per hour; None where not known. A machine
+    with GPUs to attach appears once for each host that takes them: `machine` is then `n1-standard-4+nvidia-tesla-t4x1`.
+    `gpu_memory_gib` is of one GPU; `memory_gib` is the host's, as the cloud lists it, more than a job gets."""
 
     cloud: str
     region: str
@@ -71,7 +68,7 @@ class Kind:
 
 
 def kinds(cloud: str | None = None) -> list[Kind]:
-    """Return every kind of accelerator that a cloud sells, the one with the most memory first."""
+    """Return what the cloud, or any, sells, the kind with the most memory first."""
     found = (_kind(gpu, ("aws", "gcp") if cloud is None else (cloud,)) for gpu in accelerators().values())
     return sorted((each for each in found if each.clouds), key=lambda each: (-each.gpu_memory_gib, each.accelerator))
 
@@ -87,8 +84,7 @@ def _kind(gpu: Accelerator, clouds: Sequence[str]) -> Kind:
 
 
 def parse_gpu(text: str) -> tuple[str, float | None]:
-    """Return the kind and count of `a100-80gb:8`, or of the share `l4:0.125`; a kind alone has no count. Raises
-    BadInput."""
+    """Parse `a100-80gb:8`, the share `l4:0.125`, or a kind alone, which has no count. Raises BadInput."""
     kind, colon, count = text.rpartition(":")
     if not colon:
         kind, count = text, ""
@@ -104,8 +100,7 @@ def parse_gpu(text: str) -> tuple[str, float | None]:
 
 
 def slices(name: str, region: str | None = None, capacity: str | None = None) -> list[MarketMachine]:
-    """Return a whole TPU slice in every region that offers it, with the vCPUs and memory of all its hosts. The list is
-    empty where the name is no slice's."""
+    """Return the slice in each region that offers it, with its hosts' vCPUs and memory; nothing for any other name."""
     try:
         found = tpu(name)
     except (UnknownName, NoSuchSlice):
@@ -148,11 +143,9 @@ def list_machines(
     capacity: str | None = None,
 ) -> list[MarketMachine]:
     """Return every machine type with `count` of the accelerator (None: any) and at least the vCPUs and GiB, by region.
-
     The cheapest per hour comes first, as `capacity` (`spot`, `on-demand`; None: either); machines without that price
-    come last. The machines that `not_sold` names are left out. Raises BadInput where none is left, with the reasons,
-    the counts or the sizes that exist, and for a region that no searched cloud has.
-    """
+    come last, and those that `not_sold` names are left out. Raises BadInput where none is left, with the reasons, the
+    counts or the sizes that exist, and for a region that no searched cloud has."""
     ranked = _ranked(kind, count, cloud, capacity)
     found = [
         each
@@ -177,7 +170,7 @@ def _ranked(kind: str, count: float | None, cloud: str | None, capacity: str | N
 
 
 def not_sold(kind: str, count: float | None, cloud: str | None, capacity: str | None) -> list[str]:
-    """Return why machines with such GPUs are not listed for a capacity."""
+    """Return why machines are left out for a capacity."""
     reasons = {machine.name: _not_sold(machine, capacity) for machine in _fitting(kind, count, cloud)}
     return [f"{name}: {reason}" for name, reason in reasons.items() if reason]
 
@@ -241,7 +234,6 @@ def _sold(machine: Machine, capacity: str | None) -> Iterator[MarketMachine]:
 def _listed(
     machine: Machine, region: str, name: str, host: Machine, parts: tuple[Price, ...], notes: tuple[str, ...]
 ) -> MarketMachine:
-    """Return a machine that costs the sum of its parts, with the vCPUs and memory of `host`."""
     dates = dict.fromkeys(date for part in parts for date in (part.on_demand_date, part.spot_date) if date)
     return MarketMachine(
         machine.cloud,

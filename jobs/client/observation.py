@@ -45,7 +45,7 @@ class Task:
         self.memory_use: float | None = None
 
     def take(self, told: ProgressLine, attempt: int) -> None:
-        """Take in a line of progress. Ignore a line of an earlier attempt, or older than the last."""
+        """Ignore a line of an earlier attempt, or older than the last."""
         if attempt < self.attempt or (attempt == self.attempt and told.at < self.at):
             return
         self.at = told.at
@@ -68,7 +68,7 @@ class Task:
         self.attempt = attempt
 
     def eta_s(self, now: float) -> float | None:
-        """Return the seconds to its end at the pace of this attempt; None where there is no pace yet."""
+        """Return None where this attempt has no pace yet."""
         if self.fraction is None or self.fraction <= self.begun or self.at <= self.begun_at:
             return None
         return _left_s((self.begun_at, self.begun), (self.at, self.fraction), now)
@@ -86,7 +86,7 @@ class Rate:
 
 @dataclass
 class WatchedJob:
-    """A watched job."""
+    """A watched job, as its platform and its own lines report it."""
 
     ref: JobRef
     name: str = ""
@@ -95,7 +95,6 @@ class WatchedJob:
     """Why the job waits, or that it cannot be seen."""
     rate: Rate | None = None
     free: bool = False
-    """True where the job runs on something that nobody bills."""
     target: str | None = None
     """Name of the target, where the platform does not report it."""
     attempts: tuple[Attempt, ...] = ()
@@ -115,11 +114,10 @@ class WatchedJob:
 
     @property
     def size(self) -> int:
-        """Return the number of an array's tasks; 0 for any other job."""
+        """Number of an array's tasks; 0 for any other job."""
         return sum(self.status.tasks.values()) if self.status else 0
 
     def counted(self, words: Iterable[str]) -> int:
-        """Count the array's tasks in states of those words."""
         counts = self.status.tasks if self.status else {}
         return sum(count for native, count in counts.items() if native.lower() in words)
 
@@ -132,7 +130,7 @@ class WatchedJob:
         return self.counted(_RUNNING)
 
     def saw(self, status: Status, now: float) -> None:
-        """Record the job's state at `now`, in seconds since 1970."""
+        """Take `now` in seconds since 1970."""
         if self.looked is not None:
             self.ran_s += self.running * (now - self.looked)
         elif status.tasks and status.started:
@@ -152,8 +150,7 @@ class WatchedJob:
 
     @property
     def fraction(self) -> float | None:
-        """Return the fraction done, 0 to 1; None where no task reports. The slowest node counts for a job of several
-        nodes."""
+        """Fraction done, 0 to 1; None where no task reports. The slowest node counts for a job of several."""
         told = [task.fraction for task in self.tasks.values() if task.fraction is not None]
         if self.size:
             # The tasks with the most progress count as those that have ended, and the next as those that run.
@@ -174,16 +171,16 @@ class WatchedJob:
 
     @property
     def use(self) -> float | None:
-        """Return the average use of its GPUs, in %, as last reported."""
+        """Average use of its GPUs, in %, as last reported."""
         return mean([task.use for task in self.tasks.values() if task.use is not None])
 
     @property
     def memory_use(self) -> float | None:
-        """Return the average memory use of its GPUs: the share of time, in %, with reads or writes."""
+        """Average share of time, in %, with reads or writes of its GPUs' memory."""
         return mean([task.memory_use for task in self.tasks.values() if task.memory_use is not None])
 
     def machine_s(self, now: float) -> float | None:
-        """Return the seconds that machines have run for the job; None where that is not known."""
+        """Return the seconds that machines ran for the job; None where that is not known."""
         status = self.status
         if status is None:
             return None
@@ -196,7 +193,7 @@ class WatchedJob:
         return _span(status.started, status.stopped, now)
 
     def cost(self, now: float) -> tuple[float, float] | None:
-        """Return the accrued cost in USD, lowest and highest; None where a price or time is not known."""
+        """Return the lowest and highest USD so far; None where a price or time is not known."""
         if self.free:
             return 0.0, 0.0
         seconds = self.machine_s(now)
@@ -207,7 +204,6 @@ class WatchedJob:
         return hours * self.rate.low, hours * self.rate.high
 
     def slowest(self, count: int) -> list[Task]:
-        """Return at most `count` unfinished tasks of an array, the least advanced first."""
         from heapq import nsmallest
 
         going = [task for task in self.tasks.values() if task.fraction is not None and task.fraction < 1]
@@ -221,7 +217,6 @@ class Places:
         self._known: dict[str, tuple[int | None, int]] = {}
 
     def of(self, source: str) -> tuple[int | None, int]:
-        """Return the task or node, and the attempt."""
         found = self._known.get(source)
         if found is None:
             if len(self._known) >= SOURCES_KEPT:
@@ -238,7 +233,6 @@ class Board:
     places: Places = field(default_factory=Places)
 
     def job(self, ref: JobRef) -> WatchedJob:
-        """Return a job, and watch it from now on."""
         if ref not in self.jobs:
             self.jobs[ref] = WatchedJob(ref, ref.id)
         return self.jobs[ref]
@@ -249,8 +243,7 @@ class Board:
 
 
 def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -> float | None:
-    """Return the seconds to the end at the pace between two times and fractions. Once that time has passed, assume a
-    slower pace."""
+    """Extrapolate from two times and fractions; once the time left has passed, assume a slower pace."""
     if last[0] <= begun[0]:
         return None
     a_second = (last[1] - begun[1]) / (last[0] - begun[0])
@@ -260,7 +253,7 @@ def _left_s(begun: tuple[float, float], last: tuple[float, float], now: float) -
 
 
 def ran_s(attempts: Iterable[Attempt], now: float) -> float:
-    """Return the seconds that machines ran for the attempts; an attempt without an end still runs."""
+    """Count an attempt without an end as still running."""
     return sum(_span(each.started, each.stopped, now) for each in attempts if each.started)
 
 

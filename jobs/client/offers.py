@@ -103,8 +103,7 @@ def decide(job: Job, entries: Mapping[str, Entry]) -> Decision:
 
 
 def cheapest(job: Job, entries: Mapping[str, Entry]) -> tuple[Offer, Decision]:
-    """Return the first offer; this machine counts only where there is no other target. Raises BadInputs with every
-    target's reasons where none can run the job."""
+    """Return the first offer; this machine only if it is the only one. Raises BadInputs with every target's reasons."""
     decision = decide(job, entries)
     first = next((offer for offer in decision.offers if offer.kind != LOCAL_KIND or len(entries) == 1), None)
     if first is None:
@@ -113,7 +112,6 @@ def cheapest(job: Job, entries: Mapping[str, Entry]) -> tuple[Offer, Decision]:
 
 
 def none_can(decision: Decision) -> BadInputs:
-    """Return the error that says why no target can run the job."""
     reasons = [f"{each.target}: {reason}" for each in decision.rejections for reason in each.reasons]
     here = any(offer.kind == LOCAL_KIND for offer in decision.offers)
     said = "`--to local` tries it on this machine" if here else "no target can run the job"
@@ -121,7 +119,6 @@ def none_can(decision: Decision) -> BadInputs:
 
 
 def choice_summary(offer: Offer, decision: Decision) -> str:
-    """Return, in one line, why the first offer was chosen, and the cost of the others."""
     return f"cheapest: {offer.target}: {_why(offer)}; {_others(decision)}"
 
 
@@ -216,15 +213,13 @@ def _offer(job: Job, kind: str, found: JobCost, warnings: tuple[str, ...]) -> Of
 
 
 def _on_demand(environments: tuple[Environment, ...], first: Environment, hours: float, tasks: int) -> float | None:
-    """Return the USD of a run that lands on demand: the price of the cheapest type in the first on-demand
-    environment, else the on-demand price of the first environment."""
+    """Return the USD on the cheapest type of the first on-demand environment, else of the first environment."""
     steady = next((each for each in environments if each.capacity == "on-demand" and each.range("on-demand")), first)
     paid = steady.range("on-demand")
     return cost.attempts_usd(paid[0], hours * 3600, 1, tasks) if paid else None
 
 
 def _share(band: Interruption | None) -> float:
-    """Return the share of instances interrupted in a month."""
     if band is None:
         return NO_BAND
     return band.low if band.high >= 1 else (band.low + band.high) / 2

@@ -50,24 +50,23 @@ class ProgressLine:
 
     @property
     def fraction(self) -> float | None:
-        """Return the fraction done, 0 to 1; None where it was not reported."""
+        """Fraction done, 0 to 1; None where it was not reported."""
         if self.step is None or not self.steps:
             return None
         return min(max(self.step / self.steps, 0.0), 1.0)
 
     @property
     def use(self) -> float | None:
-        """Return the average use of all its GPUs, in %."""
+        """Average use of all its GPUs, in %."""
         return mean([gpu.use for gpu in self.gpus if gpu.use is not None])
 
     @property
     def memory_use(self) -> float | None:
-        """Return the average memory use of all its GPUs, in %."""
         return mean([gpu.memory_use for gpu in self.gpus if gpu.memory_use is not None])
 
 
 def parse(line: str) -> ProgressLine | None:
-    """Return a progress line's values; None for any other line. Raises nothing, whatever the line holds."""
+    """Return None for any other line, and raise nothing, whatever the line holds."""
     if MARK not in line:
         return None
     told = read(line)
@@ -99,7 +98,7 @@ def place_of(source: str) -> tuple[int | None, int]:
 
 
 def short(told: ProgressLine) -> str:
-    """Return the line in a few words: `step 120/1000 (12%) loss 0.31 gpu 97%`."""
+    """Return words such as `step 120/1000 (12%)  loss 0.31  gpu 97%`."""
     parts: list[str] = []
     if told.event:
         parts.append(f"{told.event}: {told.said}" if told.said else told.event)
@@ -114,7 +113,6 @@ def short(told: ProgressLine) -> str:
 
 
 def gpu_words(gpus: tuple[Gpu, ...]) -> list[str]:
-    """Describe the use, memory and faults of GPUs."""
     words: list[str] = []
     used = mean([gpu.use for gpu in gpus if gpu.use is not None])
     if used is not None:
@@ -132,12 +130,10 @@ def gpu_words(gpus: tuple[Gpu, ...]) -> list[str]:
 
 
 def ago(seconds: float) -> str:
-    """Return a time in words, for the age of the last report."""
     return f"{lasting(seconds)} ago"
 
 
 def mean(values: list[float]) -> float | None:
-    """Return the mean; None without values."""
     return sum(values) / len(values) if values else None
 
 
@@ -156,7 +152,7 @@ def _gpu(place: int, each: dict[str, Any]) -> Gpu:
 
 
 def _number(value: Any) -> float | None:
-    """Return a count, a share or a time; None for anything else."""
+    """Return None for what is no count, share or time."""
     found = _value(value)
     return found if found is not None and 0 <= found <= NUMBER_MAX else None
 

@@ -28,8 +28,7 @@ SSM, CONFIGMAP, BUCKET = PREFIXES = ("ssm:", "configmap:", "gs://")
 CONFIGMAP_NAME = FOLDER = buckets.TARGETS
 MAX_AGE_S = 3600.0
 NOW_S = 60.0
-"""Highest age, in seconds, of a copy that compares targets with the published ones: many submits in a row read it once.
-"""
+"""Highest age of a copy that targets are compared with: many submits in a row read it once."""
 
 _IDENTITY = (
     "AWS_PROFILE",
@@ -53,11 +52,9 @@ class Documents:
 
 
 def load(source: str, *, refresh: bool = False, max_age_s: float = MAX_AGE_S) -> Documents:
-    """Return the targets published at `source`, or a copy younger than `max_age_s` seconds.
-
-    An old copy is used, with a warning, where the service cannot be reached. Raises CloudSilent without a copy,
-    NoCredentials, CloudRefused, NotFound where nothing is published, and BadInput for another spelling.
-    """
+    """Return the targets published at `source`, or a copy younger than `max_age_s`; an old copy, with a warning, where
+    the service cannot be reached. Raises CloudSilent without a copy, NoCredentials, CloudRefused, NotFound where
+    nothing is published, and BadInput for another spelling."""
     fetch = next(fetch(source) for prefix, fetch in _SOURCES.items() if source.startswith(prefix))
     identity = "\n".join([source, *(os.environ.get(name, "") for name in _IDENTITY)])
     copy = cache() / f"targets-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 def check(backend: "Backend", job: "Job", reporter: "Reporter", where: str = "quota") -> list[str]:
-    """Warn of an environment on which the job cannot start. Return a line for each quota that cannot be read. Raises
-    OverLimit under --strict."""
+    """Warn where the job cannot start, or raise OverLimit under --strict. Return a line per unreadable quota."""
     if not isinstance(backend, Quotas):
         return []
     answer = backend.quota(job)

@@ -19,15 +19,14 @@ from .spot_fallback import Followers
 from .targets import known_targets
 
 LIMIT = MOVED_MAX
-"""Most jobs of a target in one round."""
+"""Most jobs in one round."""
 MOVED_KINDS = tuple(kind for kind, features in FEATURES.items() if features.spot_prefer)
 RECENT = timedelta(hours=1)
-"""Time after a job\'s end in which a round over a target still moves it to on demand; later, the job must be named."""
+"""Time after a job's end in which a round over a target still moves it to on demand; later, the job must be named."""
 
 
 def round_of(settings: Settings, jobs: Sequence[str], to: str | None, followers: Followers) -> list[Status]:
-    """Advance each of the named jobs, or of the target's, once; leave one that cannot be seen for the next round.
-    Raises BadInput for a job of a kind that its own service looks after."""
+    """Advance each job that can be seen once. Raises BadInput for kinds that their own service looks after."""
     statuses: list[Status] = []
     for ref, backend in _of_target(settings, to) if to else [resolve.job(text, settings) for text in jobs]:
         try:

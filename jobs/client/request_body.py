@@ -16,8 +16,7 @@ _ESCAPED = ("gke", "vertex")
 
 @dataclass(frozen=True)
 class RequestSummary:
-    """Summary of the first container that runs the user's words. None or empty: the request leaves it to its
-    definition."""
+    """The first container that runs the user's words. None or empty: the request leaves it to its definition."""
 
     image: str | None
     command: tuple[str, ...]
@@ -26,7 +25,6 @@ class RequestSummary:
 
 
 def request_summary(kind: str, body: Mapping[str, Any]) -> RequestSummary:
-    """Summarize the request of a job on a target of `kind`."""
     # On AWS Batch, overrides of the submit take precedence over the definition.
     found = list(_containers([body.get("submit"), {name: each for name, each in body.items() if name != "submit"}]))
     image = next((value for each in found if (value := _text(each, _IMAGE))), None)

@@ -21,12 +21,9 @@ NEAR = 100
 
 
 def reference(text: str, reporter: Reporter) -> JobRef:
-    """Resolve a whole reference, or a short id, a name, or the beginning of either.
-
-    The history of this machine comes first, then the lists of the targets. Of several jobs with one name, the only one
-    that has not ended is meant. Raises NotFound, BadInput for text that matches several jobs, and the error of a target
-    that cannot be listed.
-    """
+    """Resolve a whole reference, or a short id, a name, or the beginning of either. The history of this machine comes
+    first, then the lists of the targets. Of several jobs with one name, the only one that has not ended is meant.
+    Raises NotFound, BadInput for text that matches several jobs, and the error of a target that cannot be listed."""
     if ":" in text:
         return JobRef.parse(text)
     recent = {JobRef.parse(str(entry["ref"])): str(entry.get("name", "")) for entry in history.recent()}
@@ -42,7 +39,7 @@ def _best(text: str, names: Mapping[JobRef, str]) -> list[JobRef]:
 
 
 def _only(text: str, found: Sequence[JobRef], ended: Collection[JobRef]) -> JobRef:
-    """Return the only job that has not ended. Raises BadInput where there is none, or several."""
+    """Raise BadInput where no job, or several, have not ended."""
     live = [ref for ref in found if ref not in ended]
     if len(live) == 1:
         return live[0]
@@ -51,7 +48,7 @@ def _only(text: str, found: Sequence[JobRef], ended: Collection[JobRef]) -> JobR
 
 
 def _ended(refs: Sequence[JobRef]) -> set[JobRef]:
-    """Return the jobs that have ended, or that their platform has forgotten. A job that cannot be seen is left out."""
+    """Count a job that its platform has forgotten as ended, and leave out one that cannot be seen."""
     ended: set[JobRef] = set()
     for ref in refs[:LOOKED_AT]:
         try:
@@ -85,13 +82,12 @@ def _listed(text: str, recent: Sequence[JobRef], reporter: Reporter) -> JobRef:
 
 
 def job(text: str, reporter: Reporter) -> tuple[JobRef, Backend]:
-    """Return the job's reference, and its backend."""
     ref = reference(text, reporter)
     return ref, of_ref(ref)
 
 
 def with_target(ref: JobRef, name: str | None, reporter: Reporter) -> Backend:
-    """Return the backend of the job's target, which may know more than the reference alone gives."""
+    """Prefer the backend of the job's target, which may know more than the reference alone gives."""
     if name is None:
         name = next((entry["target"] for entry in history.recent() if entry["ref"] == str(ref)), None)
     if name is None:

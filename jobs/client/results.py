@@ -21,7 +21,6 @@ from ..runtime import lines
 LOGS_SAID = 100
 """Number of logs from which a message says how many are read."""
 AT_ONCE = 16
-"""Logs that are read at once."""
 TOGETHER = ("local", "google-batch")
 """Kinds where one read gives the lines of all tasks. On Google Batch a read of each task would meet Cloud Logging's
 limit of 60 a minute and project: https://docs.cloud.google.com/logging/quotas"""
@@ -58,8 +57,7 @@ class Job:
 
 
 def find_jobs(refs: Iterable[JobRef], backend_of: Callable[[JobRef], Backend], say: Callable[[str], None]) -> list[Job]:
-    """Return the jobs, each after the jobs whose tasks it reruns; skip those that their platform has forgotten. Raises
-    NotFound for one of `refs`."""
+    """Return each job after those whose tasks it reruns, without forgotten ones. Raises NotFound for one of `refs`."""
     found: dict[JobRef, Job] = {}
     for ref in refs:
         chain: list[Job] = []
@@ -90,7 +88,6 @@ def _looked(ref: JobRef, backend: Backend) -> Job:
 
 
 def rows(jobs: Sequence[Job]) -> list[Row]:
-    """Return a row for each task of each sweep and of each other job, from the last job that ran it."""
     found: dict[tuple[str, int], Row] = {}
     for job in jobs:
         sweep = job.sweep
@@ -104,7 +101,6 @@ def rows(jobs: Sequence[Job]) -> list[Row]:
 
 
 def states(backend: Backend, ref: JobRef) -> Sequence[TaskStatus]:
-    """Return the state of each task of a job; for a job of one task, the job's own."""
     if isinstance(backend, Tasks):
         return backend.tasks(ref)
     seen = backend.status(ref)
@@ -120,7 +116,7 @@ def failed_tasks(backend: Backend, ref: JobRef, count: int) -> list[int]:
 
 
 def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], None] = lambda count: None) -> None:
-    """Fill in the reported metrics. For a log that cannot be read, put the reason into the row."""
+    """Fill in the metrics, or why a log cannot be read."""
     by_ref = {job.ref: job for job in jobs}
     by_job: dict[JobRef, list[Row]] = {}
     for row in wanted:
@@ -169,7 +165,7 @@ def _logs(backend: Backend, ref: JobRef, task: int | None) -> Iterator[LogLine]:
 
 
 def _together(backend: Backend, ref: JobRef, each: Sequence[Row]) -> bool:
-    """Read the lines of all tasks at once. Return False where the platform or its permissions do not allow that."""
+    """Return False where the platform or its permissions do not let one read give the lines of all tasks."""
     of = {row.place: row for row in each}
     marked = isinstance(backend, ProgressLines)
     if not marked and ref.kind not in TOGETHER:
@@ -204,7 +200,6 @@ def _told(of: Mapping[int, Row], printed: Iterable[tuple[int, LogLine]]) -> None
 
 
 def _pairs(value: object) -> Iterable[tuple[str, Any]]:
-    """Return the items of a mapping; none of any other value that a program may print."""
     return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
 
 
@@ -228,8 +223,7 @@ def ranking(
     reporter: Reporter,
     progress: Opens,
 ) -> tuple[list[Row], str | None]:
-    """Return the tasks of the jobs, the best first, and the metric of that order. Raises BadInput for a metric that no
-    task reported."""
+    """Return the tasks, the best first, and the metric of that order. Raises BadInput for one that no task reported."""
     seen = find_jobs(refs, of_ref, reporter.say)
     metric, best = _objective(seen, by, best)
     found = rows(seen)
@@ -244,7 +238,7 @@ def ranking(
 
 
 def _objective(jobs: Sequence[Job], by: str | None, best: str | None) -> tuple[str | None, str | None]:
-    """Return the metric, and whether the highest or the lowest is best. Raises BadInput where neither is given."""
+    """Return the metric and `max` or `min`, or None for both. Raises BadInput where only one of them is known."""
     told: list[Mapping[str, str]] = [
         job.sweep.spec["objective"] for job in jobs if job.sweep and "objective" in job.sweep.spec
     ]

@@ -22,8 +22,7 @@ from .results import failed_tasks
 def prepare_retry(
     ref: JobRef, to: str | None, caller: str, every: bool, reporter: Reporter
 ) -> Generator[tuple[Backend, Request, Submitter]]:
-    """Yield the backend, request and submitter that run a job once more. Raises BadInput for a job that cannot be run
-    again, and OverLimit."""
+    """Raise BadInput for a job that cannot be run again, and OverLimit."""
     backend = with_target(ref, to, reporter)
     if not isinstance(backend, Resubmit):
         raise BadInput(f"{ref}: jobs of kind {ref.kind} cannot be run again; submit the job file")
@@ -42,8 +41,7 @@ def prepare_retry(
 
 
 def _in_part(backend: Backend, ref: JobRef, whole: Request, reporter: Reporter) -> tuple[Request, int | None]:
-    """Return the request for the tasks of a sweep that did not succeed, and their number; for any other job, `whole`.
-    Raises BadInput where there are none."""
+    """Return the request for a sweep's failed tasks, and their number; else `whole`. Raises BadInput if none failed."""
     sweep = sweep_tasks.find_sweep(whole.body)
     if sweep is None or not isinstance(backend, ResubmitTasks):
         return whole, None

@@ -1,7 +1,5 @@
-"""The package of jobs/runtime as one file, for any image: pip installs it, and Python imports from the file itself.
-
-The same sources give the same bytes, so its digest names its content.
-"""
+"""The package of jobs/runtime as one file, for any image: pip installs it, and Python imports from the file itself. The
+same sources give the same bytes, so its digest names its content."""
 
 import base64
 import hashlib
@@ -19,7 +17,7 @@ PYTHON = ">=3.9"
 
 @cache
 def content() -> bytes:
-    """Return the bytes of the file. Nothing is compressed: zlib's versions differ, and imports need no inflating."""
+    """Compress nothing: zlib's versions differ, and imports need no inflating."""
     folder = Path(__file__).parents[1] / "runtime"
     head = f"{PACKAGE}-{version()}.dist-info"
     files = {f"{PACKAGE}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*.py"))}
@@ -42,19 +40,18 @@ def content() -> bytes:
 
 @cache
 def version() -> str:
-    """Return the version of the package."""
     text = (Path(__file__).parents[1] / "runtime" / "__init__.py").read_text()
     (found,) = re.findall(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     return found
 
 
 def name() -> str:
-    """Return the name of the file; pip accepts it under no other."""
+    """Return the only name under which pip accepts the file."""
     return f"{PACKAGE}-{version()}-py3-none-any.whl"
 
 
 def write(to: Path) -> Path:
-    """Write the file into a folder under its own name, and return its path. Raises OSError."""
+    """Write the file into a folder under its own name, or to the path `to` itself. Raises OSError."""
     path = to / name() if to.is_dir() else to
     path.write_bytes(content())
     return path

@@ -35,7 +35,6 @@ class Choice:
 
     @property
     def ended(self) -> bool:
-        """Tell whether a requested state is one of ended jobs."""
         return any(state in ("succeeded", "failed") for state in self.states)
 
     def keeps(self, status: "Status") -> bool:
@@ -49,7 +48,7 @@ class _State(OneOf):
 
 
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options, whose values the command gets as `to`, `name`, `states` and `owner`."""
+    """Add options whose values the command gets as `to`, `name`, `states` and `owner`."""
     for option in (
         click.option("--owner", metavar="WHO", help="Only jobs whose label `owner` (or else `team`) has this value."),
         click.option(

@@ -156,7 +156,6 @@ def _sent(
     backend: "Backend",
     request: "Request",
 ) -> "JobRef":
-    """Submit the job on demand, under a reservation of its own where its target has allowances."""
     for warning in request.warnings:
         say(f"warning: {warning}")  # not refused under --strict: the deadline is near
     with reserve([(plan.on_demand, (backend, request))], known, settings) as submitter:

@@ -23,7 +23,6 @@ GUARDS = ("allowances", "stop", "budget_stops")
 
 
 def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporter") -> "Targets":
-    """Return the targets as compare_targets updates them, and warn with its lines."""
     newer, lines = compare_targets(targets, names)
     for line in lines:
         reporter.warn(line)
@@ -32,9 +31,7 @@ def current_targets(targets: "Targets", names: Iterable[str], reporter: "Reporte
 
 def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets, list[str]]":
     """Return the targets with the published guards, and a line for each named target that the stack has changed since.
-
-    Targets read within published_targets.NOW_S seconds are not read again. Where nothing can be read, the file stands.
-    """
+    Targets read within published_targets.NOW_S are not read again. Where nothing can be read, the file stands."""
     entries, lines = dict(targets.entries), list[str]()
     for name in names:
         entry = entries.get(name)
@@ -60,7 +57,6 @@ def compare_targets(targets: "Targets", names: Iterable[str]) -> "tuple[Targets,
 
 
 def _there(source: str) -> dict[str, Any] | None:
-    """Return the targets published now; None where they are not known."""
     if not source.startswith(published_targets.PREFIXES):
         return None
     try:

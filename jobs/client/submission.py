@@ -63,7 +63,6 @@ class SubmissionPlan:
     targets: "Targets"
     shipping: "Shipping | None"
     prefers_spot: bool
-    """True if a job is to move to on demand."""
     reporter: "Reporter"
 
     @property
@@ -71,7 +70,6 @@ class SubmissionPlan:
         return [item for _, item in self.pairs]
 
     def warn(self) -> None:
-        """Print each warning of the requests once."""
         for warning in dict.fromkeys(warning for _, request in self.items for warning in request.warnings):
             self.reporter.warn(warning)
 
@@ -87,11 +85,9 @@ class SubmissionPlan:
         receipts: "Receipts | None" = None,
         stop: threading.Event | None = None,
     ) -> "list[JobRef]":
-        """Send code, reserve allowances, submit the requests and record them in the history, in their order.
-
-        `rate` is the most submits per second. `receipts` gets each job as it is submitted. Setting `stop`, or SIGINT
-        without it, stops further submits. Raises the first error, with how to go on.
-        """
+        """Send code, reserve allowances, submit the requests and record them in the history, in their order. `rate` is
+        the most submits per second. `receipts` gets each job as it is submitted. Setting `stop`, or without it SIGINT
+        where there are `receipts`, stops further submits. Raises the first error, with how to go on."""
         from . import dispatch
 
         with dispatch.prepare_submission(
@@ -128,7 +124,7 @@ def read_jobs(documents: "Sequence[Document[Job]]", options: SubmitOptions, repo
 def plan_submission(
     documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions, reporter: "Reporter"
 ) -> SubmissionPlan:
-    """Return the jobs' requests. Raises BadInputs for jobs that their targets cannot run."""
+    """Raise BadInputs for jobs that their targets cannot run."""
     caller = options.key if options.key is not None else DRY_RUN_KEY if options.dry_run else keys.random_key()
     known = known_targets(reporter)
     shipping = pack(options.code, options.code_all, reporter, _requirements(documents, jobs, options))
@@ -142,8 +138,7 @@ def plan_submission(
 
 
 def _requirements(documents: "Sequence[Document[Job]]", jobs: "Sequence[Job]", options: SubmitOptions) -> Path | None:
-    """Return the requirements file of the jobs, whose path is relative to the job file. Raises BadInput where the jobs
-    name several."""
+    """Take a path in a job as relative to the job file. Raises BadInput where the jobs name several."""
     if options.requirements:
         return Path(options.requirements)
     named = {
@@ -194,8 +189,7 @@ def _rendered(
     shipping: "Shipping | None",
     reporter: "Reporter",
 ) -> "list[tuple[Job, tuple[Backend, Request]]]":
-    """Return each job with its backend and request. A second job of one name has a key of its own, the same every time,
-    and so has one with other code, and a smoke run."""
+    """Give a second job of one name, one with other code, and a smoke run keys of their own, the same every time."""
     then_to = options.then_to
     caller = keys.of_smoke(caller) if options.smoke else caller
     backends: dict[str, Backend] = {}
@@ -233,7 +227,7 @@ def _rendered(
 def _placed(
     jobs: "list[tuple[Document[Job], Job]]", known: "Targets", to: str | None, reporter: "Reporter"
 ) -> "Iterator[tuple[Document[Job], Job, str, Target]]":
-    """Yield each job with its target; the tasks of a sweep where the target runs one task per job."""
+    """Yield the tasks of a sweep where the target runs one task per job."""
     for document, job in jobs:
         name, target = _target(job, known, to, reporter)
         try:
@@ -247,7 +241,7 @@ def _placed(
 
 
 def _target(job: "Job", known: "Targets", to: str | None, reporter: "Reporter") -> "tuple[str, Target]":
-    """Return the target that --to means: for `cheapest` the first offer, unless a target has that name."""
+    """Take the first offer for `cheapest`, unless a target has that name."""
     if to != CHEAPEST or CHEAPEST in known.entries:
         return known.choose(to)
     from .offers import cheapest, choice_summary

@@ -1,13 +1,11 @@
 """Targets that a stack exports, and this machine.
 
 A source is the path of a JSON file, as `stacks export` writes it, or a place where the stack publishes them (see
-published_targets.py): `ssm:<region>/<path>`, `configmap:<project>/<location>/<cluster>/<namespace>`. Without a source,
-the file is .accel/targets.json of the working folder or of a parent, up to the root of the repository, or outside of
-one up to the home folder; without such a file there is only `local`, which always exists. Whoever writes that file
-decides where jobs go, and with them code and credentials, so a file that somebody else may have written is ignored.
-
-A relative root of a local target begins at the folder of the file (for .accel/targets.json: the folder that holds
-.accel), or else at the working folder.
+published_targets.py). Without a source, the file is .accel/targets.json of the working folder or of a parent, up to the
+root of the repository, or outside of one up to the home folder; without such a file there is only `local`, which always
+exists. Whoever writes that file decides where jobs go, and with them code and credentials, so a file that somebody else
+may have written is ignored. A relative root of a local target begins at the folder of the file (for
+.accel/targets.json: the folder that holds .accel), or else at the working folder.
 """
 
 import json
@@ -54,18 +52,14 @@ class Targets:
     """All targets of one source, in its order."""
 
     source: str
-    """Description of the source."""
     entries: dict[str, Entry]
     age_s: float | None = None
-    """Age of a copy in seconds; None where the source itself was read."""
+    """Age of a copy, 0 if it was just made; None for a file."""
     warnings: tuple[str, ...] = ()
 
     def choose(self, name: str | None) -> tuple[str, Target]:
         """Return the named target; without a name, the only one besides `local`, or `local` if there is no other.
-
-        Raises BadInput for an unknown name, for a target that cannot be used, and without a name where there are
-        several.
-        """
+        Raises BadInput for an unknown name, an unusable target, and without a name where there are several."""
         usable = [entry.name for entry in self.entries.values() if entry.target]
         if name is None:
             others = [entry.name for entry in self.entries.values() if entry.name != LOCAL] or [LOCAL]
@@ -82,11 +76,8 @@ class Targets:
 
 
 def load(source: str | None = None, *, refresh: bool = False) -> Targets:
-    """Read the targets of the source, of $ACCEL_TARGETS, or of the usual file.
-
-    Raises NotFound for a named file that does not exist, BadInput where it cannot be understood, and for a published
-    source NoCredentials, CloudRefused or CloudSilent.
-    """
+    """Read the targets of the source, of $ACCEL_TARGETS, or of the usual file. Raises NotFound for a named file that is
+    not there, BadInput for one that is wrong, and for a published source NoCredentials, CloudRefused or CloudSilent."""
     source = source or os.environ.get(VARIABLE) or None
     if source is None:
         usual, passed = _default_file(Path.cwd())
@@ -100,7 +91,6 @@ def load(source: str | None = None, *, refresh: bool = False) -> Targets:
 
 
 def known_targets(reporter: Reporter, *, refresh: bool = False) -> Targets:
-    """Return the targets of the reporter's source, and report their warnings."""
     found = load(reporter.targets, refresh=refresh)
     for warning in found.warnings:
         reporter.warn(warning)
@@ -136,8 +126,7 @@ def _of(documents: Documents, folder: Path) -> Targets:
 
 
 def _entry(name: str, document: Any, folder: Path) -> Entry:
-    """Parse a target. An unknown kind or word comes from a newer stack; any other fault is the file's, and its kind is
-    empty."""
+    """Blame an unknown kind or word on a newer stack; any other fault is the file's, and its kind is empty."""
     if not isinstance(document, Mapping):
         return Entry(name, "", None, f"{name}: must be a mapping, is {messages.display(document)}")
     values = cast(Mapping[str, Any], document)

@@ -32,7 +32,7 @@ class Pending:
         self._waits: dict[JobRef, _Waits] = {}
 
     def look(self, ref: JobRef, backend: Backend, status: Status) -> str | None:
-        """Return the reason where it is new, and pass its line to `tell`."""
+        """Return a new reason, after passing its line to `tell`."""
         if status.phase not in (Phase.QUEUED, Phase.STARTING) or not isinstance(backend, Explain):
             self._waits.pop(ref, None)
             return None

@@ -35,8 +35,8 @@ def wait_for(
     clock: Callable[[], float] = time.monotonic,
     quiet_s: float = QUIET_S,
 ) -> list[Status]:
-    """Wait until every job has ended. Print changes of state, and the progress after `quiet_s` seconds without any.
-    Raises WaitedTooLong, Interrupted (both say that the job goes on), NotFound, NoCredentials or CloudRefused."""
+    """Print changes of state, and the progress after `quiet_s` seconds without any. Raises WaitedTooLong, Interrupted
+    (both say that the job goes on), NotFound, NoCredentials or CloudRefused."""
     beat = Beat(quiet_s)
     waiting = Waiting(jobs, timeout_s, beat.tell, clock, counts=not beat.live)
     try:
@@ -68,16 +68,15 @@ class Waiting:
         self._pauses = Pauses(timeout_s, clock)
         self._pending = Pending(tell, clock)
         self._seen: dict[JobRef, float] = {}
-        """Time at which each job was last seen."""
 
     @property
     def statuses(self) -> list[Status]:
-        """Return the last status of each job, once all have ended."""
+        """Last status of each job, once all have ended."""
         return [self._last[ref] for ref in self._refs]
 
     @property
     def so_far(self) -> SoFar:
-        """Return the progress of the wait. Another thread may call this."""
+        """Progress of the wait. Another thread may call this."""
         now, last = self._clock(), dict(self._last)
         waited = lasting(self._pauses.waited_s)
         if len(self._refs) > 1:
@@ -90,13 +89,11 @@ class Waiting:
         return so_far(ref, last.get(ref), self._pauses.waited_s, now - self._seen.get(ref, now))
 
     def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Look until all jobs have ended. Raises as `look`."""
         while (pause_s := self.look()) is not None:
             sleep(pause_s)
 
     def look(self) -> float | None:
-        """Look at each job once. Return the seconds until the next look; None when all have ended. Raises
-        WaitedTooLong, NotFound, NoCredentials or CloudRefused."""
+        """Return the seconds until the next look; None at the end. Raises WaitedTooLong, and as look_at does."""
         for ref, backend, status in look_at(self.left, self._unseen, self._tell):
             before = self._last.get(ref)
             moved = before is None or (before.phase, before.native) != (status.phase, status.native)
@@ -119,13 +116,12 @@ class Waiting:
 
 
 def pause(pauses: Pauses, jobs: list[tuple[JobRef, Backend]]) -> float | None:
-    """Return the seconds until the next look at the jobs; None where the wait is over."""
+    """Return None where the wait is over."""
     longest_s = min(LONGEST_S.get(ref.kind, LONGEST_ELSEWHERE_S) for ref, _ in jobs)
     return pauses.next_s(longest_s, least_s=CALLS_APART_S * (len(jobs) // AT_ONCE))
 
 
 def interruption(jobs: list[tuple[JobRef, Backend]]) -> Interrupted:
-    """Return the error for jobs that nobody waits for any more."""
     return Interrupted(f"interrupted; {_names(jobs)} goes on", _how(jobs))
 
 
@@ -139,7 +135,6 @@ def end(statuses: list[Status]) -> None:
 
 
 def describe_status(status: Status) -> str:
-    """Return the phase, and for a failed job its reason and exit code."""
     parts = [str(status.phase)]
     if status.phase is Phase.FAILED and status.reason:
         parts.append(status.reason)
@@ -149,7 +144,7 @@ def describe_status(status: Status) -> str:
 
 
 def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) -> SoFar:
-    """Return the progress of one job, `waited_s` seconds into the wait and last seen `ago_s` seconds ago."""
+    """Return the progress of a job that was last seen `ago_s` seconds ago."""
     waited = lasting(waited_s)
     if status is None:
         return SoFar(f"{ref}: {UNSEEN}; {STILL} {waited}", f"{UNSEEN}  {waited}")
@@ -164,7 +159,7 @@ def so_far(ref: JobRef, status: Status | None, waited_s: float, ago_s: float) ->
 
 
 def in_words(status: Status) -> str:
-    """Return the tasks of a live array by state, to follow the array's own state."""
+    """Return the tasks of a live array by state, to follow its own state."""
     counts = ", ".join(f"{count:,} {native}" for native, count in status.tasks.items())
     return f", tasks: {counts}" if counts and not status.phase.ended else ""
 
@@ -188,8 +183,7 @@ def _groups(jobs: list[tuple[JobRef, Backend]]) -> list[tuple[list[JobRef], Back
 def look_at(
     waiting: list[tuple[JobRef, Backend]], unseen: set[JobRef], tell: Callable[[str], None] = say
 ) -> Iterator[tuple[JobRef, Backend, Status]]:
-    """Yield each job with its current status. Skip a job that cannot be seen, and say so once. Raises NotFound,
-    NoCredentials or CloudRefused."""
+    """Skip a job that cannot be seen, and say so once. Raises NotFound, NoCredentials or CloudRefused."""
     known: dict[JobRef, Status] = {}
     silent: set[JobRef] = set()
     for group, backend in _groups(waiting):
@@ -233,8 +227,7 @@ def _how(waiting: list[tuple[JobRef, Backend]]) -> str:
 
 
 def wait_to_end(jobs: list[tuple[JobRef, Backend]], follow_log: FollowLog | None, timeout: int | None) -> None:
-    """Wait for jobs, with `follow_log` after the log of a single one. Raises JobFailed, and Interrupted, which says
-    that the jobs go on."""
+    """Follow the log of a single job, then wait. Raises JobFailed; Interrupted says that the jobs go on."""
     try:
         if follow_log:
             follow_log(jobs[0][1], jobs[0][0])

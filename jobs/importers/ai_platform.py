@@ -28,10 +28,6 @@ from .vertex_values import job_values
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Translate a file (config.yaml, JSON, or a pasted gcloud command) and flags, which override it, into a job.
-
-    Raise BadInput if the input cannot be read.
-    """
     given, secrets = source(name, data, options)
     report = given.report
     for each in OUTPUT_ONLY:
@@ -48,8 +44,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
         today=options.today,
         args="trainingInput.args",
     )
-    spec: Json = {"workerPoolSpecs": [{**found.pools.get(role, {}), **ran.specs[role]} for role in roles]}
-    _pools(spec, roles, found.pools, ran.specs)
+    spec: Json = {"workerPoolSpecs": _pools(roles, found.pools, ran.specs)}
     _settings(given, spec, found.count)
     _places(given, found.accelerators)
     body: Json = {"displayName": display, "jobSpec": spec}
@@ -75,15 +70,13 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     return result
 
 
-def _pools(spec: Json, roles: list[str], pools: Mapping[str, Json], programs: Mapping[str, Json]) -> None:
-    """Put the worker pools into the spec, in the order of their roles. A pool's position determines its role, so an
-    empty pool stands for a role that the job does not have."""
+def _pools(roles: list[str], pools: Mapping[str, Json], programs: Mapping[str, Json]) -> list[Json]:
+    """Return pools in the order of roles, which their positions determine: an empty pool stands for a missing role."""
     last = max((ROLES.index(role) for role in roles), default=-1)
-    spec["workerPoolSpecs"] = [{**pools[role], **programs[role]} if role in roles else {} for role in ROLES[: last + 1]]
+    return [{**pools[role], **programs[role]} if role in roles else {} for role in ROLES[: last + 1]]
 
 
 def _settings(given: RequestFields, spec: Json, count: int) -> None:
-    """Translate the settings that apply to the whole job."""
     report = given.report
     base = "trainingInput"
     if job_dir := given.text(f"{base}.jobDir"):
@@ -125,7 +118,6 @@ def _places(given: RequestFields, accelerators: list[str]) -> None:
 
 
 def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the zones of each type of attached GPU, empty if none are known."""
     found: dict[str, tuple[str, ...]] = {}
     for each in dict.fromkeys(accelerators):
         if each in gpu_attachments():
@@ -137,8 +129,7 @@ def _zones(region: str, accelerators: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _job(body: Json, given: RequestFields) -> Json:
-    """Return the values of a job file. Report the fields of the custom job that a job file lacks: the target determines
-    them, or they are refused."""
+    """Report fields of the custom job that a job file lacks: the target determines them, or they are refused."""
     inner = RequestFields(body)
     values = job_values(inner)
     targets = {"jobSpec.network": "network", "jobSpec.serviceAccount": "serviceAccount"}
@@ -200,7 +191,6 @@ def _of(
     text: str,
     variables: Mapping[str, str],
 ) -> RequestFields:
-    """Return the document's fields. Add the fields of the command lines to the report."""
     beside: dict[str, Any] = {}
     for command, pasted in lines:
         beside |= {flag: values[-1] for flag, values in command.flags.items()}
@@ -222,7 +212,6 @@ def _of(
 
 
 def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand | None, name: str) -> None:
-    """Override the document's fields with those of a command line."""
     report = given.report
     for flag, why in command.unknown.items():
         report.refuse(flag, why)
@@ -258,7 +247,6 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
 
 
 def _holding(command: gcloud.CommandLine, written: str) -> list[str]:
-    """Return the fields of a command line that hold a variable, except flags that are left out."""
     left_out = (*UNNEEDED, *gcloud.GLOBAL)
     found = [flag for flag, values in command.flags.items() if written in values[-1] and flag not in left_out]
     found += [JOB] if command.words and written in command.words[0] else []
@@ -294,7 +282,6 @@ def _setting(given: RequestFields, flag: str, value: str, name: str) -> None:
 
 
 def _put(given: RequestFields, path: str, flag: str, value: Any) -> None:
-    """Set a field to a flag's value, and report the document's values that it overrides."""
     below = [each for each in given.values if each == path or each.startswith(f"{path}.")]
     for each in below:
         name = given.name(each)
@@ -361,7 +348,6 @@ _TYPES = ("DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE")
 
 
 def _is_search(given: RequestFields) -> bool:
-    """Return whether the job is a search over hyperparameters."""
     return given.has(_HYPERPARAMETERS)
 
 
@@ -416,7 +402,6 @@ def _tuning(given: RequestFields, *, container: bool) -> Json:
 
 
 def _one_of(given: RequestFields, path: str, known: tuple[str, ...], unset: tuple[str, ...] = ()) -> str | None:
-    """Return the value of a choice, or None if it is unset. Refuse a value that is not in `known`."""
     value = given.text(path)
     if value is None or value in unset:
         return None

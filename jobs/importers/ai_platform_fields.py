@@ -1,7 +1,5 @@
-"""Fields of a job of AI Platform Training, and gcloud's flags for them.
-
-Sources: the discovery document ml.v1, and gcloud's own flags of `ai-platform jobs submit training` (and `ml-engine`).
-"""
+"""Fields of a job of AI Platform Training, and gcloud's flags for them. Sources: the discovery document ml.v1, and
+gcloud's own flags of `ai-platform jobs submit training` (and `ml-engine`)."""
 
 from collections.abc import Mapping
 
@@ -29,7 +27,6 @@ TRAINING_INPUT = (
 )
 
 OUTPUT_ONLY = ("createTime", "startTime", "endTime", "state", "errorMessage", "trainingOutput", "jobPosition", "etag")
-"""Fields of a job that was read back from the service."""
 
 TOP = {name.partition(".")[0] for name in TRAINING_INPUT}
 """Fields of trainingInput that identify a document that leaves out that key."""

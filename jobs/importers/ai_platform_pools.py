@@ -1,7 +1,5 @@
-"""Worker pools of Vertex AI for an AI Platform Training job: the program and the machines of each role.
-
-Legacy machine types and retired GPUs are replaced.
-"""
+"""Worker pools of Vertex AI for an AI Platform Training job: the program and the machines of each role. Legacy machine
+types and retired GPUs are replaced."""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -32,7 +30,6 @@ class Machines:
 
     @property
     def count(self) -> int:
-        """Number of replicas of the whole job."""
         return sum(int(pool["replicaCount"]) for pool in self.pools.values())
 
 
@@ -138,7 +135,6 @@ def _machine(given: RequestFields, role: str, kind: str, k80: str, found: Machin
 
 
 def _legacy(given: RequestFields, name: str, kind: str, k80: str, found: Machines) -> Json | None:
-    """Return the MachineSpec that replaces a legacy machine type, or None if there is none."""
     legacy = legacy_machines()[kind]
     if not legacy.base_vcpus:
         given.report.findings(name, ai_platform.accelerators(kind, "TPU", "type"))
@@ -274,7 +270,6 @@ def _executor(given: RequestFields, version: str | None, image: str | None, *, g
 
 
 def _containers(given: RequestFields, roles: list[str], path: str, image: str | None, arguments: list[str]) -> Program:
-    """Return the container of each role, which has its own image or the master's."""
     master = given.text(path)
     if image:
         if master:

@@ -1,7 +1,5 @@
-"""Translation of the input of `aws batch submit-job`, or of a job definition, into a job file.
-
-This is the inverse of backends/aws_batch/render.py.
-"""
+"""Translation of `aws batch submit-job`'s input, or of a job definition: the inverse of
+backends/aws_batch/render.py."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -50,10 +48,6 @@ LEFT_OUT = re.compile(
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """Translate a SubmitJob request (JSON, YAML, or a pasted `aws batch submit-job`) or a job definition into a job.
-
-    Raise BadInput if the input cannot be read, or is neither.
-    """
     text = data.decode("utf-8-sig", errors="replace")
     if is_command(script_text.readable(text), "aws"):
         verb = aws_cli.VERB if re.search(r"\bbatch\s+submit-job\b", text) else _verb(text)
@@ -85,10 +79,7 @@ def _verb(text: str) -> str:
 
 
 def _ask(given: RequestFields, variables: Mapping[str, str], written: Sequence[str] = ()) -> list[str]:
-    """Ask for the values of a template's variables, and return their names.
-
-    A program's own words may hold variables, except those that a shell would have replaced (`written`).
-    """
+    """Return the names. A program's words may hold variables, except those that a shell would replace (`written`)."""
     lacking: list[str] = []
     for path, value in given.values.items():
         if LEFT_OUT.search(path):
@@ -182,12 +173,10 @@ def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[st
 
 
 def _last(name: str) -> str:
-    """Return the resource name in a name or an ARN."""
     return name.rpartition("/")[2]
 
 
 def _revision(name: str) -> tuple[str, str]:
-    """Return a definition's name or ARN without its revision, and the revision, which is empty if absent."""
     found = re.fullmatch(r"(.*[^:]):(\d+)", name, re.DOTALL)
     return (found[1], found[2]) if found else (name, "")
 

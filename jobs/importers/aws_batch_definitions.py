@@ -1,7 +1,5 @@
-"""Translation of a job definition of AWS Batch into a job file.
-
-The definition is the input of `aws batch register-job-definition` or an answer of describe-job-definitions.
-"""
+"""Translation of a job definition of AWS Batch into a job file: the input of `aws batch register-job-definition` or an
+answer of describe-job-definitions."""
 
 import re
 from collections.abc import Mapping
@@ -62,16 +60,12 @@ ADOPT = "a definition that `stacks adopt` takes keeps it (docs/adopt.md): name i
 
 
 def is_definition(document: Json) -> bool:
-    """Return whether a document is a job definition, or an answer that holds some."""
     body = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
     return bool(body & set(document)) and not {"jobQueue", "jobName"} & set(document)
 
 
 def one_of(name: str, document: Json) -> Json:
-    """Return the one definition of an answer, or the document itself if it is a definition.
-
-    Raise BadInput if the answer does not hold exactly one.
-    """
+    """Return a definition itself, or that of an answer. Raise BadInput if the answer does not hold exactly one."""
     found = document.get("jobDefinitions")
     if not isinstance(found, list):
         return document

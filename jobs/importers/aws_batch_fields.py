@@ -18,8 +18,7 @@ REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
 def needs(given: RequestFields, base: str, values: Json, *, fractions: bool = False) -> None:
-    """Translate the vCPUs, memory and GPUs below a path. Refuse any that is given twice. `fractions`: parts of a vCPU,
-    which Fargate has, are rounded up."""
+    """Refuse vCPUs, memory and GPUs that are given twice. `fractions`: round up parts of a vCPU, which Fargate has."""
     asked: dict[str, str] = {}
     for path in given.items(f"{base}.resourceRequirements"):
         kind = given.text(f"{path}.type")
@@ -35,7 +34,6 @@ def needs(given: RequestFields, base: str, values: Json, *, fractions: bool = Fa
 
 
 def _need(given: RequestFields, kind: str, path: str, asked: dict[str, str], values: Json, *, fractions: bool) -> None:
-    """Translate an amount of vCPUs, MiB or GPUs. Refuse a second one of the same type."""
     name = given.name(path)
     number = _vcpus(given, path, fractions=fractions) if kind == "VCPU" else None
     number = number or given.whole(path, 0 if kind == "GPU" else 1)
@@ -71,7 +69,6 @@ def _vcpus(given: RequestFields, path: str, *, fractions: bool) -> int | None:
 
 
 def environment(given: RequestFields, base: str, values: Json) -> None:
-    """Translate `environment` below a path."""
     env: dict[str, str] = {}
     at: dict[str, str] = {}
     for path in given.items(f"{base}.environment"):
@@ -132,7 +129,6 @@ def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[s
 
 
 def attempts_of(given: RequestFields, values: Json) -> None:
-    """Translate `retryStrategy` into retries or lost_retries."""
     base = "retryStrategy"
     attempts = given.whole(f"{base}.attempts", 1)
     given.keep_value(f"{base}.attempts", "retries")
@@ -189,7 +185,6 @@ def _only_lost(rules: list[dict[str, str]]) -> bool:
 
 
 def labels(given: RequestFields, values: Json) -> None:
-    """Translate `tags` into labels."""
     found: dict[str, str] = {}
     for name, text in given.mapping("tags").items():
         if name.lower().startswith(tags.RESERVED):

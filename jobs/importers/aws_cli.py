@@ -1,23 +1,19 @@
-"""Reader of a pasted `aws batch submit-job` or `register-job-definition`.
-
-It handles options, JSON, file:// and the CLI's shorthand.
-
-Source: https://docs.aws.amazon.com/cli/latest/reference/batch/submit-job.html, .../register-job-definition.html and
-https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
-"""
+"""Reader of a pasted `aws batch submit-job` or `register-job-definition`: options, JSON, file:// and the shorthand.
+Sources: https://docs.aws.amazon.com/cli/latest/reference/batch/submit-job.html, .../register-job-definition.html and
+https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html"""
 
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
 from accel.diagnostics.errors import BadInput
 
 from . import script_text
 from .names import suggestion
-from .reading import Json, file_bytes, read
+from .reading import Json, named_file, read
 from .shell import PastedCommand, pasted_command
 
 VERB = "batch submit-job"
@@ -138,7 +134,6 @@ def _word(found: Request, word: str) -> None:
 
 
 def _global(found: Request, words: list[str]) -> None:
-    """Consume an option of the CLI itself."""
     option, equals, value = words.pop(0).partition("=")
     if GLOBAL.get(option, True) and not equals and words:
         value = words.pop(0)
@@ -156,11 +151,7 @@ def _whole(name: str, option: str, values: list[str], written: PastedCommand) ->
 
 
 def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple[bytes, str]:
-    """Return the content that a file:// address names, and its name for messages.
-
-    The content is what a heredoc of the same text writes, or that of an existing file.
-    Raise BadInput if it cannot be read.
-    """
+    """Return what a file:// address names, a heredoc or a file, and its name. Raise BadInput if it cannot be read."""
     path = address.partition("://")[2]
     for file, text in written.files.items():
         if (path in ("/dev/stdin", "-") and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
@@ -172,11 +163,7 @@ def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple
             return text.encode(), f"{name}: {path}"
     if lacking := [mark for mark in written.unknown.values() if mark in path]:
         raise BadInput(f"{name}: {option}: holds {lacking[0]}, which no shell has replaced; write the file's name")
-    at = Path(path) if name == "stdin" else Path(name).parent / path
-    try:
-        return file_bytes(at), str(at)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{name}: {option} {path[:80]}: cannot be read: {getattr(error, 'strerror', error)}") from None
+    return named_file(name, option, path)
 
 
 def _others(written: PastedCommand, path: str) -> list[str]:
@@ -225,10 +212,7 @@ def _json(name: str, option: str, text: str, written: PastedCommand) -> Any:
 
 
 def shorthand(text: str) -> Json:
-    """Parse the CLI's shorthand: `size=10`, `command=a,b`, `environment=[{name=A,value=b}]`.
-
-    Raise ValueError if the text is not valid.
-    """
+    """Parse `size=10`, `command=a,b` or `environment=[{name=A,value=b}]`. Raise ValueError if the text is not valid."""
     reader = _Shorthand(text)
     found = reader.pairs("")
     if reader.at < len(text):
@@ -265,7 +249,6 @@ class _Shorthand:
         return found
 
     def _values(self, key: str, end: str) -> Any:
-        """Read a value, or a list of values with commas between them."""
         found: list[Any] = [self._one(end)]
         while self.text[self.at : self.at + 1] == "," and not re.compile(r",\s*[^\s=,\[\]{}\"']+=").match(
             self.text, self.at

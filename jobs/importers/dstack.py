@@ -96,7 +96,6 @@ _LISTS = (f"{PREFIX}_NODES_IPS", f"{PREFIX}_MPI_HOSTFILE")
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """Translate a task into a job. Raise BadInput if the document cannot be read or is not a task."""
     document = read(name, data)
     kind = document.get("type")
     if kind != "task":
@@ -338,7 +337,6 @@ def _mounts(given: RequestFields, document: Json, chosen: Mapping[str, str], val
 
 
 def _keep_path(given: RequestFields, path: str, at: str, seen: str) -> None:
-    """Report the path of a volume according to how its source was reported."""
     if given.report.stopped_by(given.name(at)):
         given.leave_value(f"{path}.path", "goes with the volume")
     elif seen:
@@ -365,8 +363,7 @@ def _mount(given: RequestFields, path: str, source: str, seen: str, chosen: Mapp
 
 
 def _code(given: RequestFields) -> None:
-    """Leave out the files and repositories of the local machine. Files outside of a folder and repositories in one of
-    their own are not where the commands look for them."""
+    """Leave out local files and repositories, except those that are not where the commands look for them."""
     for path in given.paths("files"):
         if (found := _found(given, path, _OUTSIDE)) and not path.endswith("].path"):
             why = f"{found} is outside of the folder of submit --code: copy it there, or put it into the image"
@@ -396,7 +393,6 @@ _BACKENDS = {"aws": "aws", "gcp": "gcp", "kubernetes": "kubernetes"}
 
 
 def _profile(given: RequestFields, values: Json, place: Destination) -> None:
-    """Put the settings of the profile into the job."""
     _place(given, place)
     policy = given.text("spot_policy")
     if policy not in (None, "spot", "on-demand", "auto"):

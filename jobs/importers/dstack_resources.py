@@ -1,7 +1,5 @@
 """Reader of `resources` in a dstack configuration: numbers, sizes and their ranges, and the many forms of a GPU.
-
-Source: https://dstack.ai/docs/reference/dstack.yml/task/ and dstack's own models.
-"""
+Source: https://dstack.ai/docs/reference/dstack.yml/task/ and dstack's own models."""
 
 import re
 from dataclasses import dataclass, field
@@ -26,7 +24,6 @@ OF_LEAST = "is the least of a range; a job file has one number"
 
 
 def read(given: RequestFields, values: Json) -> None:
-    """Put the requested `resources` into the job."""
     _gpu(given, values)
     _cpu(given, values)
     for name, to in (("memory", "memory_mib"), ("shm_size", "shm_mib")):
@@ -36,10 +33,7 @@ def read(given: RequestFields, values: Json) -> None:
 
 
 def _low(given: RequestFields, path: str) -> tuple[str, list[str]]:
-    """Return the lower end of a number or a range at a path, and the paths that specify it.
-
-    The lower end is empty if the range has none.
-    """
+    """Return the lower end of a number or a range, empty if it has none, and the paths that specify it."""
     text = given.values.get(path)
     if isinstance(text, str):
         return least(text)[0], [path]
@@ -115,13 +109,10 @@ def _of_arch(arch: str) -> str:
 
 @dataclass
 class _Gpu:
-    """Request for a GPU, and the path where each part of it is written."""
-
     vendor: str = ""
     names: list[str] = field(default_factory=list[str])
     count: str = "1"
     memory: str = ""
-    is_range: bool = False
     name_at: str = ""
     count_at: str = ""
     memory_at: str = ""
@@ -212,7 +203,6 @@ def _of_mapping(given: RequestFields, path: str, found: _Gpu) -> None:
 
 
 def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json) -> None:
-    """Put the accelerator into the job. `count` is the number of accelerators."""
     report = given.report
     fits = _fitting(found.memory) if found.memory else []
     name = found.names[0] if found.names else ""
@@ -252,7 +242,6 @@ def _one(given: RequestFields, path: str, found: _Gpu, count: str, values: Json)
 
 
 def _type_is(given: RequestFields, at: str, values: Json) -> None:
-    """Report the accelerator type that stands for a name, its vendor and its memory."""
     if kind := values.get("accelerator", {}).get("type"):
         given.report.keep(given.name(at), f"accelerator.type: {kind}")
 
@@ -271,10 +260,7 @@ def _fitting(memory: str) -> list[str]:
 
 
 def _with_memory(name: str, fits: list[str]) -> str | None:
-    """Return the accelerator of a name that has the memory, or None.
-
-    An A100 with 80GB is a different accelerator from A100.
-    """
+    """Return the accelerator of a name that has the memory, or None: an A100 with 80GB is another one than A100."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     for key in fits:
         parts = [part for part in key.split("-") if part not in ("nvidia", "tesla")]

@@ -54,11 +54,8 @@ class RequestFields:
         beside: Mapping[str, Any] | None = None,
         nulls: tuple[str, ...] = (),
     ) -> None:
-        """Read the document into fields.
-
-        `under` is the beginning of the paths, which the document leaves out. `beside` holds fields outside the
-        document, such as flags, for the report. `nulls` holds the beginnings of paths where null is a value.
-        """
+        """Read the document. `under`: beginning of the paths, which the document leaves out; `beside`: fields outside
+        it, such as flags, for the report; `nulls`: beginnings of paths where null is a value."""
         found = dict(leaves(document)) if document else {}
         self.values: dict[str, Any] = _Values({f"{under}{name}": value for name, value in found.items()})
         self.names: dict[str, str] = {f"{under}{name}": name for name in found}
@@ -78,7 +75,6 @@ class RequestFields:
         self.names[path] = name
 
     def has(self, path: str) -> bool:
-        """Return whether there is any value at a path or below it."""
         return bool(self.paths(path))
 
     def paths(self, path: str) -> list[str]:
@@ -105,7 +101,6 @@ class RequestFields:
         return self._wrong(path, f"an integer from {least}")
 
     def number(self, path: str) -> float | None:
-        """Return the number at a path."""
         value = self._value(path)
         if value is None:
             return None
@@ -114,7 +109,6 @@ class RequestFields:
         return self._wrong(path, "a number")
 
     def flag(self, path: str) -> bool | None:
-        """Return the boolean at a path, written as a boolean or as text."""
         value = self._value(path)
         if value is None or isinstance(value, bool):
             return value
@@ -123,7 +117,6 @@ class RequestFields:
         return self._wrong(path, "true or false")
 
     def texts(self, path: str) -> list[str]:
-        """Return the list of texts at a path."""
         value = self.values.get(path)
         if value is None:
             return []
@@ -133,7 +126,6 @@ class RequestFields:
         return []
 
     def mapping(self, path: str) -> dict[str, str]:
-        """Return the mapping of texts at a path."""
         found: dict[str, str] = {}
         for each in self._below(path, "."):
             value = self.values[each]
@@ -166,30 +158,24 @@ class RequestFields:
         return list(found)
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
-        """Call Report.keep for every value at a path and below it."""
         for each in self.paths(path):
             self.report.keep(self.name(each), to, why)
 
     def keep_value(self, path: str, to: str = "", why: str = "") -> None:
-        """Call Report.keep for the value at a path alone.
-
-        Values below it were not read if the field should not be an object.
-        """
+        """Keep the value at a path alone. Those below were not read if the field should not be an object."""
         if path in self.values:
             self.report.keep(self.name(path), to, why)
 
     def leave_value(self, path: str, why: str) -> None:
-        """Report the value at a path alone as left out (Report.changed to None)."""
         if path in self.values:
             self.report.changed(self.name(path), None, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
-        """Report every value at a path and below it as left out (Report.changed to None)."""
         for each in self.paths(path):
             self.report.changed(self.name(each), None, why, rule)
 
     def _value(self, path: str) -> Any:
-        """Return the value at a path. Treat an empty text as no value."""
+        """Treat an empty text as no value."""
         value = self.values.get(path)
         if value == "":
             self.report.keep(self.name(path), why="is empty")

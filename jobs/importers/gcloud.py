@@ -1,21 +1,18 @@
-"""Parser of the flags of a gcloud command.
-
-Source of the grammar: gcloud's own `topic escaping` and calliope's arg_parsers (--flag=value, --flag value, lists by
-commas, ^X^ for another delimiter).
-"""
+"""Parser of the flags of a gcloud command. Source of the grammar: gcloud's own `topic escaping` and calliope's
+arg_parsers (--flag=value, --flag value, lists by commas, ^X^ for another delimiter)."""
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 
 from . import script_text
 from .names import suggestion
-from .reading import Json, file_bytes, read
+from .reading import Json, named_file, read
 from .report import Report
 from .shell import MOMENT, PastedCommand, is_command, pasted_command
 
@@ -82,7 +79,6 @@ class Source:
     lines: Lines
     """Pasted command, and the flags given after it, which override it."""
     secrets: list[str]
-    """Values that are known to be secrets."""
     moment: str = ""
     """Part that made the job's name different each time, such as `$(date)`, and is left out of it."""
 
@@ -98,13 +94,9 @@ def source(
     unneeded: Collection[str] = (),
     name_of: Callable[[CommandLine], list[str]] | None = None,
 ) -> Source:
-    """Read a document or a pasted command `verb`.
-
-    `take_words` takes the command's own name off its words. `unneeded` holds flags whose values are left out. `name_of`
-    returns the list whose last item is the job's name.
-
-    Raise BadInput if the input cannot be read.
-    """
+    """Read a document or a pasted command `verb`. `take_words` takes the command's own name off its words; `unneeded`
+    holds flags whose values are left out; `name_of` returns the list whose last item is the job's name. Raise BadInput
+    if the input cannot be read."""
     text = data.decode("utf-8-sig", errors="replace")
     lines: Lines = []
     values: Json = {}
@@ -140,7 +132,6 @@ def _take_moment(names: list[str], written: PastedCommand) -> str:
 
 
 def tell_moment(report: Report, field: str, name: str, moment: str) -> None:
-    """Report the part that was taken out of a name."""
     if moment:
         report.changed(field, name, f"{moment[:60]} makes each name another, and a job's reference is one anyway")
 
@@ -154,7 +145,6 @@ def _needed(text: str, command: CommandLine, written: PastedCommand, left_out: C
 
 
 def items(text: str) -> list[str]:
-    """Return the items of a list flag's value."""
     delimiter = re.match(r"^\^([^^]+)\^", text)
     if delimiter:
         return text[delimiter.end() :].split(delimiter[1])
@@ -162,10 +152,7 @@ def items(text: str) -> list[str]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """Return the pairs of a dictionary flag's value, such as count=4,type=nvidia-tesla-t4.
-
-    An item without `=` continues the one before it, since a value may hold a comma.
-    """
+    """Return a dictionary flag's pairs. An item without `=` continues the one before: a value may hold a comma."""
     found: dict[str, str] = {}
     last = ""
     for item in items(text):
@@ -187,10 +174,7 @@ def twice(text: str) -> list[str]:
 
 
 def document(name: str, config: str, pasted: PastedCommand) -> Json:
-    """Read the file that --config of a pasted command names.
-
-    The file is what a heredoc of the same text writes, or an existing one. Raise BadInput if it cannot be read.
-    """
+    """Read what --config names: a heredoc of the text, or a file. Raise BadInput if it cannot be read."""
     stdin = config in ("-", "/dev/stdin")
     for file, text in pasted.files.items():
         if (stdin and file == "-") or (file and PurePosixPath(file) == PurePosixPath(config)):
@@ -206,25 +190,20 @@ def document(name: str, config: str, pasted: PastedCommand) -> Json:
         asked = " ".join(f"--var {key}=<value>" for key in pasted.unknown if re.fullmatch(r"\w+", key))
         said = f"holds {lacking[0][1]}, which no shell has replaced"
         raise BadInput(f"{name}: --config: {said}; {f'give {asked}' if asked else 'write its name instead'}")
-    path = Path(config) if name == "stdin" else Path(name).parent / config
-    try:
-        return read(str(path), file_bytes(path))
-    except OSError as error:
-        raise BadInput(f"{name}: --config {config}: cannot be read: {error.strerror}") from None
+    content, place = named_file(name, "--config", config)
+    return read(place, content)
 
 
 AGAIN = "is given after -- too, which wins over the command"
 
 
 def note_again(report: Report, lines: Sequence[CommandLine]) -> None:
-    """Report the flags of a pasted command that are given after it too, with another value."""
     for flag in lines[0].flags if len(lines) > 1 else ():
         if flag in lines[1].flags and flag in report.fields and lines[0].flags[flag] != lines[1].flags[flag]:
             report.note(flag, AGAIN)
 
 
 def is_json(text: str) -> bool:
-    """Return whether a list flag's value is a list in JSON."""
     try:
         return text.lstrip().startswith("[") and isinstance(json.loads(text), list)
     except (ValueError, RecursionError):

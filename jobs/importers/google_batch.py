@@ -1,7 +1,4 @@
-"""Translation of a Job of Google Batch's API (JSON or YAML) into a job file.
-
-This is the inverse of backends/google_batch/render.py.
-"""
+"""Translation of a Job of Google Batch's API (JSON or YAML): the inverse of backends/google_batch/render.py."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -49,10 +46,6 @@ CODE_MAX = 59_999
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Translate a document, or a pasted `gcloud batch jobs submit`, into a job.
-
-    Raise BadInput if the input cannot be read.
-    """
     if is_command(script_text.readable(data.decode("utf-8-sig", errors="replace"))):
         asked = google_batch_command.command(name, data, options.variables)
         given = BatchFields(name, asked.document, asked.beside)
@@ -114,13 +107,12 @@ def _job_of(name: str, given: BatchFields, options: ImportOptions) -> ImportResu
 
 
 def _region(name: str) -> str:
-    """Return the region in a job's full name, or an empty string if there is none."""
     found = re.fullmatch(r"projects/[^/]+/locations/([^/]+)/jobs/[^/]+", name)
     return found[1] if found else ""
 
 
 def _group(given: BatchFields, values: Json, block: Json, *, several: bool) -> None:
-    """Translate how many tasks there are and how they run. `several` means that they are the nodes of one job."""
+    """Translate the tasks' number and order. `several`: they are the nodes of one job."""
     count, at_once = given.whole(f"{GROUP}.taskCount", 1) or 1, given.whole(f"{GROUP}.parallelism", 1)
     per_vm = given.whole(f"{GROUP}.taskCountPerNode", 1)
     for name in ("taskCount", "parallelism", "taskCountPerNode", "requireHostsFile", "permissiveSsh"):

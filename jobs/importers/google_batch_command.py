@@ -1,15 +1,10 @@
-"""Reader of a pasted `gcloud batch jobs submit` as a Job of Google Batch.
-
-The Job is the file of --config, and flags override it.
-
-Source: https://cloud.google.com/sdk/gcloud/reference/batch/jobs/submit
-"""
+"""Reader of a pasted `gcloud batch jobs submit` as a Job: the file of --config, which flags override.
+Source: https://cloud.google.com/sdk/gcloud/reference/batch/jobs/submit"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 from accel.diagnostics.errors import BadInput
@@ -18,7 +13,7 @@ from accel.rules.jobs import imports
 
 from . import gcloud, vertex_templates
 from .google_batch_fields import BatchFields
-from .reading import Json, file_bytes
+from .reading import Json, named_file
 from .report import Report
 from .shell import MOMENT, PastedCommand
 
@@ -41,7 +36,6 @@ PLACES: Mapping[str, tuple[str | int, ...]] = {
     "--provisioning-model": (*_POLICY, "provisioningModel"),
     "--priority": ("priority",),
 }
-"""Place in a Job of each flag's value."""
 OF_TARGET = ("--network", "--subnetwork", "--no-external-ip-address")
 WORDS, REST = "words of the command", "after the command"
 
@@ -56,16 +50,14 @@ class Command:
     beside: dict[str, Any] = field(default_factory=dict[str, Any])
     secrets: list[str] = field(default_factory=list[str])
     named: str = ""
-    """Name of the job as it is written."""
 
     @property
     def region(self) -> str:
-        """Region that the command names."""
         return (self.line.flags.get("--location") or [""])[-1]
 
 
 def command(name: str, data: bytes, variables: Mapping[str, str]) -> Command:
-    """Read the command in a text, and the file that it names. Raise BadInput if they cannot be read."""
+    """Raise BadInput if the command, or a file that it names, cannot be read."""
     source = gcloud.source(name, data, (), variables, VERB, FLAGS, _take_words)
     line, written = source.lines[0]
     if written is None:
@@ -116,14 +108,9 @@ def _name(found: Command) -> None:
 
 
 def _script(name: str, path: str, written: PastedCommand) -> str:
-    """Return the text of a script, from a local file or from the same text. Raise BadInput if it cannot be read."""
     if path in written.files:
         return written.files[path]
-    try:
-        return file_bytes(Path(path) if name == "stdin" else Path(name).parent / path).decode(errors="replace")
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise BadInput(f"{name}: --script-file-path {path[:80]}: cannot be read: {said}") from None
+    return named_file(name, "--script-file-path", path)[0].decode(errors="replace")
 
 
 def _put(document: Json, place: tuple[str | int, ...], value: str) -> Any:
@@ -159,7 +146,6 @@ def _spelt(inside: Json, name: str) -> str:
 
 
 def tell(given: BatchFields, found: Command) -> None:
-    """Report the parts of the command other than the Job."""
     report, line, written = given.report, found.line, found.written
     for flag in line.flags:
         if flag == "--location":

@@ -1,10 +1,7 @@
-"""Fields of a Job of Google Batch under the API's own names and places, however a document spells them.
-
-The JSON form of protocol buffers accepts a field's lowerCamelCase name and its original one: taskGroups and
-task_groups. It accepts a choice by its number, and does not tell a zero or an empty text from no value. Source:
-https://protobuf.dev/programming-guides/json/. Fields: the discovery document of batch.v1. Numbers: its client library,
-google-cloud-batch.
-"""
+"""Fields of a Job of Google Batch under the API's own names and places, however a document spells them. The JSON form
+of protocol buffers accepts a field's lowerCamelCase name and its original one (taskGroups, task_groups), and a choice
+by its number, and does not tell a zero or an empty text from no value: https://protobuf.dev/programming-guides/json/.
+Source of the fields: the discovery document of batch.v1; of the numbers: its client library, google-cloud-batch."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -115,17 +112,12 @@ _COUNTS = (
 
 
 class BatchFields(RequestFields):
-    """Values by the API's path, each with the name that its author wrote.
-
-    Fields that the API does not have are refused and are no values here, and neither are those that stand for no value.
-    `single` holds the paths of lists that were written as their one item.
-    """
+    """Values by the API's path, each with the name that its author wrote. Fields that the API does not have are refused
+    and are no values here, nor are those that stand for no value. `single`: paths of lists that were written as their
+    one item."""
 
     def __init__(self, file: str, document: Json, beside: Mapping[str, Any] | None = None) -> None:
-        """Read the document into fields. `beside` holds values outside the document.
-
-        Raise BadInput if two fields have the same name.
-        """
+        """Raise BadInput if two fields have the same name. `beside` holds values outside the document."""
         seen: set[str] = set()
         for name, _ in leaves(document) if document else ():
             if name in seen:
@@ -142,7 +134,6 @@ class BatchFields(RequestFields):
             self._walk(document, JOB, "", "", ())
 
     def has(self, path: str) -> bool:
-        """Return whether there is any value at a path or below it."""
         return path in self.values or path in self._leaves_below
 
     def is_written(self, path: str) -> bool:
@@ -150,11 +141,9 @@ class BatchFields(RequestFields):
         return self.has(path) or (path in self.names and path not in self._unset)
 
     def items(self, path: str) -> list[str]:
-        """Return the paths of the items of a list: `pools[0]`, `pools[1]`, ..."""
         return [f"{path}[{index}]" for index in range(self._lengths.get(path, 0))]
 
     def mapping(self, path: str) -> dict[str, str]:
-        """Return the mapping of texts at a path."""
         found: dict[str, str] = {}
         for each in self._leaves_below.get(path, ()):
             if each not in self.values:
@@ -168,19 +157,14 @@ class BatchFields(RequestFields):
         return found
 
     def below(self, path: str) -> list[str]:
-        """Return the paths of the values at a path and below it."""
         return [each for each in (path, *self._leaves_below.get(path, ())) if each in self.values]
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
-        """Call Report.keep for the one value at a path.
-
-        Values below it are not included, since a job file may carry none of them.
-        """
+        """Keep the one value at a path. Those below it are not included, since a job file may carry none of them."""
         if path in self.values:
             self.report.keep(self.name(path), to, why)
 
     def left_out(self, path: str, why: str, rule: str = "") -> None:
-        """Report every value at a path and below it as left out (Report.changed to None)."""
         for each in self.below(path):
             self.report.changed(self.name(each), None, why, rule)
 
@@ -195,17 +179,14 @@ class BatchFields(RequestFields):
             self.report.decide(self.name(each), why, is_open=False)
 
     def is_on(self, path: str) -> bool:
-        """Return whether a flag that a job file has no place for is on.
-
-        Keep one that is off, since that is the same as leaving it out.
-        """
+        """Return whether a flag without a place is on. Keep one that is off, since that is the same as leaving it
+        out."""
         on = bool(self.flag(path))
         if not on:
             self.keep(path, why="is so without it")
         return on
 
     def close(self) -> None:
-        """Close the report, then add the notes on fields that apply whatever became of them."""
         self.report.close()
         for name, why in self._notes:
             self.report.note(name, why)
@@ -298,7 +279,6 @@ class BatchFields(RequestFields):
             self._leaves_below.setdefault(each, []).append(path)
 
     def _unknown(self, value: Any, name: str, why: str) -> None:
-        """Refuse each leaf of a value, even an empty one."""
         for inner, _ in leaves(value):
             self.report.refuse(f"{name}{'.' if inner and not inner.startswith('[') else ''}{inner}", why)
 
@@ -357,16 +337,12 @@ def placeholder_findings(path: str, text: str) -> list[Finding]:
 
 
 def variable_names(text: str) -> list[str]:
-    """Return the variables in a text that --var gives."""
     return [found[1] or found[2] for found in _VARIABLE.finditer(text) if found[1] or found[2]]
 
 
 def placeholders_of(path: str, text: str) -> list[Finding]:
-    """Return the result of placeholder_findings() for a field, depending on its path.
-
-    For text that a program is given, check only names of cloud resources, without the variables that a shell replaces,
-    and whether all of it is a variable.
-    """
+    """Return placeholder_findings() by a field's path. Text for a program is checked only for names of cloud resources,
+    without the variables that a shell replaces, and for being a variable as a whole."""
     is_variable = ".variables." in path or ".environments." in path
     if (is_variable or path.endswith(FILLED_IN)) and (found := _WHOLE.fullmatch(text.strip())):
         return imports.variable(text.strip(), found[1] or found[2], path)

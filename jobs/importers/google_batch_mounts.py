@@ -1,7 +1,5 @@
-"""Translation of the volumes that the steps of a Google Batch task see into mounts and disks of a job file.
-
-A job file has a mount at one path for all steps. A script sees the VM itself, so a mount is there at its own path.
-"""
+"""Translation of the volumes that the steps of a Google Batch task see into mounts and disks of a job file. A job file
+has a mount at one path for all steps. A script sees the VM itself, so a mount is there at its own path."""
 
 from __future__ import annotations
 
@@ -34,11 +32,8 @@ class Volume:
 
 @dataclass(frozen=True)
 class Storage:
-    """Outcome of the volumes.
-
-    `devices` maps each disk's name to its path. `replaced` holds disks in whose place another source was chosen.
-    `places` lists each folder of the VM, and where a job sees it.
-    """
+    """Outcome of the volumes. `devices`: path of each disk, by its name; `replaced`: disks in whose place another
+    source was chosen; `places`: each folder of the VM, and where a job sees it."""
 
     devices: dict[str, str] = field(default_factory=dict[str, str])
     replaced: set[str] = field(default_factory=set[str])
@@ -69,7 +64,6 @@ _Uses = dict[tuple[str, str], bool]
 
 
 def mounts_of(given: BatchFields, found: Sequence[Step], chosen: Mapping[str, str], values: Json) -> Storage:
-    """Put the mounts into the job. Return what became of the volumes."""
     storage = Storage()
     plain = {host.rstrip("/") or "/": source for host, source in chosen.items()}
     volumes = [_volume(given, path, plain, storage) for path in given.items(f"{SPEC}.volumes")]

@@ -33,10 +33,8 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Tasks:
-    """Facts about the tasks that other parts need.
-
-    `several` means that the tasks are nodes that work together. `secrets` holds the secrets of single steps by path.
-    """
+    """Facts about the tasks. `several`: they are nodes that work together; `secrets`: those of single steps, by
+    path."""
 
     several: bool = False
     storage: Storage = field(default_factory=Storage)
@@ -44,7 +42,6 @@ class Tasks:
 
 
 def steps(given: BatchFields, values: Json, block: Json, image: str | None, mounts: Mapping[str, str]) -> Tasks:
-    """Put the steps and the mounts into the job. Return what other parts need to know of the tasks."""
     found = [_step(given, path, image) for path in given.items(f"{SPEC}.runnables")]
     kinds = [each.kind for each in found]
     behind = [bool(each.more.get("background")) for each in found]
@@ -77,7 +74,6 @@ def _host_network(given: BatchFields, found: Sequence[Step]) -> None:
 
 
 def variables(given: BatchFields, base: str, ours: Mapping[str, str] = {}) -> dict[str, str]:
-    """Return the variables for a job file, without those that the platform sets."""
     found: dict[str, str] = {}
     for name, text in given.mapping(base).items():
         path = f"{base}.{name}"
@@ -130,7 +126,6 @@ def _step(given: BatchFields, path: str, image: str | None) -> Step:
 
 
 def _more(given: BatchFields, path: str, step: Step) -> None:
-    """Translate the settings of a runnable other than its program."""
     if given.has(encrypted := f"{path}.environment.encryptedVariables"):
         given.refuse(encrypted, ENCRYPTED)
     if step.kind == "barrier":
@@ -294,7 +289,6 @@ def _plain_script(step: Step) -> bool:
 
 
 def _alone(step: Step, values: Json, block: Json) -> None:
-    """Translate a job that has a single step."""
     if step.kind == "script":
         values["command"] = shlex.split(step.text)[1:]
         return
@@ -309,7 +303,6 @@ def _alone(step: Step, values: Json, block: Json) -> None:
 
 
 def _of_list(step: Step) -> Json:
-    """Return the step as a runnable of a job file."""
     made: Json = dict(step.more)
     if step.kind == "container":
         asked = {"image": step.image, "entrypoint": step.entrypoint, "command": step.command}

@@ -26,7 +26,7 @@ Source: the discovery document of batch.v1 (ComputeResource)."""
 
 
 def resources(given: BatchFields, values: Json) -> None:
-    """Put the resources of a task into the job. Resources that the document omits are Batch's defaults."""
+    """Take Batch's defaults for the resources of a task that the document omits."""
     base = f"{SPEC}.computeResource"
     cpu, memory = given.whole(f"{base}.cpuMilli", 1), given.whole(f"{base}.memoryMib", 1)
     disk = given.whole(f"{base}.bootDiskMib", 1)
@@ -147,7 +147,6 @@ def _reservation(given: BatchFields, model: str, block: Json) -> None:
 
 
 def _without_place(given: BatchFields) -> None:
-    """Report the settings that a job file has no place for."""
     given.left_out(f"{INSTANCE}.blockProjectSshKeys", "is always so here")
     for path in ("network", "serviceAccount", "tags"):
         given.left_out(f"{ALLOCATION}.{path}", "is the target's")
@@ -246,10 +245,7 @@ def _model(given: BatchFields, values: Json, block: Json) -> str:
 
 
 def _fitting(given: BatchFields, machine: str, values: Json, block: Json) -> str | None:
-    """Return a machine type that fits the GPUs and the tasks: the given one, or another.
-
-    Return None if the GPUs determine the machine.
-    """
+    """Return a machine type that fits the GPUs and tasks, the given one or another; None if the GPUs determine it."""
     path = given.name(f"{POLICY}.machineType")
     gpu = values.get("accelerator")
     asked, machine = machine, _whole_cores(machine)

@@ -1,5 +1,4 @@
-"""Document that a page shows as a heredoc to paste into a shell (`kubectl apply -f - <<EOF`, `cat > job.yaml <<EOF`),
-or as a cell of a notebook that writes a file."""
+"""Document that a page shows as a heredoc to paste into a shell (`cat > job.yaml <<EOF`), or as a notebook's cell."""
 
 import re
 
@@ -16,8 +15,7 @@ _CELL = re.compile(r"\s*%%writefile\s.*\n")
 
 
 def document_in(text: str) -> str | None:
-    """Return the document, below as many empty lines as there are lines above it, with the variables that the text
-    sets. Return None if the text is something else."""
+    """Return the document with the text's variables set, below an empty line for each line above it, or None."""
     if cell := _CELL.match(text):
         return "\n" * cell[0].count("\n") + text[cell.end() :]
     if "<<" not in text or text.lstrip().startswith(("{", "[")):

@@ -24,7 +24,6 @@ class Heredoc:
 
     @property
     def text(self) -> str:
-        """Lines as one text."""
         return "".join(f"{line}\n" for line in self.lines)
 
     def take(self, line: str) -> bool:
@@ -62,13 +61,11 @@ def split_heredocs(line: str, ends: Collection[str]) -> tuple[str, list[Heredoc]
 
 
 def open_quote(line: str, opened: str) -> str:
-    """Return the quote that is open after a line, given the one that was `opened` before it."""
     return open_list(line, opened, 0)[0]
 
 
 def open_list(line: str, opened: str, depth: int) -> tuple[str, int]:
-    """Return the quote that is open after a line, and the number of open brackets outside of quotes, given those before
-    it. A comment counts for neither."""
+    """Return the quote and the number of brackets open after a line, given those before. Comments count for none."""
     index = 0
     while index < len(line):
         letter = line[index]
@@ -87,5 +84,4 @@ def open_list(line: str, opened: str, depth: int) -> tuple[str, int]:
 
 
 def open_blocks(text: str) -> int:
-    """Return how many conditions and loops a text begins more than it ends."""
     return len(_BLOCK.findall(text)) - len(_BLOCK_END.findall(text))

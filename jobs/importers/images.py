@@ -11,10 +11,8 @@ from .fields import RequestFields
 
 
 def image_of(given: RequestFields, path: str, image: str, *, today: date | None = None, to: str = "") -> str:
-    """Return the image to use, and report the changes.
-
-    `path` is the field that names the image. `today` is given for jobs of Vertex AI, whose prebuilt images end.
-    """
+    """Return the image to use, and report the changes. `path` is the field that names the image; `today` is given for
+    jobs of Vertex AI, whose prebuilt images end."""
     name = given.name(path)
     if path in given.values:
         given.keep(path, to)
@@ -40,10 +38,8 @@ _REFERENCE = re.compile(
     r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
     re.ASCII,
 )
-"""Pattern of an image's name. Source: https://github.com/distribution/reference
-
-A project of a domain has a colon (example.com:project).
-"""
+"""Name of an image. A project of a domain has a colon (example.com:project).
+Source: https://github.com/distribution/reference"""
 
 
 def _malformed(image: str) -> Finding | None:
@@ -57,9 +53,7 @@ def _malformed(image: str) -> Finding | None:
 
 def _of_domain(image: str) -> str:
     """Convert a project example.com:project to the path that Artifact Registry has for it.
-
-    Source: https://docs.cloud.google.com/artifact-registry/docs/docker/names
-    """
+    Source: https://docs.cloud.google.com/artifact-registry/docs/docker/names"""
     host, _, path = image.partition("/")
     project, slash, rest = path.partition("/")
     return f"{host}/{project.replace(':', '/')}{slash}{rest}"

@@ -11,8 +11,7 @@ from .outcome import ImportResult
 
 @dataclass(frozen=True)
 class DocumentKind:
-    """Kind of document. `options`: options of the command that apply to it; `targets`: kinds of targets that its jobs
-    are for, empty for any."""
+    """Kind of document. `options`: the command's that apply; `targets`: kinds of targets of its jobs, empty for any."""
 
     text: str
     options: frozenset[str] = frozenset()
@@ -44,14 +43,13 @@ KINDS: Mapping[str, DocumentKind] = {
 
 
 class Importer(Protocol):
-    """Function that reads the job of a document of a kind; `name` is the file's. It raises BadInput if the document
-    cannot be read."""
+    """Reader of the job of a document. `name` is the file's. It raises BadInput if the document cannot be read."""
 
     def __call__(self, name: str, data: bytes, options: ImportOptions) -> ImportResult: ...
 
 
 def importer_of(kind: str) -> Importer:
-    """Return the importer of a kind. It is loaded here, since each importer has rules and libraries of its own."""
+    """Load the importer here, since each has rules and libraries of its own."""
     read: Importer = import_module(f".{kind.replace('-', '_')}", __package__).import_job
     sample_values = import_module(".sample_values", __package__)
 

@@ -1,7 +1,5 @@
 """Translation of a Kubernetes manifest into a job file: a Job, CronJob, Pod, JobSet, or one of kubeflow.org's jobs.
-
-A file may hold other objects beside the job, such as ConfigMaps and claims. The report covers each of their fields too.
-"""
+A file may hold other objects beside the job, such as ConfigMaps and claims. The report covers their fields too."""
 
 import re
 from collections.abc import Mapping
@@ -143,14 +141,7 @@ def _of_kind(work: Work, kind: str, base: str, found: PodJob, nodes: int) -> Non
 def _launcher(work: Work, base: str, found: PodJob, nodes: int) -> None:
     """Translate the Launcher of an MPIJob, whose command calls mpirun over the workers."""
     given, launcher = work[0], f"{base}.Launcher"
-    launcher = f"{base}.Launcher"
-    for each in (
-        "slotsPerWorker",
-        "sshAuthMountPath",
-        "launcherCreationPolicy",
-        "mpiImplementation",
-        "runLauncherAsWorker",
-    ):
+    for each in _OF_MPI:
         given.left_out(f"spec.{each}", "is of MPI's own start")
     if not given.has(launcher):
         return
@@ -194,7 +185,6 @@ REFUSED: Mapping[str, str] = {
     "Workload": "is Kueue's own record of a job: import the job",
     "PodGroup": "schedules pods together: import their job",
 }  # fmt: skip
-"""Kinds that cannot become a job, and why."""
 _TARGETS = "is the target's, which a stack makes (docs/gke.md)"
 BESIDE: Mapping[str, tuple[str, str]] = {
     "Service": ("changed", "nodes of a job find each other by themselves (docs/nodes.md)"),
@@ -225,7 +215,7 @@ KNOWN = (
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Translate a manifest into a job. Raise BadInput if it cannot be read, or does not hold exactly one job."""
+    """Raise BadInput if the manifest cannot be read, or does not hold exactly one job."""
     documents = _documents(name, data, options.variables)
     jobs = [each for each in documents if _kind(each) in JOBS and _refusal(each) is None]
     if len(jobs) != 1:
@@ -262,10 +252,7 @@ _OF_SHELLS = (
 
 
 def _say_missing(given: ManifestFields, values: Json) -> None:
-    """Report the variables that a template's command reads and nothing sets.
-
-    The tool that fills the template may fill them too.
-    """
+    """Report variables that a template's command reads and nothing sets: what fills the template may fill them too."""
     words = [str(word) for word in values.get("command", [])]
     known = {*values.get("env", {}), *values.get("secrets", {}), *_OF_SHELLS}
     known |= {first or second for word in words for first, second in _SET.findall(word)}
@@ -283,8 +270,7 @@ def _say_missing(given: ManifestFields, values: Json) -> None:
 
 
 def _say_samples(given: ManifestFields) -> None:
-    """Refuse a page's sample bucket (gs://<BUCKET>) in the program's words and variables, which may have variables of a
-    shell."""
+    """Refuse gs://<BUCKET> in the program's words and variables, which may have variables of a shell."""
     for path, value in given.values.items():
         if re.search(r"\.containers\[\d+\]\.(command|args|env\[\d+\]\.value)$", path):
             text = re.sub(r"\$(\w+|\{.*?\}|\(.*?\))", "", " ".join(map(str, list_of(value) or [value])))
@@ -293,10 +279,7 @@ def _say_samples(given: ManifestFields) -> None:
 
 
 def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Json]:
-    """Return the objects of a file, with the items of a List in its place.
-
-    Raise BadInput if an object cannot be read, or there are more than DOCUMENTS_MAX.
-    """
+    """Return a file's objects, and a List's items in its place. Raise BadInput for unreadable or too many objects."""
     text = data.decode("utf-8-sig", errors="replace")
     if (inside := document_in(text)) is not None:
         text, data = inside, inside.encode()
@@ -330,7 +313,6 @@ def _kind(document: Json) -> str:
 
 
 def _refusal(document: Json) -> str | None:
-    """Return the reason why an object that may be a job is none, or None if there is no reason."""
     version = str(document.get("apiVersion"))
     if _kind(document) == "Job" and not version.startswith("batch/"):
         of = messages.printable_name(version)
@@ -378,7 +360,6 @@ def _others(documents: list[Json]) -> tuple[dict[str, Any], list[tuple[str, str]
 
 
 def _say(given: ManifestFields, beside: Mapping[str, Any], prefix: str, kind: str) -> None:
-    """Report what becomes of an object beside the job."""
     how, why = BESIDE.get(kind, ("refused", f"is of a {kind or 'thing without a kind'}, and no part of a job"))
     if kind in REFUSED and kind not in BESIDE:
         why = f"is of a {kind}, beside the job: start it by itself, and take it out of the file"

@@ -23,10 +23,8 @@ class ConfigMaps:
 
 @dataclass
 class Environment:
-    """Variables that are known, references to secrets, and shell lines that set what only a container knows.
-
-    `chosen` holds the values that the user gave.
-    """
+    """Known variables, secrets, and shell lines for what only a container knows. `chosen`: values that the user
+    gave."""
 
     chosen: Mapping[str, str]
     env: dict[str, str] = field(default_factory=dict[str, str])
@@ -42,7 +40,6 @@ class Environment:
 def environment(
     given: ManifestFields, document: Any, base: str, maps: ConfigMaps, chosen: Mapping[str, str]
 ) -> Environment:
-    """Return the variables of the container at the path `base`."""
     found = Environment(chosen)
     report, env, secrets = given.report, found.env, found.secrets
     for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
@@ -120,17 +117,13 @@ _FIRST: Mapping[str, str] = {
     **dict.fromkeys(_MASTERS, r"-master-0(?:\.[a-z0-9.-]+)?"),
     "JAXJob": r"-worker-0(?:\.[a-z0-9.-]+)?",
 }
-"""Pattern of what follows the job's name in the name of its first pod, by kind. Without a master, that is the first
-worker. Sources:
-https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode,
+"""What follows the job's name in its first pod's name, by kind; without a master, that is the first worker.
+Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode,
 https://jobset.sigs.k8s.io/docs/concepts/"""
 
 
 def _first_pod(given: ManifestFields, value: str) -> str:
-    """Return the address of the job's first pod as a shell expression, if that is what a value holds.
-
-    Return an empty string otherwise.
-    """
+    """Return the address of the job's first pod as a shell expression if a value holds it, otherwise an empty text."""
     name, kind = str(given.values.get("metadata.name", "")), str(given.values.get("kind"))
     rest = _FIRST.get(kind)
     if rest and kind in _MASTERS and not given.has(f"spec.{_MASTERS[kind]}.Master"):
@@ -166,7 +159,6 @@ _FIELDS = {
 
 
 def _from(given: ManifestFields, path: str, name: str, found: Environment, maps: ConfigMaps) -> None:
-    """Translate a variable whose value is elsewhere."""
     report, source, env, secrets = given.report, f"{path}.valueFrom", found.env, found.secrets
     if given.has(f"{source}.secretKeyRef"):
         of, key = given.text(f"{source}.secretKeyRef.name"), given.text(f"{source}.secretKeyRef.key")
@@ -202,7 +194,6 @@ def _from(given: ManifestFields, path: str, name: str, found: Environment, maps:
 
 
 def _take_chosen(given: ManifestFields, source: str, name: str, found: Environment, why: str) -> None:
-    """Set a variable to the value that the user gave, or ask for one."""
     if name not in found.chosen:
         given.ask(source, f"{why}, or give it with --var {name}=<value>")
         return

@@ -1,8 +1,5 @@
-"""Nodes that a pod selects by labels: accelerators, Spot, topologies, machine types.
-
-Sources: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus, .../tpus,
-https://karpenter.sh/docs/concepts/scheduling/ and the labels of NVIDIA's GPU feature discovery.
-"""
+"""Nodes that a pod selects by labels. Sources: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus,
+.../tpus, https://karpenter.sh/docs/concepts/scheduling/ and the labels of NVIDIA's GPU feature discovery."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +62,6 @@ class Machines:
     spot: bool | None = None
 
     def put(self, given: ManifestFields, values: Json) -> None:
-        """Put the machines into the values of a job file."""
         if self.spot is not None:
             values["spot"] = self.spot
         if self.partition:

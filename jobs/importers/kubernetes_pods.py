@@ -1,7 +1,5 @@
 """Translation of a pod's template into a job file: its one container, its requests, and the nodes that it selects.
-
-Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
-"""
+Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/"""
 
 import re
 import shlex
@@ -84,7 +82,6 @@ class PodJob:
 
 
 def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: ConfigMaps) -> PodJob:
-    """Translate the pod's spec at a path. `maps` holds the ConfigMaps beside it."""
     found = PodJob()
     report = given.report
     containers = list_of(at(document, f"{spec}.containers"))
@@ -213,7 +210,6 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
 
 
 def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -> None:
-    """Translate CPUs, memory, disk and GPUs."""
     values, report = found.values, given.report
     asked: dict[str, dict[str, tuple[str, Any]]] = {}
     for part in ("limits", "requests"):
@@ -336,10 +332,7 @@ def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Js
 
 
 def set_ranks(found: PodJob, names: Mapping[str, str]) -> bool:
-    """Set the variables of a program that no launcher starts, or that the launcher's own options name.
-
-    Return whether that was needed.
-    """
+    """Set a program's variables if no launcher starts it, or its options name them. Return whether that was needed."""
     text = " ".join(found.command)
     named = re.findall(r"\$[({]?([A-Z_]+)", text)
     if not found.command or (_LAUNCHERS.search(text) and not names.keys() & {*named}):

@@ -1,8 +1,6 @@
-"""Kinds of jobs in Kubernetes: where each has its pod template, how many pods it starts, and how it treats failed ones.
-
+"""Kinds of jobs in Kubernetes: where each has its pod template, how many pods it starts, how it treats failed ones.
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/,
-https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/
-"""
+https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
 
 import copy
 import re
@@ -81,8 +79,7 @@ def job_of(
 
 
 def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> None:
-    """Carry labels of the job or its pods over to the job file, and leave out annotations, which are Kubernetes'
-    own."""
+    """Carry labels of the job or its pods over, and leave out annotations, which are Kubernetes' own."""
     report = given.report
     for key in object_of(at(document, f"{base}.labels")):
         path = f"{base}.labels.{key}"
@@ -351,8 +348,7 @@ def _cron_job(work: Work) -> None:
 
 
 def same_pods(given: ManifestFields, document: Any, first: str, second: str, of: str) -> None:
-    """Refuse every difference between a second pod template and the first, since a job's nodes are alike. `of`: the
-    name of the first in messages."""
+    """Refuse differences of a second pod template, as a job's nodes are alike. `of`: the first's name in messages."""
     mine = dict(_plain(given, first))
     for path in given.paths(second):
         own = path[len(second) :]
@@ -440,7 +436,6 @@ def _job_set(work: Work) -> None:
 
 
 def _order(given: ManifestFields, document: Any, path: str) -> None:
-    """Settle the jobs of a JobSet that one of them waits for."""
     for number in range(len(list_of(at(document, path)))):
         if given.text(f"{path}[{number}].status") == "Complete":
             why = "starts after another has ended, and nodes of a job start together: write a job of each"

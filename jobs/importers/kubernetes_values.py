@@ -1,8 +1,6 @@
-"""Values of Kubernetes manifests: quantities, labels that name machines, and text that holds $(NAME).
-
-Sources: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and
-https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
-"""
+"""Values of Kubernetes manifests: quantities, machine types, and text that holds $(NAME). Sources:
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and
+https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/"""
 
 import re
 import shlex
@@ -38,13 +36,11 @@ def quantity(value: Any) -> Decimal | None:
 
 
 def ceiling(number: Decimal) -> int:
-    """Return the smallest integer that is not less than the number."""
     return int(number.to_integral_value(rounding="ROUND_CEILING"))
 
 
 def gpus_of_machine(name: str) -> tuple[str, int] | None:
-    """Return the accelerator of a machine type of AWS or Google Cloud, and its count, or None if the type is unknown.
-    The name is empty if the machine has no accelerator."""
+    """Return a machine type's accelerator, empty for none, and its count; None for an unknown type of AWS or Google."""
     for cloud in ("aws", "gcp"):
         try:
             found = machine(cloud, name)
@@ -55,12 +51,10 @@ def gpus_of_machine(name: str) -> tuple[str, int] | None:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return the value if it is a mapping, otherwise an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Any]:
-    """Return the value if it is a list, otherwise an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
@@ -90,8 +84,7 @@ def references(text: str) -> list[str]:
 
 
 def as_shell(words: Sequence[str], names: Collection[str], plain: Callable[[str], str] = str) -> str:
-    """Return a shell command line for words, in which the shell expands $(NAME) for the variables in `names`. `plain`
-    makes the text around them."""
+    """Return a shell command line, with $(NAME) for `names` left to the shell. `plain` makes the other text."""
     out: list[str] = []
     for word in words:
         at_, parts = 0, list[str]()
@@ -107,8 +100,7 @@ def as_shell(words: Sequence[str], names: Collection[str], plain: Callable[[str]
 
 
 class ManifestFields(RequestFields):
-    """Fields of a manifest. keep() settles only the value at the path itself, since the values below it were not read
-    with it."""
+    """Fields of a manifest. keep() settles only the value at the path itself: those below were not read with it."""
 
     def keep(self, path: str, to: str = "", why: str = "") -> None:
         self.keep_value(path, to, why)

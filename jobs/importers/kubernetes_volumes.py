@@ -21,8 +21,8 @@ _FILES = {
 
 @dataclass
 class Volumes:
-    """Result of the translation. `folders`: the volume of each folder that the command creates; `folders_gib`: the disk
-    that they ask for; `gib`: the size of other disks."""
+    """Translated volumes. `folders`: the volume of each folder that the command creates; `folders_gib`: the disk that
+    they ask for; `gib`: the size of other disks."""
 
     mounts: list[Json] = field(default_factory=list[Json])
     folders: dict[str, str] = field(default_factory=dict[str, str])
@@ -33,8 +33,7 @@ class Volumes:
 
 
 def volumes(given: ManifestFields, document: Any, spec: str, container: str, chosen: Mapping[str, str]) -> Volumes:
-    """Translate the volumes of the pod at the path `spec`, as the container at the path `container` mounts them.
-    `chosen`: the user's sources of mounts, by path."""
+    """Translate volumes that the container mounts. `spec`, `container`: paths; `chosen`: sources by path."""
     found = Volumes()
     by_name: dict[str, str] = {}
     for index, each in enumerate(list_of(at(document, f"{spec}.volumes"))):
@@ -72,8 +71,7 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
 
 
 def _claims(document: Any) -> set[str]:
-    """Return the names of the claims that a JobSet makes for its pods:
-    https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
+    """Return the names of claims that a JobSet makes: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
     policies = list_of(at(document, "spec.volumeClaimPolicies"))
     templates = [each for policy in policies for each in list_of(object_of(policy).get("templates"))]
     return {str(at(each, "metadata.name")) for each in templates}

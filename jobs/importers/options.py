@@ -33,8 +33,7 @@ class ImportOptions:
 
 
 def k80_replacement(name: str | None) -> str:
-    """Return the catalogue's name of the accelerator that replaces a K80. Raise BadInput if it is not in
-    REPLACEMENTS."""
+    """Return the catalogue's name. Raise BadInput if it is not in REPLACEMENTS."""
     if name is None:
         return REPLACEMENTS[0]
     found = find_accelerator(name)

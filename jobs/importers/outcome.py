@@ -9,7 +9,7 @@ from .report import Report
 
 @dataclass
 class ImportResult:
-    """Result of an import: its report, the body in the service's own form, and the values of a job file."""
+    """Report of an import, the body in the service's own form, and the values of a job file."""
 
     report: Report
     body: Json

@@ -27,16 +27,15 @@ class _Everything(frozenset[str]):
 
 
 class ReadDocument(dict[str, Any]):
-    """Mapping of a document that records where each of its fields is written."""
+    """Mapping of a document. `places`: file and line where each of its fields is written, by path."""
 
     def __init__(self, values: Json, places: dict[str, str]) -> None:
-        """Take the values of a document. `places`: file and line of each path."""
         super().__init__(values)
         self.places = places
 
 
 def read(name: str, data: bytes) -> Json:
-    """Return the document as plain values. Raise BadInput with file and line if it cannot be read."""
+    """Raise BadInput with file and line if the document cannot be read."""
     text = data.decode("utf-8-sig", errors="replace")
     if (inside := document_in(text)) is not None:
         text, data = inside, inside.encode()
@@ -55,10 +54,20 @@ def read(name: str, data: bytes) -> Json:
 
 
 def file_bytes(path: Path) -> bytes:
-    """Return the contents of a file, reading no more than a document may have. Raise OSError if the file cannot be
-    read, and BadInput if it is larger."""
+    """Raise OSError if the file cannot be read, and BadInput if it is larger than a document may be."""
     with path.open("rb") as opened:
         return check_size(str(path), opened.read(yaml_positions.BYTES_MAX + 1))
+
+
+def named_file(name: str, option: str, path: str) -> tuple[bytes, str]:
+    """Return the content of a file that an option names, and its place: relative to the document `name`, or to the
+    present folder for `stdin`. Raise BadInput if it cannot be read."""
+    at = Path(path) if name == "stdin" else Path(name).parent / path
+    try:
+        return file_bytes(at), str(at)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise BadInput(f"{name}: {option} {path[:80]}: cannot be read: {said}") from None
 
 
 def check_size(name: str, data: bytes) -> bytes:
@@ -122,7 +131,6 @@ def _json(name: str, data: bytes) -> Json:
 
 
 def _json_fault(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with JSON: a comment, a comma at an end, or what the parser says."""
     rest = error.doc[error.pos :]
     if rest.startswith(("//", "/*")):
         return "has a comment; leave it out"
@@ -146,7 +154,6 @@ class _Open:
 
     @property
     def at(self) -> str:
-        """Path of a list's next item."""
         return f"{self.path}[{self.items}]"
 
 
@@ -194,7 +201,7 @@ def _json_lines(text: str) -> dict[str, int]:
 
 
 def _text(word: str, line: int) -> str:
-    """Return the text that a word of JSON stands for. Raise Fault if no file could hold it."""
+    """Raise Fault if no file could hold the text that a word of JSON stands for."""
     if "\\u" not in word:
         return word[1:-1] if "\\" not in word else str(json.loads(word))
     text = str(json.loads(word))
@@ -204,8 +211,7 @@ def _text(word: str, line: int) -> str:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every field below a value: its path (`a.b[0].c`) and its value. A list of scalars is one field, and so is
-    an empty mapping."""
+    """Yield each field's path (`a.b[0].c`) and value. A list of scalars is one field, and so is an empty mapping."""
     if isinstance(value, dict) and value:
         for key, inner in cast(Json, value).items():
             yield from leaves(inner, f"{path}.{key}" if path else key)
@@ -237,7 +243,6 @@ def _diagnosis(data: bytes, fault: yaml_positions.Fault) -> tuple[int, str]:
 
 
 def _opened(data: bytes) -> int | None:
-    """Return the line of the quote that is not closed."""
     try:
         for _ in cast(Any, yaml).parse(data, Loader=yaml.CSafeLoader):
             pass

@@ -79,8 +79,7 @@ class Recognition:
 
 
 def recognize(name: str, data: bytes) -> Recognition:
-    """Return the kind of a document. Raise BadInput if it has none, may have several, or has one that is not read
-    yet."""
+    """Raise BadInput if the document has no kind, may have several, or has one that is not read yet."""
     text = data.decode("utf-8-sig", errors="replace")
     if (inside := document_in(text)) is not None:
         text, data = inside, inside.encode()
@@ -133,7 +132,6 @@ def _skypilot(document: Json) -> list[str]:
 
 
 def resource_text(document: Json) -> str:
-    """Return the message about a job definition or another resource of AWS Batch; empty for other documents."""
     for key in document:
         if key in (*_DEFINITION, *_RESOURCES):
             what = "a job definition" if key in _DEFINITION else "a resource"
@@ -175,7 +173,6 @@ def _of_command(name: str, text: str) -> Recognition | None:
 
 
 def _none(name: str, document: Json) -> BadInput:
-    """Return the error for a document that has none of the kinds."""
     for key in document:
         if key in _UNREAD:
             return _unread(name, _UNREAD[key])
@@ -199,5 +196,4 @@ def _camel(key: str) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """Return the first few names of keys, as text."""
     return ", ".join(messages.printable_name(each) for each in names[:3])

@@ -41,8 +41,7 @@ NAME_MAX = 200
 
 @dataclass
 class Entry:
-    """Field and its class. `new`: the value in its place, None for nothing; `open`: whether the output lacks the value
-    that a decision has to settle."""
+    """Field and its class. `new`: value in its place, None for nothing; `open`: the output lacks it until decided."""
 
     field: str
     kind: Kind = "kept"
@@ -72,8 +71,7 @@ class Report:
     """Entries by field, in the order of the document. close() refuses each field that nothing was reported about."""
 
     def __init__(self, fields: Mapping[str, Any], places: Mapping[str, str] | None = None) -> None:
-        """Take the leaves of a document. `fields`: their values, by the names that the author wrote; `places`: file and
-        line of those that have one."""
+        """Take the leaves of a document by their author's names. `places`: file and line of those that have one."""
         self.fields = dict(fields)
         self.places = dict(places or {})
         self._entries: dict[str, Entry] = {}
@@ -85,7 +83,6 @@ class Report:
         return [*given, *(entry for name, entry in self._entries.items() if name not in self.fields)]
 
     def of(self, *kinds: Kind) -> list[Entry]:
-        """Return the entries of these classes."""
         return [entry for entry in self.entries if entry.kind in kinds]
 
     @property
@@ -94,7 +91,6 @@ class Report:
         return [entry for entry in self.entries if entry.kind == "refused" or entry.open]
 
     def stopped_by(self, name: str) -> bool:
-        """Return whether the reports on a field so far prevent any output."""
         entry = self._entries.get(name)
         return entry is not None and (entry.kind == "refused" or entry.open)
 
@@ -143,15 +139,14 @@ class Report:
         return stands
 
     def close(self, known: Iterable[str] = ()) -> None:
-        """Refuse each field that nothing was reported about. `known`: names of fields, among which to find the one that
-        was meant."""
+        """Refuse each field that nothing was reported about. `known`: names of fields that may have been meant."""
         known = tuple(known)
         for name in self.fields:
             if name not in self._entries:
                 self.refuse(name, _unknown(name, known))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for machines: a list of entries for each class, without values that may be secrets."""
+        """Return a list of entries for each class, without values that may be secrets."""
         found: dict[str, Any] = {kind: [] for kind in KINDS}
         for entry in self.entries:
             line: dict[str, Any] = {"field": entry.field}
@@ -225,12 +220,10 @@ def _unknown(name: str, known: tuple[str, ...]) -> str:
 
 @cache
 def _parents(known: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the entry of _PARENTS for the service that has these names."""
     return max(_PARENTS, key=lambda each: len(each.keys() & {*known}))
 
 
 def _part(part: str, name: str) -> str:
-    """Return a part of a name, or an empty text if it is the whole name."""
     return "" if part == name else f"{name_text(part)} "
 
 
@@ -241,7 +234,6 @@ def name_text(name: str) -> str:
 
 
 def value_text(name: str, value: Any) -> str:
-    """Return a value as the report shows it."""
     if isinstance(value, list) and not _hidden(name):
         items = cast(list[Any], redaction.hide_secrets(value))
         return "[" + ", ".join(messages.display(each) for each in items[:4]) + (", ..." if len(items) > 4 else "") + "]"

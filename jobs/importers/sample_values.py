@@ -31,7 +31,6 @@ def refuse_sample_values(found: ImportResult) -> None:
 
 
 def _holds(value: Any, text: str) -> bool:
-    """Return whether a value of the document has a placeholder that is a part of a text."""
     return any(placeholders.value("", each) and (each in text or text in each) for each in _texts(value))
 
 

@@ -17,7 +17,6 @@ _ASSIGNED_BEFORE = re.compile(
 )
 """Assignment in the same line as a command that follows it."""
 LINES_MAX = 50
-"""Maximum number of assignments before a command in its line."""
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 """Reference that a notebook replaces with a variable of Python:
@@ -67,8 +66,7 @@ def with_quotes(text: str) -> str:
 
 
 def with_quoted_values(text: str) -> str:
-    """Return YAML with quotes around values that begin with a template's `{{ NAME }}`, which YAML takes for a mapping.
-    Blocks of text stay unchanged."""
+    """Quote values of YAML that begin with `{{ NAME }}`, which would be a mapping. Blocks of text stay unchanged."""
     if "{{" not in text:
         return text
     lines: list[str] = []
@@ -84,8 +82,7 @@ def with_quoted_values(text: str) -> str:
 
 
 def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
-    """Return the unknown parts of a command by the names that --var takes, as holders() does, or else by their own
-    text. A variable that holds several stands for the first."""
+    """Return unknown parts by holders()' name or else their text. A variable with several stands for the first."""
     found: dict[str, str] = {}
     for name, held in holders(text, unknown).items():
         found[held if held and held not in found else name] = unknown[name]
@@ -106,11 +103,9 @@ def holders(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_xpk(text: str) -> str:
-    """Return the text with each way to call xpk written as `xpk`."""
     return _XPK.sub(r"\1xpk", text)
 
 
 def xpk_command(line: str) -> str:
-    """Return `xpk workload create`, or the same for Pathways, if a line is that command; otherwise an empty text."""
     found = _CREATE.match(with_xpk(line))
     return f"xpk workload {found[1]}" if found else ""

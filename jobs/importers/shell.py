@@ -1,8 +1,5 @@
-"""Reader of a command that is pasted from a page or a script, with comments, line continuations, quotes over several
-lines, assignments, $VARIABLES, lists of words, and files that a heredoc writes.
-
-Nothing is run: `$(date)` and variables that nothing sets stay as written, and are reported.
-"""
+"""Reader of a pasted command, with comments, continuations, quotes, assignments, $VARIABLES, lists and heredocs.
+Nothing is run: `$(date)` and variables that nothing sets stay as written, and are reported."""
 
 import re
 from collections.abc import Mapping
@@ -46,8 +43,7 @@ class PastedCommand:
     """Unknown variables by name (`JOB_NAME`, `$(date)`), as they are written."""
     notes: list[str] = field(default_factory=list[str])
     lost: list[str] = field(default_factory=list[str])
-    """Lines that may have words of the command and are not read: flags that lack a backslash before them, changes of a
-    list under a condition."""
+    """Unread lines that may be the command's: flags below a line without backslash, conditional changes of a list."""
     rest: list[str] = field(default_factory=list[str])
     """Words that follow the command in its line: a pipe, a second command."""
     files: dict[str, str] = field(default_factory=dict[str, str])
@@ -60,7 +56,6 @@ class PastedCommand:
     """Values of variables with the name of a secret, which no message may show."""
 
     def report_lines(self, report: Report) -> None:
-        """Report the lines of the text that are lost, and those that are not read."""
         for fault in self.lost:
             report.refuse("the command", fault)
         for note in self.notes:
@@ -87,11 +82,9 @@ def roles(text: str) -> list[str]:
 
 
 def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, program: str = "gcloud") -> PastedCommand:
-    """Return the one command of a program in a text. `verb`: words of it, such as `jobs submit training`, or empty;
-    `given`: values of variables, which override the text's own.
-
-    Raise BadInput if there is no command or several, if a quote is not closed, or if variables exceed INSERTED_MAX.
-    """
+    """Read a text's one command. `verb`: words of it, such as `jobs submit training`, or empty; `given`: values of
+    variables, which override the text's own. Raise BadInput if there is no command or several, if a quote is not
+    closed, or if variables exceed INSERTED_MAX."""
     reader = _Reader(name, given, verb, program)
     for number, line, bodies in _joined(text, program, reader.found):
         reader.read(number, line, bodies)
@@ -99,8 +92,6 @@ def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, pr
 
 
 class _Reader:
-    """Reader of a script's lines, one after the other."""
-
     def __init__(self, name: str, given: Mapping[str, str], verb: str, program: str) -> None:
         self.name, self.program = name, program
         self.label = f"{program} ... {verb}" if verb else program
@@ -114,7 +105,6 @@ class _Reader:
         """Number of conditions and loops around a line."""
 
     def read(self, number: int, line: str, bodies: list[Heredoc]) -> None:
-        """Read a line with its heredocs."""
         place = f"{self.name}:{number}"
         if (captured := _CAPTURED.match(line)) and self.called.search(line):
             inside = captured[1] or captured[2] or ""
@@ -141,7 +131,7 @@ class _Reader:
             self._skip(number, line, is_known=bool(roles(line) or bodies))
 
     def command(self) -> PastedCommand:
-        """Return the command that was read. Raise BadInput if there is none, or several."""
+        """Raise BadInput if there is no command, or several."""
         found, known = self.found, self.known
         if len(self.commands) != 1:
             said = f"must hold one command `{self.label}`, holds {len(self.commands) or 'none'}"
@@ -190,7 +180,6 @@ class _Reader:
                 self.found.secrets.append(self.known.written(value))
 
     def _set_list(self, number: int, line: str, listed: re.Match[str]) -> None:
-        """Read `NAME=(words)` or `NAME+=(words)`."""
         place, (name, adds) = f"{self.name}:{number}", listed.groups()
         end = list_end(line, listed.end())
         words = split(place, self.known.line(place, line[listed.end() : end]))
@@ -202,7 +191,6 @@ class _Reader:
         self.known.lists[name] = [*before, *words]
 
     def _skip(self, number: int, line: str, *, is_known: bool) -> None:
-        """Report a line that is not read."""
         if self.commands and re.match(r"\s*--?\w", line):
             said = "begins with a flag, and the line before does not end with a backslash"
             self.found.lost.append(f"line {number}: {said}")
@@ -220,8 +208,7 @@ class _Reader:
 
 
 def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, str, list[Heredoc]]]:
-    """Return lines joined over continuations, open quotes and lists, each with its first line's number and its
-    heredocs."""
+    """Return (number of the first line, text, heredocs) for lines joined over continuations, open quotes and lists."""
     joined: list[tuple[int, str, list[Heredoc]]] = []
     parts: list[str] = []
     first, opened, depth, is_list = 0, "", 0, False
@@ -268,5 +255,4 @@ def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, st
 
 
 def _reads(line: str, program: str) -> bool:
-    """Return whether a line begins something that is read: a call of the program, or an assignment."""
     return _is_call(line, program) or _ASSIGNMENT.match(line) is not None

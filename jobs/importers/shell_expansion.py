@@ -1,5 +1,4 @@
-"""Expansion of a script's variables and lists, as a shell does it. Nothing is run: what is not known stays as it is
-written."""
+"""Expansion of a script's variables and lists as by a shell. Nothing is run: what is not known stays as written."""
 
 import re
 import shlex
@@ -48,17 +47,15 @@ class Expansion:
     inserted: int = 0
 
     def value(self, name: str) -> str | None:
-        """Return the value of a variable, or None if it is not known. A list's is its first word."""
+        """Return None if the variable is not known; the value of a list is its first word."""
         if name in self.given:
             return self.given[name]
         return self.lists[name][0] if self.lists.get(name) else self.texts.get(name)
 
     def line(self, place: str, text: str, *, is_value: bool = False) -> str:
         """Return a line with its variables replaced and quoted, so that split() returns the words that a shell makes.
-
-        `is_value`: whether the line is the value of an assignment, which a shell does not split. Raise BadInput if the
-        variables exceed INSERTED_MAX.
-        """
+        `is_value`: the line is the value of an assignment, which a shell does not split. Raise BadInput if the
+        variables exceed INSERTED_MAX."""
         out: list[str] = []
         index, quoted, double = 0, False, False
         last = {letter: text.rfind(letter) for letter in "})`"}
@@ -92,8 +89,8 @@ class Expansion:
         return "".join(out)
 
     def body(self, place: str, text: str) -> tuple[str, list[str]]:
-        """Return the text of a heredoc with the known variables replaced, and the names of the unknown ones, which stay
-        as they are written. Raise BadInput if the variables exceed INSERTED_MAX."""
+        """Return a heredoc's text with the known variables replaced, and the names of the unknown ones, which stay as
+        written. Raise BadInput if the variables exceed INSERTED_MAX."""
         out: list[str] = []
         unknown: list[str] = []
         at = 0
@@ -117,8 +114,7 @@ class Expansion:
         return _MARKED.sub(lambda mark: self.marks[int(mark[1])], text)
 
     def unknown(self, words: list[str]) -> dict[str, str]:
-        """Return the parts of words that are not known, as they are written, by the names of variables if they have
-        one."""
+        """Return the unknown parts of words as they are written, by the names of variables if they have one."""
         used = {self.marks[int(mark)] for word in words for mark in _MARKED.findall(word)}
         return {_name(written): written for written in self.marks if written in used}
 
@@ -138,8 +134,7 @@ class Expansion:
         return (shlex.quote(value) if is_value else _split_apart(value)), end
 
     def _value(self, place: str, text: str, at: int, last: Mapping[str, int], depth: int) -> tuple[str, int]:
-        """Return the replacement of the `$...` at a position of a line, and the position of its end. `last`: the last
-        position of each closing bracket."""
+        """Return the replacement of the `$...` at `at`, and its end. `last`: position of each last closing bracket."""
         if variable := _PLAIN.match(text, at):
             value = self.value(variable[1] or variable[2])
             if value is not None:
@@ -167,7 +162,6 @@ class Expansion:
         return self._count(place, f"\ue000{len(self.marks) - 1}\ue001"), end
 
     def _default(self, place: str, text: str, depth: int) -> str:
-        """Return a default with its variables replaced."""
         out: list[str] = []
         at = 0
         last = {letter: text.rfind(letter) for letter in "})`"}
@@ -231,8 +225,7 @@ def _escaped(value: str) -> str:
 
 
 def _closing(text: str, at: int, brackets: str, length: int | None = None) -> int:
-    """Return the position after the bracket that closes the one at a position, or 0 if it does not follow within a
-    length."""
+    """Return the position after the closing bracket, or 0 if it does not follow within a length."""
     opening, closing = brackets
     depth = 0
     for index in range(at, len(text) if length is None else min(len(text), at + length)):

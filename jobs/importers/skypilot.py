@@ -84,7 +84,6 @@ _CONTAINER = re.compile(
 
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
-    """Return the job of a task. Raise BadInput if it cannot be read or holds several."""
     document = read(name, only_task(name, data))
     envs = {key: value for key, value in _table(document, "envs").items() if isinstance(value, str)}
     known = {**envs, **chosen.variables}
@@ -129,8 +128,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
 
 
 def only_task(name: str, data: bytes) -> bytes:
-    """Return the one task of a file; a first document with the name of a pipeline does not count. Raise BadInput if the
-    file has several tasks."""
+    """Return the one task, not counting a first document that names a pipeline. Raise BadInput if there are several."""
     text = data.decode("utf-8-sig", errors="replace")
     if text.lstrip().startswith(("{", "[")):
         return data
@@ -204,8 +202,7 @@ def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], 
 
 
 def _command(given: RequestFields, values: Json) -> None:
-    """Set the command: `setup`, which is a program of its own in SkyPilot, then `run`, after lines that set the
-    variables of SkyPilot that they use."""
+    """Set the command: lines for SkyPilot's variables, `setup`, which is a program of its own there, and `run`."""
     setup, run = given.text("setup"), given.text("run")
     for path in ("setup", "run"):
         given.keep_value(path, "command")

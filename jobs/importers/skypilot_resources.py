@@ -1,7 +1,5 @@
 """Translation of a SkyPilot task's `resources`: machines, disks, and their location.
-
-Source: https://docs.skypilot.co/en/latest/reference/yaml-spec.html and SkyPilot's own schema.
-"""
+Source: https://docs.skypilot.co/en/latest/reference/yaml-spec.html and SkyPilot's own schema."""
 
 import re
 from typing import Any, cast

@@ -1,8 +1,5 @@
-"""Importer of a Slurm batch script: its `#SBATCH` options, its steps, and its body, which becomes the command.
-
-A script runs on the first node, and srun starts programs on all nodes; a job file's command runs on each node.
-Therefore srun is removed from the steps, and the whole script runs on every node.
-"""
+"""Importer of a Slurm batch script. A script runs on the first node, and srun starts programs on all nodes; a job
+file's command runs on each node. Therefore srun is removed from the steps, and the whole script runs on every node."""
 
 import re
 from collections.abc import Mapping
@@ -90,7 +87,6 @@ REFUSED: Mapping[str, str] = {
 }  # fmt: skip
 PART = "hetjob"
 _PART = re.compile(r"#SBATCH\s+(?:het|pack)job\b")
-"""Line between the parts of a heterogeneous job."""
 _PROMPT = re.compile(r"^(\s*)\$\s+(?=(?:srun|sbatch)\s)", re.MULTILINE)
 OPTIONS_MAX = 2000
 READ = ("image", "container-image", "container-mounts", "job-name", "partition", "export", "requeue", "no-requeue")
@@ -100,7 +96,6 @@ STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Return the job of a batch script. Raise BadInput if it is none."""
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
     submitted = submission(name, text, options.variables)
     text = submitted.script if submitted else text
@@ -184,7 +179,6 @@ class _Fields:
 
 
 def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
-    """Return a name for an option's leaf that no other leaf has."""
     written = option.written if option.written.isprintable() and option.written else repr(option.written)
     leaf = written if written not in leaves else f"{written} (line {option.line})"
     number = 2
@@ -196,8 +190,7 @@ def _unused(option: SlurmOption, leaves: Mapping[str, Any]) -> str:
 def _parts(
     name: str, text: str, found: list[SlurmOption], submitted: Submission | None
 ) -> tuple[list[SlurmOption], Script]:
-    """Return the options and the body. Text without directives has to be a command `srun ...` or `sbatch --wrap ...`,
-    or a script that such a command submits. Raise BadInput if it is none."""
+    """Raise BadInput for text without directives that is no `srun`, `sbatch --wrap`, or submitted script."""
     body = body_of(text)
     body = body if found or submitted else _PROMPT.sub(r"\1", body)
     known = assignments(body)

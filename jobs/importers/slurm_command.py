@@ -76,8 +76,7 @@ class _Made:
 def settle(
     script: Script, given: RequestFields, options: ImportOptions, values: Json, shape: Shape, own: Options
 ) -> None:
-    """Put image, mounts and command into a job file's values, and report each leaf's outcome. `own`: the job's
-    options."""
+    """Put image, mounts and command into `values`, and report each leaf's outcome. `own`: the job's options."""
     report, made = given.report, _Made(names_nodes=script.names_nodes)
     if shape.nodes > 1:
         made.first = of_first_node(script)
@@ -147,9 +146,8 @@ _ALONE = ("exec", "nohup", "command")
 
 
 def _start(step: Step, folder: str, before: list[str], count: int, is_last: bool) -> list[Edit]:
-    """Return the edits that start a step's program as often as srun would. `folder`: the folder in which it begins;
-    `before`: words before it; `count`: number of its processes, 0 for a program that is not told; `is_last`: whether
-    nothing follows, which would begin in the folder too."""
+    """Return edits that start a step's program as often as srun. `folder`: where it begins; `before`: words before it;
+    `count`: its processes, 0 if it is not told; `is_last`: nothing follows, which would begin in the folder too."""
     statement, words = step.statement, step.statement.words
     lead = [f"run_tasks {count}"] if count else []
     is_called = any(word.text in (*_ALONE, "time", "!") or "=" in word.text for word in statement.before)
@@ -173,8 +171,7 @@ def _start(step: Step, folder: str, before: list[str], count: int, is_last: bool
 
 
 def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str, list[str]]:
-    """Return the numbers that a step asks for, None for a number that a variable holds, the folder in which it begins,
-    and words that set its variables."""
+    """Return a step's numbers (None: a variable holds it), its working folder, and words that set its variables."""
     numbers: dict[str, int | None] = {}
     folder, exported = "", list[str]()
     for leaf, option in step.options:
@@ -216,7 +213,7 @@ def _quote(value: str) -> str:
 
 
 def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]:
-    """Return the words before the program of a container, and the folder in which it begins."""
+    """Return the words before a container's program, and its working folder."""
     before: list[str] = []
     folder = ""
     for leaf, name, value in step.contained:
@@ -238,7 +235,6 @@ def _contained(step: Step, report: Report, made: _Made) -> tuple[list[str], str]
 
 
 def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, report: Report) -> int:
-    """Return the number of processes that a step has on each node, and report the numbers that it asks for."""
     per_node = shape.tasks
     if not step.is_step:
         return 1
@@ -270,7 +266,6 @@ def _per_node(step: Step, numbers: Mapping[str, int | None], shape: Shape, repor
 
 
 def _gpus_of_step(leaf: str, option: SlurmOption, report: Report, shape: Shape, per_node: int) -> None:
-    """Report which of its node's GPUs a step sees, compared with those that it asks for."""
     if own := _own_gpus(option, shape, per_node):
         why = f"the step sees all {shape.gpus} GPUs of its node, and in Slurm {own}: set CUDA_VISIBLE_DEVICES"
         report.decide(leaf, why, is_open=False)
@@ -369,7 +364,6 @@ def _command(
 
 
 _TOLD = {"SLURM_JOB_PARTITION": "partition", "SLURM_JOB_ACCOUNT": "account", "SLURM_JOB_QOS": "qos"}
-"""Variables that hold the value of an option."""
 
 
 def _before(
@@ -458,7 +452,6 @@ def _docker(written: str) -> str | None:
 
 
 def _mounts(report: Report, options: ImportOptions, values: Json, mounts: list[tuple[str, str]]) -> None:
-    """Set the mounts that the user chose, and report those that only the script has."""
     made = [{"source": source, "path": path} for path, source in options.mounts.items()]
     for leaf, text in mounts:
         missing: list[str] = []

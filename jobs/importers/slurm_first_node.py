@@ -13,7 +13,6 @@ SEED = "RANDOM=$SLURM_JOB_ID"
 _DIFFERING = ("date", "uuidgen", "shuf", "openssl")
 _OPENED = re.compile(r"(?:\$\(|`)[ \t]*$")
 _TELLS = re.compile(r"\s*(?:echo|printf)\b[^>|]*$")
-"""Line that only prints something."""
 _RANDOM = re.compile(r"\bRANDOM\b(?!=)")
 _HOSTNAME = re.compile(r"\$(?:HOSTNAME\b|\{HOSTNAME\b)")
 NAMED_MAX = 4
@@ -21,8 +20,7 @@ NAMED_MAX = 4
 
 @dataclass
 class FirstNode:
-    """Edits that give every node the first node's values, and what to say of the script. `draws`: whether it takes
-    random numbers."""
+    """Edits that give every node the first node's values, and what to say of it. `draws`: it takes random numbers."""
 
     edits: list[Edit] = field(default_factory=list[Edit])
     whys: list[str] = field(default_factory=list[str])
@@ -30,7 +28,6 @@ class FirstNode:
 
 
 def of_first_node(script: Script) -> FirstNode:
-    """Return the parts of a script for several nodes that differ from node to node."""
     found = FirstNode()
     if not script.is_shell:
         return found

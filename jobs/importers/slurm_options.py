@@ -1,7 +1,5 @@
-"""Options of `sbatch` and `srun`, in `#SBATCH` lines and before a step's program, by their long names.
-
-Sources: https://slurm.schedmd.com/sbatch.html and srun.html; for container options, https://github.com/NVIDIA/pyxis.
-"""
+"""Options of `sbatch`, `srun` and containers, by their long names. Sources: https://slurm.schedmd.com/sbatch.html and
+srun.html; for container options, https://github.com/NVIDIA/pyxis."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,8 +13,7 @@ Takes = Literal["value", "none", "optional"]
 
 @dataclass(frozen=True)
 class SlurmOption:
-    """Option as a line has it. `written`: its spelling; `value`: empty if it has none; `fault`: what is wrong with it;
-    `note`: a remark, such as how Slurm would have read it."""
+    """Option as written. `value`: empty if it has none; `fault`: what is wrong; `note`: such as how Slurm reads it."""
 
     name: str
     written: str
@@ -103,8 +100,7 @@ def body_of(text: str) -> str:
 def options_of(
     words: Sequence[str], line: int, *, srun: bool = False, stops: bool = False
 ) -> tuple[list[SlurmOption], int]:
-    """Return the options at the beginning of a command's words (`srun` for a step's, `stops` for sbatch's), or all of a
-    directive's, and how many words they take."""
+    """Return a directive's options, or those that begin a command (`srun`; `stops`: sbatch), and their words' count."""
     found: list[SlurmOption] = []
     index = 0
     while index < len(words):
@@ -203,7 +199,6 @@ _WORD = re.compile(r"""(?:\\.|"(?:\\.|[^"\\])*"?|'[^']*'?|[^\s\\"'#])+|\\|#.*"""
 
 
 def _words(line: str) -> list[str]:
-    """Return the words of a directive, which ends at a #."""
     words: list[str] = []
     for found in _WORD.finditer(line):
         if found[0].startswith("#"):

@@ -24,7 +24,6 @@ a2-megagpu-16g."""
 
 
 def resources(options: Options, report: Report, values: Json) -> Shape:
-    """Put the requested resources into a job file's values, and return the shape of the job."""
     nodes, tasks = _processes(options, report, values)
     gpus, bound = _gpus(options, report, values, nodes, tasks)
     cpus, cpus_per_task = _cpus(options, report, values, tasks, gpus)
@@ -186,7 +185,7 @@ def catalogue_gpu(written: str) -> str:
 
 
 def gpu_type(written: str, leaf: str, report: Report) -> str:
-    """Return the catalogue's name for a GPU, and report how it relates to the written one; empty if there is none."""
+    """Report how the catalogue's name for a GPU relates to the written one, and return it; empty if there is none."""
     found = catalogue_gpu(written)
     if found:
         if found != written:
@@ -209,8 +208,7 @@ def _constraint(found: tuple[str, str], report: Report, accelerator: Json) -> No
 
 
 def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int) -> tuple[int | None, int | None]:
-    """Return the CPUs of a node, and those of each process as Slurm's variables give them. None stands for a number
-    that the script does not give."""
+    """Return the CPUs of a node, and of each process as Slurm's variables give them; None if the script gives none."""
     each, per_gpu = _whole(options, report, "cpus-per-task"), _whole(options, report, "cpus-per-gpu")
     least, exclusive = _whole(options, report, "mincpus"), _value(options, "exclusive")
     is_whole = exclusive is not None and not exclusive[1]

@@ -1,8 +1,6 @@
-"""Commands in a script's body, each with its position, so that some of them can be rewritten.
-
-The reader knows the grammar of shells as far as finding simple commands requires: quotes, comments, here-documents, and
-commands inside of `$(...)`. It takes anything that it does not know for a command of no interest.
-"""
+"""Commands in a script's body, each with its position, so that some of them can be rewritten. The reader knows shells'
+grammar as far as that requires (quotes, comments, here-documents, commands inside of `$(...)`), and takes anything else
+for a command of no interest."""
 
 import re
 from bisect import bisect_left
@@ -99,8 +97,7 @@ _PLACE = re.compile(r"<[A-Za-z][\w-]*>(?![\w(])")
 
 
 def places(text: str) -> list[str]:
-    """Return the places of a page that a script's commands leave to be filled in, such as <BUCKET>, which a shell takes
-    for a file to read."""
+    """Return a page's places to be filled in, such as <BUCKET>, which a shell takes for a file to read."""
     found = (
         _PLACE.search(word.text)
         for statement in statements(text)
@@ -228,7 +225,6 @@ class _Reader:
         return min(at, len(text))
 
     def _double(self, at: int, depth: int) -> int:
-        """Return the position at which a text in double quotes ends."""
         text = self.text
         while at < len(text):
             letter = text[at]
@@ -243,7 +239,6 @@ class _Reader:
         return min(at, len(text))
 
     def _dollar(self, at: int, depth: int) -> int:
-        """Return the position at which an expansion that begins with a dollar or a backtick ends."""
         text = self.text
         if depth >= DEPTH_MAX:
             return at + 1

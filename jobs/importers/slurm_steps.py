@@ -183,7 +183,6 @@ class Script:
                 self._leaves[f"${name}"] = (f"line {line}", line)
 
     def leaves(self) -> Iterator[tuple[str, str, int]]:
-        """Yield the leaves for the report: name, value, line."""
         for leaf, (value, line) in self._leaves.items():
             yield leaf, value, line
 
@@ -240,8 +239,8 @@ class Script:
             self._read_through(statement, texts, own_options)
 
     def _expand(self, statement: Statement) -> tuple[Statement, int]:
-        """Replace a variable that begins a statement and holds srun or a container with the words of its value, as a
-        shell does. Return the statement, and the number of these words."""
+        """Replace a variable that begins a statement and holds srun or a container with its words, as a shell does.
+        Return the statement, and the number of these words."""
         first = statement.words[0]
         found = re.fullmatch(r"\$(?:\{(\w+)\}|(\w+))", first.text)
         name = (found[1] or found[2]) if found else ""
@@ -268,8 +267,7 @@ class Script:
                 self.hidden.append((self._leaf("", line, found[0].strip()), why))
 
     def _fault_of(self, program: str, statement: Statement) -> str:
-        """Return why a statement that is not read further may fail in a job: text in it calls a program that no image
-        has. Return an empty text if there is no reason."""
+        """Return why an unread statement may fail: its text calls a program that no image has; else an empty text."""
         if program in _TELL:
             return ""
         for word in statement.words[1:]:
@@ -278,7 +276,6 @@ class Script:
         return ""
 
     def _other_container(self, statement: Statement, program: str, verb: str) -> None:
-        """Report that a job has no docker or similar program."""
         leaf = self._leaf("", statement.line, " ".join(map(self.known.value, statement.texts))[:200])
         if verb in ("run", "exec", "start") or program == "ch-run":
             why = "starts a container inside of the job's own: write its image with --image, and its program alone"
@@ -305,8 +302,7 @@ class Script:
         return ""
 
     def _srun(self, step: Step, texts: list[str], own: bool) -> int:
-        """Read srun's options, including those in variables. Return the index of the word at which the started program
-        begins. `own`: whether the options are the job's."""
+        """Return the index of the started program's first word. `own`: whether the options are the job's."""
         at, line = 1, step.statement.line
         while True:
             options, count = options_of(texts[at:], line, srun=True)
@@ -364,8 +360,7 @@ class Script:
             self._other_container(statement, inner, texts[at + 1])
 
     def _is_option(self, word: str, verb: str, following: list[str]) -> bool:
-        """Return whether a variable stands for a container's options: a program that `exec` runs has no leading
-        dash."""
+        """Return whether a variable holds a container's options: a program that `exec` runs has no leading dash."""
         is_before_one = verb == "exec" and word.startswith("$") and following and following[0].startswith("-")
         return bool(is_before_one or self._holds_options(word))
 
@@ -404,5 +399,4 @@ class Script:
 
 
 def outside_comments(body: str) -> str:
-    """Return the script with its comment lines emptied."""
     return "\n".join("" if line.lstrip().startswith("#") else line for line in body.split("\n"))

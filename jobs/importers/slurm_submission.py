@@ -1,8 +1,5 @@
-"""`sbatch` pasted together with the script that it submits, which is in a heredoc or in a file that the text writes.
-
-Source: https://slurm.schedmd.com/sbatch.html. Without a file name, sbatch reads the script from its standard input, and
-options of the command override those of the script.
-"""
+"""`sbatch` pasted together with the script that it submits, in a heredoc or a file that the text writes. Without a file
+name, sbatch reads standard input; its options override the script's: https://slurm.schedmd.com/sbatch.html"""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +21,6 @@ _CAPTURED = re.compile(r"^(\s*)(?:(?:export|local|readonly)\s+)?\w+=[\"']?\$\(\s
 _CHAINED = re.compile(r"^[^#'\"<]*&&\s*(?=sbatch\s)")
 _COMPUTED = re.compile(r"(?<!\\)(?:\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`)")
 COMPUTED_MAX = 3
-"""Maximum number of computed parts that a message names."""
 ELSEWHERE = "is a command sbatch: import the script that it submits, with these options as #SBATCH lines"
 
 
@@ -41,15 +37,12 @@ class Submission:
 
 
 def is_submission(text: str) -> bool:
-    """Return whether a text calls sbatch."""
     return PROGRAM in text and is_command("\n".join(_plain(text)[0]), PROGRAM)
 
 
 def submission(name: str, text: str, variables: Mapping[str, str]) -> Submission | None:
-    """Return the script that a text submits, or None if the text has no heredoc or is a batch script itself.
-
-    Raise BadInput if it submits another script, or several.
-    """
+    """Return the script that a text submits, or None if the text has no heredoc or is a batch script itself. Raise
+    BadInput if it submits another script, or several."""
     if PROGRAM not in text or "<<" not in text:
         return None
     lines, own = _plain(text)
@@ -67,10 +60,8 @@ def submission(name: str, text: str, variables: Mapping[str, str]) -> Submission
 
 
 def report_command(found: Submission, report: Report, options: Mapping[str, str], commands: str) -> None:
-    """Report the command around the script, and ask for the variables that its shell would have replaced.
-
-    `options`: values of all options, by their leaves; `commands`: leaf of the script's body.
-    """
+    """Report the command around the script, and ask for the variables that its shell would have replaced. `options`:
+    values of all options, by their leaves; `commands`: leaf of the script's body."""
     command = found.command
     command.report_lines(report)
     if command.rest:
@@ -92,8 +83,7 @@ def report_command(found: Submission, report: Report, options: Mapping[str, str]
 
 
 def _plain(text: str) -> tuple[list[str], list[str]]:
-    """Return the lines of a text with each call of sbatch at a line's beginning, and those of them that are in no
-    heredoc."""
+    """Return the lines with each sbatch call at a line's beginning, and those of them that are in no heredoc."""
     lines = text.split("\n")
     ends = {line.strip() for line in lines}
     own: list[str] = []
@@ -118,8 +108,7 @@ def _is_file(file: str, left: list[str]) -> bool:
 
 
 def _script(text: str, heredoc: Heredoc) -> str:
-    """Return the script with empty lines in place of those above it in the text, below its first line if that names an
-    interpreter."""
+    """Return the script below as many empty lines as there are lines above it; an interpreter's line stays first."""
     plain = text.lstrip("\n")
     above = "\n" * (heredoc.above + len(text) - len(plain))
     first, line_break, rest = plain.partition("\n")

@@ -1,7 +1,5 @@
-"""Variables that Slurm sets in a job's environment, as shell lines before the script that derive them from accel's own.
-
-Sources: the output environment variables of https://slurm.schedmd.com/sbatch.html, and accel/contract/variables.py.
-"""
+"""Variables that Slurm sets in a job's environment, as shell lines that derive them from accel's own. Sources: the
+output environment variables of https://slurm.schedmd.com/sbatch.html, and accel/contract/variables.py."""
 
 import re
 from collections.abc import Iterable
@@ -34,8 +32,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Variable:
-    """Lines that set a variable. `why`: how it differs from Slurm's, for the script's author to decide; `needs`:
-    variables that have to be set before it."""
+    """Lines that set a variable. `why`: how it differs from Slurm's, for the author; `needs`: variables before it."""
 
     lines: tuple[str, ...]
     why: str = ""
@@ -165,7 +162,6 @@ def names_in(text: str) -> dict[str, bool]:
 
 
 def lines(names: Iterable[str], known: dict[str, Variable]) -> list[str]:
-    """Return the lines that set the variables, and those that they need."""
     wanted: set[str] = set()
     left = [name for name in names if name in known]
     while left:

@@ -1,5 +1,4 @@
-"""Shared parts of the importers of task files (SkyPilot, dstack): sizes, accelerators, variables, mounts, the command
-of a shell, and the other tool's own variables."""
+"""Shared parts of the importers of task files (SkyPilot, dstack): sizes, variables, mounts, the command of a shell."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,7 +36,6 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
     "gcp": ("gce", "google-batch", "vertex", "gke", "tpu-vm"),
     "kubernetes": ("gke",),
 }
-"""Kinds of targets on each cloud."""
 TPU_KINDS = ("tpu-vm", "gke")
 
 
@@ -66,7 +64,6 @@ def least(text: str) -> tuple[str, bool]:
 
 
 def is_slice(name: str) -> bool:
-    """Return whether an accelerator is a TPU slice."""
     return _TPU.fullmatch(name) is not None
 
 
@@ -98,8 +95,7 @@ def accelerator(given: RequestFields, path: str, name: str, count: str, values: 
 
 
 def variable(given: RequestFields, path: str, name: str, value: Any, chosen: Mapping[str, str], values: Json) -> None:
-    """Set a variable of the environment. If `value` is None, --var has to give it. A value that names a secret of a
-    cloud becomes a secret of the job file."""
+    """Set a variable, or a secret if `value` names one of a cloud. If `value` is None, --var has to give it."""
     at, report = given.name(path), given.report
     if not _NAME.fullmatch(name):
         report.refuse(at, "is not the name of an environment variable: letters, digits and _")
@@ -149,8 +145,7 @@ def is_filled(given: RequestFields, path: str, text: str) -> bool:
 
 
 def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *, read_only: bool = False) -> bool:
-    """Add a mount to the job unless it is refused, and return whether it was added. `at`: its path in the container, in
-    which ~ is root's home."""
+    """Return whether the mount was added, not refused. `at`: its path in the container, where ~ is root's home."""
     name = given.name(path)
     plain = re.sub(r"^~(?=/|$)", "/root", at)
     if not plain.startswith("/"):
@@ -217,8 +212,7 @@ def cloud_of(given: RequestFields, path: str, cloud: str, region: str, place: De
 
 
 def node_exports(names: Sequence[str], *, count: str, rank: str, main: str) -> dict[str, str]:
-    """Return shell lines that set the other tool's variables of a node from accel's. `count`, `rank`, `main`: the
-    tool's names for them."""
+    """Return shell lines that set the tool's variables from accel's. `count`, `rank`, `main`: the tool's names."""
     known = {
         count: f'export {count}="${{{NODE_COUNT}:-1}}"',
         rank: f'eval "export {rank}=\\${{${{{NODE_INDEX_FROM}:-ACCEL_NODE_INDEX}}:-0}}"',
@@ -235,7 +229,6 @@ def own_variables(given: RequestFields, prefix: str, chosen: Mapping[str, str], 
 
 
 def own_names(prefix: str, text: str) -> list[str]:
-    """Return the other tool's variables that a text names."""
     return sorted(set(re.findall(rf"(?<![A-Z0-9_]){prefix}_[A-Z0-9_]*[A-Z0-9]", text)))
 
 
@@ -258,7 +251,6 @@ def takes_first(text: str, name: str) -> bool:
 
 
 def refuse_places(given: RequestFields, path: str, script: str) -> None:
-    """Refuse a shell script at a path that holds places of a page to be filled in."""
     for place in places(script)[:3]:
         given.report.findings(given.name(path), placeholders.value(given.name(path), place))
 

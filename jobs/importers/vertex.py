@@ -1,5 +1,4 @@
-"""Importer of a custom job of Vertex AI, which is written as config.yaml, a CustomJob, a pasted gcloud command, or
-flags. Flags override the file."""
+"""Importer of a custom job of Vertex AI: config.yaml, a CustomJob, a pasted gcloud command, or flags, which win."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,6 @@ KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Return the job of a file (config.yaml, a CustomJob, a pasted gcloud command) and of flags, which win.
-
-    Raise BadInput if it cannot be read.
-    """
     given, region, secrets = source(name, data, options)
     if not given.has("displayName"):
         given.values["displayName"] = name.rpartition("/")[2].partition(".")[0]
@@ -78,10 +73,7 @@ PACKAGED_KEYS = ("executor-image-uri", "python-module")
 
 
 def source(name: str, data: bytes, options: ImportOptions) -> tuple[RequestFields, str, list[str]]:
-    """Return the fields of a CustomJob under the API's names, the region if a flag gives it, and secret values.
-
-    Raise BadInput if the file or the flags cannot be read.
-    """
+    """Return fields under the API's names, a flag's region, and secret values. Raise BadInput if unreadable."""
     text, variables = data.decode("utf-8-sig", errors="replace"), options.variables
     written = gcloud.source(
         *(name, data, options.flags, variables, VERB, FLAGS, _take_words),
@@ -135,7 +127,6 @@ def _of(
 
 
 def _named(command: gcloud.CommandLine, index: int, key: str) -> str:
-    """Return the name of a key of a --worker-pool-spec, with the number of the pool if there are several."""
     return f"{POOL}[{index}].{key}" if len(command.flags[POOL]) > 1 else f"{POOL}.{key}"
 
 

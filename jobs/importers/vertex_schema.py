@@ -1,11 +1,7 @@
-"""Fields of Google's documents, in the spellings that the services accept.
-
-Protobuf's JSON has `machineType` and `machine_type`, and a choice by its name or its number. People write one item
-where the service has a list. Unknown fields are refused here, so that they are not carried over together with the
-object that holds them.
-
-Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1. Numbers: the client library, aiplatform_v1.
-"""
+"""Fields of Google's documents, in the spellings that the services accept. Protobuf's JSON has `machineType` and
+`machine_type`, and a choice by its name or its number; people write one item where the service has a list. Unknown
+fields are refused here, so that they are not carried over together with the object that holds them.
+Source: googleapiclient's discovery documents aiplatform.v1 and ml.v1. Numbers: the client library, aiplatform_v1."""
 
 import re
 import shlex
@@ -132,7 +128,6 @@ _ENV_MAPPING = re.compile(r"(.*\b(?:container_?[sS]pec|python_?[pP]ackage_?[sS]p
 
 
 def names(schema: Schema) -> Iterator[str]:
-    """Yield the names of all fields of a schema, among which to find the one that was meant."""
     fields = schema.of if isinstance(schema, Items) else schema
     if isinstance(fields, Mapping):
         for name, of in fields.items():
@@ -142,8 +137,7 @@ def names(schema: Schema) -> Iterator[str]:
 
 @dataclass
 class FieldPlace:
-    """Place of a document's path in a schema: its canonical path, and the schema of its value. `unknown`: the key that
-    the schema does not have there; `is_list`: whether that key is a list and the service has no list of it."""
+    """Canonical path, and its value's schema. `unknown`: key without a place; `is_list`: the service has no list."""
 
     path: str
     of: Schema = None
@@ -179,7 +173,6 @@ def _below(path: str, key: str) -> str:
 
 
 def _spelt(key: str, fields: Mapping[str, Any]) -> str | None:
-    """Return the field that a key means, or None if there is none."""
     if key in fields:
         return key
     camel = re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), key)
@@ -188,9 +181,7 @@ def _spelt(key: str, fields: Mapping[str, Any]) -> str | None:
 
 def canonical(given: RequestFields, schema: Mapping[str, Schema], inner: str) -> None:
     """Put a document's values under the service's own names, each list as a list, and refuse values without a place.
-
-    `inner`: the object that a document may leave out (`jobSpec`), so that its fields are at the top.
-    """
+    `inner`: the object that a document may leave out (`jobSpec`), so that its fields are at the top."""
     report, below = given.report, cast("Mapping[str, Schema]", schema[inner])
     whole = any(_spelt(re.split(r"[.\[]", path)[0], {inner: None}) for path in given.values)
     values, names = dict(given.values), dict(given.names)
@@ -262,8 +253,7 @@ _WORDS = ("command", "args", "containerCommand", "containerArgs")
 
 
 def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
-    """Return a value, as a list if the service has a list of texts; a command line is split as a shell would. Return a
-    choice by its name."""
+    """Return a list for a list of texts, a command line split as by a shell, a choice by its name, others as is."""
     choices = _CHOICES.get(at.path.rpartition(".")[2], ())
     if isinstance(value, str) and re.fullmatch(r"\d{1,2}", value) and int(value) < len(choices):
         return choices[int(value)] or value

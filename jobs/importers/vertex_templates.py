@@ -1,7 +1,5 @@
 """Values of a document that its user was to fill in: $VARIABLES of envsubst and templates, and sample names of pages.
-
-Only addresses are searched in a program's own words: `<pad>` is a token, and a shell has variables of its own.
-"""
+Only addresses are searched in a program's own words: `<pad>` is a token, and a shell has variables of its own."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

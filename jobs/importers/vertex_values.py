@@ -43,8 +43,7 @@ class Pool:
 
 
 def pool_of(given: RequestFields, path: str, image: str | None, today: date | None) -> Pool:
-    """Return the pool at a path. `image`: the image that the user chose; `today`: the date for which images are
-    checked."""
+    """Return the pool at a path. `image`: the user's choice; `today`: the date for which images are checked."""
     machine, disk = f"{path}.machineSpec", f"{path}.diskSpec"
     replicas = given.whole(f"{path}.replicaCount")
     given.keep(f"{path}.replicaCount")
@@ -89,7 +88,6 @@ NOT_CARRIED = {
     "reservedIpRanges": "is neither the job file's nor the target's; leave it out for any range of the network",
     "pscInterfaceConfig.dnsPeeringConfigs": "is neither the job file's nor the target's; leave it out",
 }
-"""Fields of the API that a job file has no place for, each with what to do."""
 
 
 def _refused(given: RequestFields, path: str, why: str) -> None:
@@ -101,7 +99,6 @@ def _refused(given: RequestFields, path: str, why: str) -> None:
 
 
 def _share(given: RequestFields, path: str, pool: Pool) -> None:
-    """Add the mount of an NfsMount to the pool."""
     fields = {name: given.text(f"{path}.{name}") for name in ("server", "path", "mountPoint")}
     for name, value in fields.items():
         given.keep(f"{path}.{name}", "mounts")
@@ -176,7 +173,6 @@ def _reservation(given: RequestFields, path: str, pool: Pool) -> None:
 
 
 def _program(given: RequestFields, path: str, pool: Pool, image: str | None, today: date | None) -> None:
-    """Translate a containerSpec or a pythonPackageSpec."""
     is_package = path.endswith("pythonPackageSpec")
     image_path = f"{path}.{'executorImageUri' if is_package else 'imageUri'}"
     own = given.text(image_path)
@@ -212,7 +208,6 @@ https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/EnvVar"""
 
 
 def _variable(given: RequestFields, path: str, pool: Pool, told: frozenset[str]) -> None:
-    """Translate an EnvVar."""
     name, value = given.text(f"{path}.name"), given.values.get(f"{path}.value", "")
     if name and (name.startswith(RESERVED_PREFIXES) or name in told):
         given.left_out(path, "is set by the platform")
@@ -273,8 +268,7 @@ NAMED = {
 
 
 def job_values(given: RequestFields, options: ImportOptions | None = None) -> Json:
-    """Return the values of a job file for the custom job in `given`, and report what cannot be carried over. Without
-    options, the end dates of prebuilt images are not checked."""
+    """Report what a job file cannot carry over. Without options, the end dates of prebuilt images are not checked."""
     image, today, capacity = (options.image, options.today, options.capacity) if options else (None, None, None)
     values: Json = {"name": job_name(given, "displayName")}
     block: Json = {}
@@ -389,8 +383,7 @@ def _disk_gib(pool: Pool) -> int | None:
 
 
 def _own(given: RequestFields, path: str, pool: Pool, first: Pool) -> Json:
-    """Return the values in which a pool differs from the first. Machine and GPUs are taken from the pool together, and
-    so are all parts of the program."""
+    """Return what differs from the first pool's; machine and GPUs go together, and so do all parts of the program."""
     own: Json = {}
     if (pool.machine, pool.accelerator) != (first.machine, first.accelerator):
         own["machine_type"] = pool.machine

@@ -1,14 +1,10 @@
-"""Importer of a pasted `xpk workload create`.
-
-Sources of its options, and of the JobSet that it writes:
+"""Importer of a pasted `xpk workload create`. Sources of its options, and of the JobSet that it writes:
 https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/parser/workload.py and
-https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/commands/workload.py
-"""
+https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/commands/workload.py"""
 
 import re
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
 from accel.catalog import UnknownName
@@ -23,7 +19,7 @@ from .fields import RequestFields, job_name
 from .images import image_of
 from .options import ImportOptions
 from .outcome import ImportResult
-from .reading import Json, file_bytes
+from .reading import Json, named_file
 from .redact import hide
 from .shell import PastedCommand, pasted_command
 from .tasks import node_exports, refuse_places, unused_mounts, variable
@@ -102,7 +98,6 @@ _INT_MAX = 2**31 - 1
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
-    """Return the job of the one command in a text. Raise BadInput if it cannot be read."""
     text = script_text.with_xpk(script_text.readable(data.decode("utf-8-sig", errors="replace")))
     if _PATHWAYS.search(text) and not re.search(r"\bworkload\s+create(?:\s|$)", text):
         said = "runs Pathways' servers beside the program, and a job has one container"
@@ -139,7 +134,6 @@ def _beside(line: gcloud.CommandLine, written: PastedCommand) -> dict[str, Any]:
 
 
 def _tell(given: RequestFields, line: gcloud.CommandLine, written: PastedCommand) -> None:
-    """Report what became of the command besides its flags."""
     report = given.report
     for flag, why in line.unknown.items():
         report.refuse(flag, why)
@@ -172,7 +166,6 @@ def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
 
 
 def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
-    """Set the accelerator or the CPUs, and the number of nodes or slices."""
     asked = [flag for flag in ("--tpu-type", "--device-type") if given.text(flag)]
     at = asked[0] if asked else "--tpu-type"
     name = (given.text(at) or "").strip()
@@ -200,7 +193,6 @@ def _machines(given: RequestFields, values: Json, result: ImportResult) -> None:
 
 
 def _not_one(given: RequestFields, *, several: bool) -> None:
-    """Refuse a command that names no type, or two."""
     empty = [flag for flag in ("--tpu-type", "--device-type") if flag in given.values]
     if several:
         given.report.refuse("--tpu-type", "is beside --device-type; keep one of the two")
@@ -235,7 +227,6 @@ def _number(given: RequestFields, flag: str) -> int:
 
 
 def _slice(given: RequestFields, at: str, name: str, values: Json, result: ImportResult) -> None:
-    """Set a TPU slice, or several."""
     try:
         found = tpu(name.lower())
     except (UnknownName, NoSuchSlice) as fault:
@@ -310,14 +301,10 @@ def _variables(
 
 
 def _file(name: str, path: str, written: PastedCommand) -> str:
-    """Return the text of a file of variables, which the script may write. Raise BadInput if it cannot be read."""
+    """Return the text of a file of variables, which the script may write."""
     if path in written.files:
         return written.files[path]
-    try:
-        return file_bytes(Path(path) if name == "stdin" else Path(name).parent / path).decode(errors="replace")
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise BadInput(f"{name}: --env-file {path[:80]}: cannot be read: {said}") from None
+    return named_file(name, "--env-file", path)[0].decode(errors="replace")
 
 
 def _command(given: RequestFields, values: Json) -> None:

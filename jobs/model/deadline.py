@@ -16,9 +16,9 @@ a whole changeover more.
 from typing import NamedTuple
 
 CHANGEOVER_S = 15 * 60
-"""Seconds; the default of a job file."""
+"""Default of a job file."""
 LOOK_S, LOOKS_A_CHANGEOVER = 30.0, 10
-"""Seconds between two looks: half a minute, and less for a changeover of under five minutes."""
+"""Half a minute between two looks, and less for a changeover of under five minutes."""
 
 
 class Decision(NamedTuple):
@@ -39,13 +39,11 @@ class Decision(NamedTuple):
 
 
 def look_s(changeover_s: float) -> float:
-    """Return the longest pause between two looks, in seconds."""
     return max(1.0, min(LOOK_S, changeover_s / LOOKS_A_CHANGEOVER))
 
 
 def shortest_deadline_s(work_s: float, changeover_s: float) -> float:
-    """Return the shortest deadline with which a job can begin on Spot, in seconds. A job with less would move at its
-    first look."""
+    """Return the least with which a job can begin on Spot; with less it would move at its first look."""
     return work_s + changeover_s + look_s(changeover_s)
 
 
@@ -58,12 +56,9 @@ def decide(
     every_s: float | None = None,
     lost_left: int | None = None,
 ) -> Decision:
-    """Decide whether a job on Spot moves now.
-
-    `every_s` is the time until the next look; default look_s(changeover_s). `lost_left` is the number of attempts that
-    may still be preempted before preemption uses up one meant for the job's own failures; None where the platform
-    counts these apart.
-    """
+    """Decide whether a job on Spot moves now. `every_s` is the time until the next look; default look_s(changeover_s).
+    `lost_left` is the number of attempts that may still be preempted before preemption uses up one meant for the job's
+    own failures; None where the platform counts these apart."""
     slack_s = deadline - now - work_left_s - changeover_s
     every_s = look_s(changeover_s) if every_s is None else every_s
     move = slack_s <= every_s or (lost_left is not None and lost_left <= 0)

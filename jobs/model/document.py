@@ -26,7 +26,6 @@ from .fields import Part
 AS_WRITTEN = frozenset({"command", "env", "secrets", "labels"})
 """Text-only fields, whose numbers keep their spelling: `3.10`, `007`."""
 SPELT = AS_WRITTEN | {"sweep"}
-"""All fields whose numbers keep their spelling."""
 
 FAULTS_MAX = 100
 
@@ -38,7 +37,7 @@ class Document(Generic[ModelT]):
     """Values of a job file, each with its place, before the model checks them."""
 
     def __init__(self, name: str, tree: yaml_positions.Tree, model: type[ModelT], above: int = 0) -> None:
-        """Take the values of a parsed document. `above` is the number of lines before the document in its file."""
+        """Take the values of a parsed document that stands below `above` lines of its file."""
         self.name, self._model = name, model
         self.values: Any = tree.value
         self.places: dict[yaml_positions.Path, str] = {
@@ -87,7 +86,7 @@ class Document(Generic[ModelT]):
         self._put(("name",), name, "--name")
 
     def job(self) -> ModelT:
-        """Return the checked job. Raises BadInputs with every fault of the file and of its overrides."""
+        """Raise BadInputs with every fault of the file and of its overrides."""
         if not _is_mapping(self.values):
             said = f"must be a mapping of fields (name, command, ...), is {words.display(self.values)}"
             raise BadInputs([*self.faults, f"{self._place(())}: {said}"])
@@ -158,14 +157,12 @@ class Document(Generic[ModelT]):
 
 
 def document_of(job: Part | Values, model: type[ModelT]) -> Document[ModelT]:
-    """Return the document of a job written in Python, with a copy of its values."""
     values = job.model_dump(exclude_unset=True) if isinstance(job, Part) else deepcopy(job)
     return Document("Job", yaml_positions.Tree(values), model)
 
 
 def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Document[ModelT]:
-    """Parse one document. Raises BadInputs where the text is no YAML at all. `above` is the number of lines before the
-    text in its file."""
+    """Raise BadInputs where the text is no YAML at all. `above` is the number of lines before the text in its file."""
     try:
         return Document(name, yaml_positions.read(data, SPELT), model, above)
     except yaml_positions.Fault as fault:
@@ -173,14 +170,13 @@ def parse(data: bytes, name: str, model: type[ModelT], above: int = 0) -> Docume
 
 
 def read(path: str, model: type[ModelT]) -> Document[ModelT]:
-    """Read the only document of a file, or of standard input for `-`. Raises NotFound, and BadInput where it cannot be
-    read."""
+    """Read a file's only document, or standard input for `-`. Raise NotFound, and BadInput where it cannot be read."""
     name, data = _bytes(path)
     return parse(data, name, model)
 
 
 def read_all(path: str, model: type[ModelT]) -> list[Document[ModelT]]:
-    """Read every document of a file, as `read`. Raises BadInputs with the faults of all."""
+    """Raise BadInputs with the faults of all documents, and what `read` raises."""
     name, data = _bytes(path)
     if len(data) > yaml_positions.BYTES_MAX:
         return [parse(data, name, model)]  # which reports the size
@@ -197,7 +193,7 @@ def read_all(path: str, model: type[ModelT]) -> list[Document[ModelT]]:
 
 
 def jobs_of(documents: Sequence[Document[ModelT]]) -> list[ModelT]:
-    """Return the checked job of each document. Raises BadInputs with every fault of every document."""
+    """Raise BadInputs with every fault of every document."""
     jobs: list[ModelT] = []
     faults: list[str] = []
     for document in documents:
@@ -225,7 +221,7 @@ def _bytes(path: str) -> tuple[str, bytes]:
 
 
 def dump(job: Part) -> str:
-    """Return the job as the text of a job file; reading it gives an equal job."""
+    """Return the text of a job file; reading it gives an equal job."""
     return yaml.dump(job.model_dump(exclude_defaults=True), Dumper=JobDumper, sort_keys=False, allow_unicode=True)
 
 
@@ -268,8 +264,7 @@ def _unknown(of: type[Part], path: tuple[str, ...]) -> str | None:
 
 
 def _visible(dotted: str, raw: str, *, of_no_field: bool) -> str:
-    """Return an override as messages may show it. A value given to an unknown field may be a secret, so only numbers
-    are shown."""
+    """Return an override as messages may show it; of an unknown field, whose value may be a secret, only numbers."""
     shown = words.printable_name(dotted)
     hidden = dotted.split(".")[0] in AS_WRITTEN or words.display(raw) == "text"
     hidden |= of_no_field and (not raw.isdecimal() or SECRET_NAME.search(dotted) is not None)

@@ -171,11 +171,9 @@ BLOCKS = {
     "google_batch": "google-batch",
     "vertex": "vertex",
 }
-"""Platform blocks of a job, each with the kind of target that it is for."""
 
 
 def unused_blocks(job: Job, kind: str) -> tuple[str, ...]:
-    """Return a warning for each block that is for targets of another kind."""
     return tuple(
         f"{block}: is for targets of kind {of} and does nothing here"
         for block, of in BLOCKS.items()
@@ -207,7 +205,6 @@ def prefers(job: Job) -> tuple[str, ...]:
 
 
 def _said(document: "Document[Job]") -> "Document[Job]":
-    """Warn of values that YAML reads differently from how they are written."""
     for note in document.notes:
         warnings.warn(note, JobWarning, stacklevel=4)
     return document
@@ -231,7 +228,6 @@ def _unfit(job: Job) -> list[str]:
 
 
 def _late(job: Job) -> list[str]:
-    """Return the faults of a deadline and its related fields."""
     if job.spot != "prefer" or job.deadline is None:
         beside = [name for name in ("deadline", "work_s", "changeover_s") if getattr(job, name) is not None]
         if job.spot != "prefer":

@@ -1,9 +1,6 @@
-"""Submission keys: two submits with one key are the same submit.
-
-With `--key TEXT` the key is that of (job name, TEXT): the same pair gives the same job, and backends refuse it for
-another job by the hash of the request. Without it each submit draws its own text and so makes a job of its own, as
-users expect of a second plain `jobs submit`.
-"""
+"""Submission keys: two submits with one key are the same submit, and backends refuse a key for another job by the hash
+of the request. The key is that of (job name, `--key TEXT`). Without --key each submit draws its own text and so makes a
+job of its own, as users expect of a second plain `jobs submit`."""
 
 import hashlib
 import json
@@ -15,7 +12,7 @@ NAMED_DIGITS = 12
 
 
 def submission_key(job_name: str, caller: str) -> str:
-    """Return the key of a job's name and the caller's text, as 64 hex digits."""
+    """Return 64 hex digits."""
     return hashlib.sha256(f"{job_name}\0{caller}".encode()).hexdigest()
 
 
@@ -30,15 +27,13 @@ def of_smoke(caller: str) -> str:
 
 
 def random_key() -> str:
-    """Return an unused caller's text."""
     return secrets.token_hex(8)
 
 
 def platform_name(job_name: str, key: str) -> str:
-    """Return the job's name on its platform: unique for the key, and the same each time, so a lookup finds the job."""
+    """Return a name unique for the key, and the same each time, so that a lookup finds the job."""
     return f"{job_name}-{key[:NAMED_DIGITS]}"
 
 
 def content_hash(value: Any) -> str:
-    """Return a hash that is equal for equal JSON values, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -8,5 +8,4 @@ OWNERS = ("owner", "team")
 
 
 def owner_of(labels: Mapping[str, Any]) -> str | None:
-    """Return the owner; None where no label names one."""
     return next((str(labels[name]) for name in OWNERS if labels.get(name)), None)

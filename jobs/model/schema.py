@@ -11,7 +11,6 @@ from .job import Job
 
 
 def job() -> dict[str, Any]:
-    """Return the schema of one document of a job file."""
     made = schema_of(Job)
     for name in SPELT:
         made["properties"][name] = _spelt(made["properties"][name], made["$defs"])
@@ -19,7 +18,7 @@ def job() -> dict[str, Any]:
 
 
 def targets() -> dict[str, Any]:
-    """Return the schema of .accel/targets.json. It accepts unknown fields, which a newer stack may publish."""
+    """Accept unknown fields, which a newer stack may publish."""
     return document("Targets of accel", loosen(schema_of(Targets)))
 
 

@@ -1,8 +1,5 @@
-"""`submit --smoke`: a job cut down to a short run of one task, which shows whether it starts and what it prints.
-
-Everything that decides whether it can start stays the same: image, command, machine type, GPUs, mounts, secrets, Spot
-or not.
-"""
+"""`submit --smoke`: a job cut down to a short run of one task, which shows whether it starts and what it prints. What
+decides whether it can start stays the same: image, command, machine type, GPUs, mounts, secrets, Spot or not."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +14,15 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 600
 TIMEOUT_MIN_S = 60
-"""Seconds. AWS Batch takes no less, and no machine starts a framework in less."""
+"""AWS Batch takes no less, and no machine starts a framework in less."""
 NAME_MAX = 100
 _SUFFIX = "-smoke"
 
 
 def of(job: "Job", timeout_s: int = TIMEOUT_S) -> "Job":
-    """Return the smoke run of a job: its first task on one node, tried once, with ACCEL_SMOKE=1 and a name of its own.
-
-    It ends after `timeout_s` seconds, or after the job's own timeout_s where that is shorter. A TPU slice stays whole.
-    A job of `spot: prefer` runs on Spot alone. Raises BadInput where the job cannot be cut down.
-    """
+    """Return a job's first task on one node, tried once, with ACCEL_SMOKE=1 and a name of its own. It ends after
+    `timeout_s`, or after the job's own timeout_s where that is shorter. A TPU slice stays whole. A job of `spot:
+    prefer` runs on Spot alone. Raise BadInput where the job cannot be cut down."""
     one = sweep_tasks.first(job)
     changes = {
         "name": f"{job.name[: NAME_MAX - len(_SUFFIX)]}{_SUFFIX}",
@@ -47,7 +42,6 @@ def of(job: "Job", timeout_s: int = TIMEOUT_S) -> "Job":
 
 
 def summary(job: "Job", run: "Job") -> str:
-    """Describe for people which parts of the job the run leaves out."""
     pools = [name for name in _POOLS if job.vertex and getattr(job.vertex, name)]
     cut = [
         *([f"1 of {job.tasks:,} tasks"] if job.tasks > 1 else []),

@@ -105,7 +105,7 @@ def text(spec: Mapping[str, Any]) -> str:
 
 
 def faults(sweep: Sweep) -> list[str]:
-    """Return faults between the fields of a sweep, each `<path>: <words>`."""
+    """Return faults between the fields, each `<path>: <words>`."""
     given = [name for name in ("grid", "list", "random") if getattr(sweep, name) is not None]
     if len(given) != 1:
         return [f"sweep: must have one of grid, list and random, has {' and '.join(given) or 'none'}"]

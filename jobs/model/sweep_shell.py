@@ -1,8 +1,6 @@
-"""Shell code that exports a task's parameters before its command. It needs any POSIX shell, and only its builtins.
-
-A job's tasks share one environment and one command on every platform, and only their index differs. Values are quoted
-words of the script, never its code.
-"""
+"""Shell code that exports a task's parameters before its command, for any POSIX shell, with its builtins alone. A job's
+tasks share one environment and one command on every platform, and only their index differs. Values are quoted words of
+the script, never its code."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -65,7 +63,7 @@ def unwrap(words: Sequence[str]) -> list[str]:
 
 
 def script(spec: Mapping[str, Any], kind: str) -> str:
-    """Return the script. It exits with code 2 where the platform gave no index of the sweep."""
+    """Return a script that exits with code 2 where the platform gave no index of the sweep."""
     native, ours = variables.INDEX_VARIABLE[kind], variables.TASK_INDEX
     known = {"ours": ours, "native": native, "from": variables.INDEX_FROM}
     return _SCRIPT.format(

@@ -16,8 +16,7 @@ from .sweep import sweep_spec, text
 ALONE = ("vertex", "tpu-vm", "gce")
 """Kinds of targets that run one task per job; each task of a sweep is a job of its own there."""
 MOVED_MAX = 1000
-"""Most tasks of a sweep that each move to on demand: the number of jobs of one target that `tend` looks after at once.
-"""
+"""Most tasks that each move to on demand: the number of jobs of one target that `tend` looks after at once."""
 CAP = 4
 """Tasks that run at once of a sweep without `parallelism`, on platforms with such a cap (CAPPED); larger sweeps
 elsewhere get a warning. Our own default: nobody means to pay for a hundred machines by leaving out a line."""
@@ -27,23 +26,20 @@ _NAME_MAX = 100
 
 
 def environment(job: Job) -> dict[str, str]:
-    """Return the variables that describe the sweep to every task; empty without a sweep."""
     return {variables.SWEEP: text(sweep_spec(job.sweep))} if job.sweep else {}
 
 
 def command(job: Job, words: Sequence[str], kind: str) -> list[str]:
-    """Return the argv of a task. A sweep's argv first exports the task's parameters."""
+    """Return the argv of a task, which first exports a sweep's parameters."""
     if not (job.sweep and job.sweep.shell and words):
         return list(words)
     return sweep_shell.command(sweep_spec(job.sweep), words, kind)
 
 
 def apart(job: Job, kind: str) -> list[Job]:
-    """Return the jobs that a job becomes on a target of `kind`.
-
-    A sweep gives a job for each task where the target runs one task per job, or where each task moves to on demand by
-    itself. Raises BadInput for a parallelism that nothing would enforce, and for more tasks than `tend` looks after.
-    """
+    """Return the jobs that a job becomes on a target of `kind`: one for each task of a sweep where the target runs one
+    task per job, or where each task moves to on demand by itself. Raise BadInput for a parallelism that nothing would
+    enforce, and for more tasks than `tend` looks after."""
     moved = job.spot == "prefer"
     if job.sweep is None or (kind not in ALONE and not moved):
         return [job]
@@ -61,14 +57,13 @@ def apart(job: Job, kind: str) -> list[Job]:
 
 
 def at_once(job: Job, kind: str) -> int | None:
-    """Return the number of a job's tasks that run at once on a target of `kind`; None: as many as the platform runs."""
+    """Return how many of a job's tasks run at once; None: as many as the platform runs."""
     if job.parallelism is None and job.sweep is not None and kind in CAPPED and job.tasks > CAP:
         return CAP
     return job.parallelism
 
 
 def cap_warnings(job: Job, kind: str) -> tuple[str, ...]:
-    """Return the warning for a sweep without `parallelism`: that it is capped, or that nothing caps it."""
     if job.sweep is None or job.parallelism is not None or job.tasks <= CAP:
         return ()
     if kind in CAPPED:
@@ -95,7 +90,6 @@ def first(job: Job) -> Job:
 
 
 def together(job: Job) -> list[str]:
-    """Return the fault of a sweep as one job, on platforms that run one task per job."""
     return ["sweep: each of its tasks is a job of its own here, which `accel-jobs submit` makes"] if job.sweep else []
 
 
@@ -112,7 +106,7 @@ class SweepPart:
 
     spec: dict[str, Any]
     places: Sequence[int]
-    """Numbers in the sweep of the job's tasks."""
+    """Numbers of the job's tasks in the sweep."""
     first: str | None
     """Reference of the job whose tasks this one reruns; None for a whole sweep."""
 
@@ -121,12 +115,12 @@ class SweepPart:
 
     @property
     def same(self) -> str:
-        """Return text that is equal for all jobs of one sweep; the objective does not count."""
+        """Text that is equal for all jobs of one sweep; the objective does not count."""
         return text({name: value for name, value in self.spec.items() if name != "objective"})
 
 
 def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
-    """Return the sweep of a request's body; None without one. Raises BadInput for one that cannot be read."""
+    """Return None without a sweep. Raise BadInput for one that cannot be read."""
     env = {name: variable(body, name) for name in (variables.SWEEP, variables.SWEEP_ONLY, variables.SWEEP_OF)}
     if env[variables.SWEEP] is None:
         return None
@@ -140,8 +134,8 @@ def find_sweep(body: Mapping[str, Any]) -> SweepPart | None:
 
 
 def narrow_environment(env: Mapping[str, str], tasks: Sequence[int], ref: object) -> dict[str, str]:
-    """Return the environment of a job that reruns some tasks of the job `ref`, by their numbers there. Raises BadInput
-    where that job is no sweep, or has no such task."""
+    """Return the environment of a rerun of `tasks`, as `ref` numbers them. Raise BadInput if it is no sweep or lacks
+    one."""
     job = find_sweep({"env": dict(env)})
     if job is None:
         raise BadInput(f"{ref}: is no sweep, whose tasks could run apart from the others")

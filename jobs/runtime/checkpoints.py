@@ -1,8 +1,6 @@
-"""Checkpoints that are complete or absent, whenever the program is killed.
-
-They lie in a store, which is a folder of this machine or a bucket. A store knows names and files, not their content.
-Each checkpoint has a name that no other attempt uses, so nothing is ever overwritten.
-"""
+"""Checkpoints that are complete or absent, whenever the program is killed. They lie in a store, which is a folder of
+this machine or a bucket. A store knows names and files, not their content. Each checkpoint has a name that no other
+attempt uses, so nothing is ever overwritten."""
 
 from __future__ import annotations
 
@@ -176,7 +174,7 @@ class Checkpoints:
         return _step(name), manifest["at"] if manifest else 0.0
 
     def _manifest(self, name: str) -> dict[str, Any] | None:
-        """Return the manifest of a checkpoint, or None if it is missing or damaged."""
+        """Return None if the manifest is missing or damaged."""
         try:
             text = self._store.manifest(name)
         except OSError as error:
@@ -284,14 +282,12 @@ class _Folder:
         return found
 
     def prepare(self) -> None:
-        """Create the folder, so that a place that cannot be written is an error at the start. Finish interrupted
-        deletions."""
+        """Create the folder, so that an unwritable place is an error at the start. Finish interrupted deletions."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._delete(_DELETING)
 
     def begin(self, name: str) -> Path:
-        """Return a new folder to write into. Delete what a killed attempt left half written: only one job writes here
-        at a time."""
+        """Delete what a killed attempt left half written: only one job writes here at a time."""
         self.prepare()
         self._delete(_WRITING)
         folder = self.path / (_WRITING + name)
@@ -299,7 +295,7 @@ class _Folder:
         return folder
 
     def commit(self, name: str, folder: Path, manifest: bytes) -> None:
-        """Make a checkpoint complete. Its files are already on the disk."""
+        """Expect the files to be on the disk already."""
         write(folder / MANIFEST, manifest)
         for root, _, _ in os.walk(str(folder)):
             flush(Path(root))
@@ -307,14 +303,12 @@ class _Folder:
         flush(self.path)
 
     def manifest(self, name: str) -> bytes | None:
-        """Return the manifest, or None if it is missing."""
         try:
             return (self.path / name / MANIFEST).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def fetch(self, name: str, files: list[str]) -> _Fetched:
-        """Return the checkpoint's own folder, since its files are already on this machine."""
         return _Fetched(self.path / name, None)
 
     def remove(self, name: str) -> None:
@@ -324,7 +318,6 @@ class _Folder:
         shutil.rmtree(str(going))
 
     def abandon(self, folder: Path) -> None:
-        """Delete an unfinished checkpoint."""
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def _delete(self, kind: str) -> None:
@@ -347,7 +340,6 @@ class _Bucket:
         return f"{self.url}/{name}"
 
     def names(self) -> dict[str, dict[str, int]]:
-        """Return the sizes of each checkpoint's objects. Include incomplete checkpoints."""
         found: dict[str, dict[str, int]] = {}
         for key, size in self.client.sizes(self.prefix).items():
             name, cut, file = key[len(self.prefix) :].partition("/")
@@ -363,18 +355,16 @@ class _Bucket:
         return Path(tempfile.mkdtemp(prefix="accel-checkpoint-", dir=self.scratch))
 
     def commit(self, name: str, folder: Path, manifest: bytes) -> None:
-        """Upload the files, then the manifest. Delete the folder on this machine."""
         files = [path for path in folder.rglob("*") if path.is_file()]
         self._each(lambda path: self.client.put(self._key(name, path.relative_to(folder).as_posix()), path), files)
         self.client.put_bytes(self._key(name, MANIFEST), manifest)
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def manifest(self, name: str) -> bytes | None:
-        """Return the manifest, or None if it is missing."""
         return self.client.get_bytes(self._key(name, MANIFEST))
 
     def fetch(self, name: str, files: list[str]) -> _Fetched:
-        """Download the files. Raise FileNotFoundError if an object is gone."""
+        """Raise FileNotFoundError if an object is gone."""
         held = tempfile.TemporaryDirectory(prefix="accel-checkpoint-", dir=self.scratch)
         folder = Path(held.name)
         for file in files:
@@ -388,7 +378,7 @@ class _Bucket:
         self._each(self.client.delete, list(self.client.sizes(f"{self.prefix}{name}/")))
 
     def abandon(self, folder: Path) -> None:
-        """Delete the folder on this machine. The next save deletes objects without a manifest."""
+        """Leave objects without a manifest to the next save, which deletes them."""
         shutil.rmtree(str(folder), ignore_errors=True)
 
     def _key(self, name: str, file: str) -> str:
@@ -401,8 +391,7 @@ class _Bucket:
 
 
 def _store(where: str, scratch: str | None) -> _Folder | _Bucket:
-    """Return the store of a path or a URL. Raise ValueError for another kind of URL, ImportError for s3:// without
-    boto3."""
+    """Raise ValueError for another kind of URL, ImportError for s3:// without boto3."""
     scheme, cut, rest = where.partition("://")
     if not cut:
         return _Folder(Path(where))

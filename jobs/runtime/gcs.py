@@ -1,8 +1,5 @@
-"""Client for the objects of a Cloud Storage bucket, with the JSON API and the standard library.
-
-On Google's machines the metadata server provides the token of the service account. Elsewhere google-auth does, if the
-image has it.
-"""
+"""Client for the objects of a Cloud Storage bucket, with the JSON API and the standard library. On Google's machines
+the metadata server provides the token of the service account. Elsewhere google-auth does, if the image has it."""
 
 from __future__ import annotations
 
@@ -46,7 +43,6 @@ class Gcs:
         self._token: tuple[str, float] = ("", 0.0)
 
     def put(self, key: str, path: Path) -> None:
-        """Upload a file, a large one in parallel parts."""
         size = path.stat().st_size
         if size <= PART:
             return self._upload(key, path, 0, size)
@@ -72,23 +68,21 @@ class Gcs:
         self._call("POST", self._uploads(key), data, "application/octet-stream")
 
     def get(self, key: str, path: Path) -> None:
-        """Download an object. Raise FileNotFoundError if it is missing."""
+        """Raise FileNotFoundError if the object is missing."""
         self._call("GET", f"{self._object(key)}?alt=media", into=path)
 
     def get_bytes(self, key: str) -> bytes | None:
-        """Return the content of an object, or None if it is missing."""
         try:
             return self._call("GET", f"{self._object(key)}?alt=media")
         except FileNotFoundError:
             return None
 
     def delete(self, key: str) -> None:
-        """Delete an object, unless it is missing."""
         with contextlib.suppress(FileNotFoundError):
             self._call("DELETE", self._object(key))
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Return the keys below a prefix, with the sizes of their objects in bytes."""
+        """Return bytes by key."""
         found: dict[str, int] = {}
         query = {"prefix": prefix, "fields": "items(name,size),nextPageToken"}
         while True:

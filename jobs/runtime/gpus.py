@@ -1,7 +1,5 @@
-"""Use and health of this machine's GPUs, by NVML, or else by nvidia-smi.
-
-A reading has the form of a line of the log (see lines.py). Values that a driver does not report are absent from it.
-"""
+"""Use and health of this machine's GPUs, by NVML, or else by nvidia-smi. A reading has the form of a line of the log
+(see lines.py). Values that a driver does not report are absent from it."""
 
 from __future__ import annotations
 
@@ -89,7 +87,6 @@ class Source(Protocol):
 
 
 def throttle_reasons(mask: int) -> list[str]:
-    """Return the reasons in a mask."""
     return [name for bit, name in THROTTLE.items() if mask & bit]
 
 

@@ -1,13 +1,11 @@
-"""Access to GPUs by NVML, or by nvidia-smi if NVML cannot be loaded.
-
-NVML is the library that comes with NVIDIA's driver; it is called through ctypes, so that nothing is installed.
-
-Source of every function, structure and number here: https://docs.nvidia.com/deploy/nvml-api/ and nvml.h of
+"""Access to GPUs by NVML, or by nvidia-smi if NVML cannot be loaded. NVML is the library that comes with NVIDIA's
+driver; it is called through ctypes, so that nothing is installed. Source of every function, structure and number here:
+https://docs.nvidia.com/deploy/nvml-api/ and nvml.h of
 https://github.com/NVIDIA/go-nvml/blob/314e96d0e80c8d21d5e52fd1a697ec2e46e11605/gen/nvml/nvml.h
 
 nvidia-smi is a process for each reading, so it is asked less often. Its output has a line for each GPU, with `[N/A]`,
-`[Not Supported]` and the like for unknown values. The name comes last, since it may have commas.
-Source: https://docs.nvidia.com/deploy/nvidia-smi/index.html
+`[Not Supported]` and the like for unknown values. The name comes last, since it may have commas. Source:
+https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ class Nvml:
         self._events = self._listening()
 
     def read(self) -> list[dict[str, Any]]:
-        """Return readings as gpus.Source does. A lost GPU has only its index and name."""
+        """Return only the index and name of a lost GPU."""
         return [self._reading(gpu) for gpu in self._gpus]
 
     def xids(self) -> dict[int, list[int]]:
@@ -140,8 +138,7 @@ class Nvml:
         return _Gpu(index, handle, "", _text(name) if told else "", self._parts(handle))
 
     def _parts(self, handle: c_void_p) -> list[c_void_p] | None:
-        """Return the MIG instances that this process may see, or None without MIG. Other places answer that nothing is
-        there."""
+        """Return None without MIG. Places whose instance this process may not see answer that nothing is there."""
         ask, now, then = self._known("nvmlDeviceGetMigMode"), c_uint(), c_uint()
         if ask is None or ask(handle, byref(now), byref(then)) != _OK or now.value != 1:
             return None
@@ -155,7 +152,6 @@ class Nvml:
         return found
 
     def _listening(self) -> c_void_p | None:
-        """Return a set of events with the errors of every GPU, or None if no GPU reports them."""
         events = c_void_p()
         if self._nvml.nvmlEventSetCreate(byref(events)) != _OK:
             return None
@@ -238,8 +234,7 @@ class Nvml:
 
 
 def open_source() -> Source | None:
-    """Return the way to ask the driver here, or None on a machine with neither NVML nor nvidia-smi. Raise
-    Unreadable."""
+    """Return None on a machine with neither NVML nor nvidia-smi. Raise Unreadable."""
     try:
         return Nvml()
     except OSError:
@@ -287,7 +282,6 @@ class Smi:
         self._unknown: set[str] = set()
 
     def there(self) -> bool:
-        """Return whether the command exists."""
         return shutil.which(self._command) is not None
 
     def read(self) -> list[dict[str, Any]]:
@@ -351,7 +345,7 @@ class Smi:
         return {pci(row[0]): (_yes(row[1]), _yes(row[2])) for row in cells if len(row) == len(_ROWS)}
 
     def _rows(self, arguments: list[str]) -> list[str]:
-        """Return the lines that nvidia-smi prints. Raise Unreadable if it fails."""
+        """Raise Unreadable if nvidia-smi fails."""
         try:
             process = subprocess.Popen(
                 [self._command, *arguments],

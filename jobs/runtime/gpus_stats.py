@@ -1,11 +1,6 @@
-"""Lines about GPUs and the machine, written at an interval while the program runs.
-
-    with Stats(every_s=10):
-        train()
-
-A separate thread opens the driver, so that a driver that hangs does not stop the program. Whatever goes wrong in the
-thread is reported in a line, and never raised into the program.
-"""
+"""Lines about GPUs and the machine, written at an interval while the program runs: `with Stats(every_s=10): train()`. A
+separate thread opens the driver, so that a driver that hangs does not stop the program. Whatever goes wrong in the
+thread is reported in a line, and never raised into the program."""
 
 from __future__ import annotations
 
@@ -33,16 +28,14 @@ _V1 = (
 
 
 class Host:
-    """Readings of the machine. The first one has the CPU use since the object was created. `root` is put before every
-    path."""
+    """Readings of the machine; the first has the CPU use since creation. `root` is put before every path."""
 
     def __init__(self, root: str = "") -> None:
         self._root = root
         self._before = self._ticks()
 
     def read(self) -> dict[str, Any]:
-        """Return one object, in the form of a line of the log. CPU is the whole machine's, with all that runs beside
-        this job."""
+        """Return the form of a line of the log. CPU is the whole machine's, with all that runs beside this job."""
         told: dict[str, Any] = {}
         now, before = self._ticks(), self._before
         if now and before and now[1] > before[1]:
@@ -97,11 +90,9 @@ if hasattr(os, "register_at_fork"):
 
 class Stats:
     """Writer of one line every `every_s` seconds, from start() to stop() or within a `with`. With nvidia-smi it writes
-    at most one in ten seconds, since each costs a process. It can be started again.
-
-    A line's `xid` has the errors since start(). Each error is also reported by an event of its own, and so is a lost
-    GPU. Errors come from NVML's events, so they are absent with nvidia-smi, and in MIG mode without privileges.
-    """
+    at most one in ten seconds, since each costs a process. It can be started again. A line's `xid` has the errors since
+    start(). Each error is also reported by an event of its own, and so is a lost GPU. Errors come from NVML's events,
+    so they are absent with nvidia-smi, and in MIG mode without privileges."""
 
     def __init__(
         self,
@@ -124,7 +115,6 @@ class Stats:
         self._since = 0.0
 
     def start(self) -> None:
-        """Start to write, unless it does so already."""
         if self._thread is None:
             self._ended.clear()
             self._thread = threading.Thread(target=self._run, name="accel-stats", daemon=True)
@@ -168,7 +158,6 @@ class Stats:
             return  # standard output is gone or closed, and with it whoever reads the lines
 
     def line(self, source: Source | None) -> None:
-        """Write one line."""
         told: dict[str, Any] = {"host": self._host.read()}
         if source:
             try:

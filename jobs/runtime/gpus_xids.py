@@ -1,8 +1,6 @@
-"""Errors of GPUs (XIDs) that the driver wrote into the kernel's log since the machine started.
-
-The log can be read by root on the machine itself and in few containers: /dev/kmsg has to be there, and the kernel
-requires CAP_SYSLOG if kernel.dmesg_restrict is 1. https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg
-"""
+"""Errors of GPUs (XIDs) that the driver wrote into the kernel's log since the machine started. The log can be read by
+root on the machine itself and in few containers: /dev/kmsg has to be there, and the kernel requires CAP_SYSLOG if
+kernel.dmesg_restrict is 1. https://www.kernel.org/doc/Documentation/ABI/testing/dev-kmsg"""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ class Xid(NamedTuple):
 
 
 def read_xids(path: str = KMSG) -> list[Xid] | None:
-    """Return every XID in the log, or None if the log is missing or may not be read."""
+    """Return None if the log is missing or may not be read."""
     try:
         log = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -77,7 +75,6 @@ def read_xids(path: str = KMSG) -> list[Xid] | None:
 
 
 def _next(log: int) -> bytes:
-    """Return the next record, or empty bytes if there is none for now."""
     while True:
         try:
             return os.read(log, _RECORD)

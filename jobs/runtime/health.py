@@ -1,11 +1,7 @@
-"""Check of this machine's GPUs before a job starts:
-
-    python -m accel_runtime.health --gpus 8 -- python train.py
-
-After a fault the exit code is BAD_NODE, so that the scheduler tries again, on another machine if it has one. On AWS
-Batch, whose five retry rules have room for one exit code, it is that of a stop. Without a fault the command replaces
-this process; without a command, the exit code is 0.
-"""
+"""Check of this machine's GPUs before a job starts: `python -m accel_runtime.health --gpus 8 -- python train.py`. After
+a fault the exit code is BAD_NODE, so that the scheduler tries again, on another machine if it has one. On AWS Batch,
+whose five retry rules have room for one exit code, it is that of a stop. Without a fault the command replaces this
+process; without a command, the exit code is 0."""
 
 from __future__ import annotations
 
@@ -50,7 +46,6 @@ class Health(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """All faults and notes in one line."""
         words = [found.words for found in self.faults] or [f"{self._count}, driver {self.driver or 'unknown'}: fit"]
         return "; ".join([*words, *self.notes])[:_SAID_MAX]
 
@@ -80,10 +75,8 @@ def check(
     open_source: Callable[[], Source | None] = open_source,
     log: Callable[[], list[Xid] | None] = read_xids,
 ) -> Health:
-    """Check the machine. `gpus` is the number that the job asked for; `allowed` are keys of CHECKS that are no fault.
-
-    A thread asks the driver, and is given up after `timeout_s`.
-    """
+    """Check the machine. `gpus` is the number that the job asked for; `allowed` are keys of CHECKS that are no fault. A
+    thread asks the driver, and is given up after `timeout_s`."""
     answers: list[Health] = []
     thread = threading.Thread(target=lambda: answers.append(_look(gpus, open_source, log)), daemon=True)
     thread.start()
@@ -141,8 +134,7 @@ def _notes(state: State) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the machine and run the command. Write the result as a line of the log, and each fault on standard
-    error."""
+    """Write the result as a line of the log and each fault on standard error, then run the command."""
     listed = "; ".join(f"{name}: {what}" for name, what in CHECKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m accel_runtime.health",
@@ -166,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Replace this process with the command. If that cannot be run, return the exit code that a shell would."""
+    """Replace this process. If the command cannot be run, return the exit code that a shell would."""
     try:
         os.execvp(command[0], list(command))  # noqa: S606  the point of it
     except FileNotFoundError:

@@ -23,10 +23,8 @@ Write = Callable[["Writing"], None]
 
 
 def torch(state: Any, name: str = "state.pt") -> Write:
-    """Return the `write` for `save` of what torch.save takes. It streams the data, and hashes it on the way.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.save.html
-    """
+    """Return the `write` for `save` of what torch.save takes. It streams the data, and hashes it on the way. Source:
+    https://docs.pytorch.org/docs/stable/generated/torch.save.html"""
 
     def write(into: Writing) -> None:
         with into.open(name) as file:
@@ -42,10 +40,8 @@ def torch_load(found: Checkpoint, name: str = "state.pt", **options: Any) -> Any
 
 def orbax(tree: Any, name: str = "tree") -> Write:
     """Return the `write` for `save` of a tree of arrays that this process holds whole, by Orbax's StandardCheckpointer.
-
     For a tree that several processes hold parts of, use Orbax's own CheckpointManager, which commits over all of them.
-    Source: https://orbax.readthedocs.io/en/latest/guides/checkpoint/orbax_checkpoint_101.html
-    """
+    Source: https://orbax.readthedocs.io/en/latest/guides/checkpoint/orbax_checkpoint_101.html"""
 
     def write(into: Writing) -> None:
         with importlib.import_module("orbax.checkpoint").StandardCheckpointer() as checkpointer:
@@ -62,11 +58,8 @@ def orbax_load(found: Checkpoint, like: Any = None, name: str = "tree") -> Any:
 
 
 def files(*paths: str | os.PathLike[str]) -> Write:
-    """Return the `write` for `save` of copies of files and folders, each under its own name.
-
-    Raises, when it is used:
-        ValueError: two have one name.
-    """
+    """Return the `write` for `save` of copies of files and folders, each under its own name. The `write` raises
+    ValueError if two have one name."""
 
     def write(into: Writing) -> None:
         for path in map(Path, paths):

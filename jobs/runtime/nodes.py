@@ -1,8 +1,5 @@
-"""The nodes of a job and the task of its array, in one form on every platform.
-
-If the platform reveals only the main node's address, each of the others sends its rank there and receives all
-addresses: one line of JSON each way.
-"""
+"""The nodes of a job and the task of its array, in one form on every platform. If the platform reveals only the main
+node's address, each of the others sends its rank there and receives all addresses: one line of JSON each way."""
 
 from __future__ import annotations
 
@@ -44,10 +41,8 @@ class Rendezvous:
     """Address of JAX's coordinator, if it has another port."""
 
     def torchrun_env(self, processes: int | None = None) -> dict[str, str]:
-        """Return the variables with which `torchrun train.py` needs no options. `processes` is per node.
-
-        Source: https://docs.pytorch.org/docs/stable/elastic/run.html
-        """
+        """Return the variables with which `torchrun train.py` needs no options. `processes` is per node. Source:
+        https://docs.pytorch.org/docs/stable/elastic/run.html"""
         found = {
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
@@ -70,10 +65,8 @@ class Rendezvous:
 
     def tf_config(self) -> str:
         """Return TF_CONFIG of a MultiWorkerMirroredStrategy, in which every node is a worker. Raise ValueError while
-        the addresses of the others are unknown: `meet` finds them.
-
-        Source: https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
-        """
+        the addresses of the others are unknown: `meet` finds them. Source:
+        https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable"""
         if len(self.hosts) != self.nodes:
             raise ValueError("this platform tells the main node's address alone: rendezvous().meet() asks the others")
         workers = [f"{host}:{self.port}" for host in self.hosts]
@@ -90,13 +83,8 @@ class Rendezvous:
 
 
 def rendezvous() -> Rendezvous:
-    """Return the rendezvous of this node, by the variables of accel or else of the platform.
-
-    Without any of them, this is one node of one.
-
-    Raises:
-        ValueError: a variable is missing or cannot be read.
-    """
+    """Return this node's rendezvous, by the variables of accel or else of the platform; without any, one node of one.
+    Raise ValueError if a variable is missing or cannot be read."""
     for reader in READERS:
         found = reader()
         if found is not None:
@@ -194,8 +182,7 @@ READERS: tuple[Callable[[], Rendezvous | None], ...] = (_accel, _aws, _vertex, _
 
 
 def _of_main(rank: int, nodes: int, variable: str) -> Rendezvous:
-    """Return the rendezvous of a job that gets its main node's address in a variable, which the main node itself may
-    lack."""
+    """Read the main node's address from a variable, which the main node itself may lack."""
     address = os.environ.get(variable) or ""
     if not address and rank:
         raise ValueError(f"{variable}: is missing; it names the main node, and this is node {rank}")
@@ -287,7 +274,7 @@ def _ask(rank: int, nodes: int, main: str, port: int, until: float) -> tuple[str
 
 
 def _line(caller: socket.socket) -> dict[str, Any]:
-    """Return the object that the other node sends, or an empty one if it is not ours."""
+    """Return an empty object if what the other node sends is not ours."""
     text = b""
     try:
         while not text.endswith(b"\n") and len(text) < LINE_MAX:

@@ -115,8 +115,7 @@ def _answer(method: str, url: str, headers: dict[str, str], timeout_s: float) ->
 
 
 def _left_s(text: str) -> float | None:
-    """Return the seconds until an interruption such as `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`, or
-    None if it has no time."""
+    """Parse an interruption such as `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`. None: it has no time."""
     import calendar
     import json
 

@@ -67,8 +67,7 @@ MACHINE = "/sys/class/dmi/id/"
 
 
 def here() -> Platform:
-    """Return the platform of this process, from its variables and the machine's firmware. Nothing is asked over the
-    network."""
+    """Return the platform of this process by its variables and the machine's firmware, without the network."""
     for row in PLATFORMS:
         if row.variable and os.environ.get(row.variable):
             return row
@@ -77,8 +76,7 @@ def here() -> Platform:
 
 
 def grace_s(platform: Platform) -> float | None:
-    """Return the seconds from SIGTERM to SIGKILL, or None if unknown. Raise ValueError for an unusable
-    ACCEL_GRACE_S."""
+    """Return the seconds from SIGTERM to SIGKILL; None: unknown. Raise ValueError for an unusable ACCEL_GRACE_S."""
     told = os.environ.get(GRACE)
     if told is None:
         return platform.grace_s

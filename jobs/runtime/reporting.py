@@ -16,14 +16,9 @@ _last = float("-inf")
 
 
 def report(step: int | None = None, steps: int | None = None, **metrics: float) -> None:
-    """Report the job's progress and metrics: `report(step=120, steps=1000, loss=0.31)`.
-
-    Write at most one line a second. Keep the newest value of each name meanwhile, and write it with the next line or at
-    the program's end. A metric may be anything that float() takes, so also an array of one number.
-
-    Raises:
-        TypeError: a metric is no number.
-    """
+    """Report the job's progress and metrics: `report(step=120, steps=1000, loss=0.31)`. Write at most one line a
+    second: keep the newest value of each name meanwhile, and write it with the next line or at the program's end. A
+    metric may be anything that float() takes, so also an array of one number. Raise TypeError if it is no number."""
     numbers = {name: _number(name, value) for name, value in metrics.items()}
     if not _waiting and _last == float("-inf"):
         import atexit
@@ -40,7 +35,6 @@ def report(step: int | None = None, steps: int | None = None, **metrics: float) 
 
 
 def flush() -> None:
-    """Write what `report` has kept back."""
     global _last
     if _waiting:
         _last = time.monotonic()

@@ -1,10 +1,7 @@
 """Installation of the packages that a job asks for, before the job's command: `python3 -m accel_runtime.requirements
-FILE COMMAND...`.
-
-The packages go into a virtual environment that sees the image's own packages, so that only missing ones are downloaded.
-It is kept below $ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and attempts that share the
-folder install once. The exit code is FAILED if a package is unavailable.
-"""
+FILE COMMAND...`. The packages go into a virtual environment that sees the image's own packages, so that only missing
+ones are downloaded. It is kept below $ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and
+attempts that share the folder install once. The exit code is FAILED if a package is unavailable."""
 
 from __future__ import annotations
 
@@ -46,7 +43,6 @@ class InstallError(Exception):
 
 
 def main(words: list[str]) -> None:
-    """Install what the file lists, and run the command with it."""
     # As process 1 of a container this one would not see SIGTERM otherwise.
     signal.signal(signal.SIGTERM, _stop)
     file, *command = words
@@ -90,7 +86,6 @@ def install(file: Path) -> Path:
 
 
 def _cache() -> Path:
-    """Return the first folder that can be written."""
     shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "accel", "requirements")
     wanted = Path(os.environ.get(CACHE) or shared).expanduser()
     for path in (wanted, Path(tempfile.gettempdir(), f"accel-requirements-{os.getuid()}")):

@@ -44,12 +44,11 @@ class S3:
             self._client.put_object(Bucket=self._bucket, Key=key, Body=data)
 
     def get(self, key: str, path: Path) -> None:
-        """Download an object. Raise FileNotFoundError if it is missing."""
+        """Raise FileNotFoundError if the object is missing."""
         with self._asking(key):
             self._client.download_file(self._bucket, key, str(path))
 
     def get_bytes(self, key: str) -> bytes | None:
-        """Return the content of an object, or None if it is missing."""
         try:
             with self._asking(key):
                 return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
@@ -62,7 +61,7 @@ class S3:
             self._client.delete_object(Bucket=self._bucket, Key=key)
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """Return the keys below a prefix, with the sizes of their objects in bytes."""
+        """Return bytes by key."""
         found: dict[str, int] = {}
         with self._asking(prefix):
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):

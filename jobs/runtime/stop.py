@@ -37,11 +37,9 @@ _state = _State()
 
 
 def should_stop() -> bool:
-    """Return whether to save and leave at the end of this step.
-
-    The call reads a flag, and costs less than a microsecond. The first call begins to watch if `watch` was not called.
-    It raises RuntimeError outside the main thread, which alone can receive signals.
-    """
+    """Return whether to save and leave at the end of this step. The call reads a flag, and costs less than a
+    microsecond. The first call begins to watch if `watch` was not called; it raises RuntimeError outside the main
+    thread, which alone can receive signals."""
     return _state.asked or (not _state.watching and _began())
 
 

@@ -42,8 +42,7 @@ class Member:
 
 
 def task(env: Mapping[str, str] | None = None) -> Member | None:
-    """Return the task of this process, or None if its job is no sweep. Raise ValueError if the platform gave no valid
-    index."""
+    """Return the task of this process, None if its job is no sweep. Raise ValueError without a valid index."""
     env = os.environ if env is None else env
     if SWEEP not in env:
         return None
@@ -62,7 +61,6 @@ def task(env: Mapping[str, str] | None = None) -> Member | None:
 
 
 def count(spec: Mapping[str, Any]) -> int:
-    """Return the number of tasks of a sweep."""
     if "grid" in spec:
         total = 1
         for values in spec["grid"].values():
@@ -72,12 +70,11 @@ def count(spec: Mapping[str, Any]) -> int:
 
 
 def names(spec: Mapping[str, Any]) -> list[str]:
-    """Return the variables that a sweep sets."""
     return list(spec["list"]["names"] if "list" in spec else spec.get("grid") or spec["random"])
 
 
 def params(spec: Mapping[str, Any], index: int) -> dict[str, str]:
-    """Return the parameters of one task. Raise IndexError if the sweep does not have it."""
+    """Raise IndexError if the sweep has no such task."""
     if not 0 <= index < count(spec):
         raise IndexError(f"task {index} of a sweep of {count(spec)}")
     if "grid" in spec:
@@ -106,7 +103,6 @@ def spans(text: str) -> list[int]:
 
 
 def format_spans(numbers: Sequence[int]) -> str:
-    """Format whole numbers as `spans` reads them."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

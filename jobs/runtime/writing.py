@@ -1,8 +1,6 @@
-"""Writing and reading of a checkpoint's files, with their sizes and digests. Hashing runs in parallel with the disk.
-
-A digest is the SHA-256 of the SHA-256s of a file's pieces of 4 MiB, so that several threads can work on one file and on
-one write to it. Written data goes to the disk while the rest is still being written.
-"""
+"""Writing and reading of a checkpoint's files, with their sizes and digests. Hashing runs in parallel with the disk. A
+digest is the SHA-256 of the SHA-256s of a file's pieces of 4 MiB, so that several threads can work on one file and on
+one write to it. Written data goes to the disk while the rest is still being written."""
 
 from __future__ import annotations
 
@@ -35,8 +33,7 @@ class File(NamedTuple):
 
 
 def threads() -> ThreadPoolExecutor:
-    """Return the threads for hashing, since SHA-256 is slower than a fast disk, and one more that may wait for the
-    disk."""
+    """Return threads for hashing, since SHA-256 is slower than a fast disk, and one that may wait for the disk."""
     return ThreadPoolExecutor(1 + min(4, max(2, os.cpu_count() or 2)), "accel-checkpoint")
 
 
@@ -49,7 +46,7 @@ class Digest:
         self._pieces: list[Any] = []
 
     def update(self, part: memoryview) -> list[Future[None]]:
-        """Hash a part. Return the work that is not done yet; the caller waits for it."""
+        """Return the work that is not done yet; the caller waits for it."""
         working: list[Future[None]] = []
         at = 0
         while at < len(part):
@@ -67,7 +64,6 @@ class Digest:
         return working
 
     def file(self) -> File:
-        """Return the size and digest of what was hashed so far."""
         return File(self.size, _joined([piece.digest() for piece in self._pieces]))
 
 
@@ -85,7 +81,6 @@ class HashedFile(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Write all of the data, and hash it meanwhile."""
         part = memoryview(data).cast("B")
         written = self._digest.size
         working = self._digest.update(part)
@@ -122,12 +117,8 @@ class Writing:
         self._open: list[IO[bytes]] = []
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a new file to write from its beginning to its end. It is hashed on the way.
-
-        Raises:
-            ValueError: the name leads out of the checkpoint, or is reserved.
-            FileExistsError: the file exists already.
-        """
+        """Open a new file to write from its beginning to its end; it is hashed on the way. Raise ValueError if the name
+        leads out of the checkpoint or is reserved, and FileExistsError if the file exists already."""
         path = self.folder / check_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 UNKNOWN = "-"
 WIDE = ("ref", "owner", "native", "counts", "attempts", "lost", "exit_code", "created", "started", "stopped", "reason")
-"""Columns that -o wide adds."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ PHASE = 3
 
 
 def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
-    """Print the jobs in the requested form; a table fits the terminal."""
     if settings.output == "id":
         show([status_row(status) for status in statuses], "id", (), (), "ref")
         return
@@ -80,7 +78,7 @@ def show_jobs(statuses: "Sequence[Status]", settings: "Settings") -> None:
 
 
 def _row(status: "Status", short: str, price: "JobPrice", now: float) -> dict[str, Any]:
-    """Return a row as JSON values: the status, the job's names, and its accrued cost in USD, lowest and highest."""
+    """Return JSON values; `cost_usd` is the lowest and the highest accrued cost."""
     cost = _cost(status, price, now)
     return {
         **status_row(status),
@@ -92,7 +90,7 @@ def _row(status: "Status", short: str, price: "JobPrice", now: float) -> dict[st
 
 
 def _cost(status: "Status", price: "JobPrice", now: float) -> tuple[float, float] | None:
-    """Return the accrued cost; None for an array, whose tasks do not report how long each has run."""
+    """Return None for an array, whose tasks do not report how long each has run."""
     if status.tasks and not price.free:
         return None
     return WatchedJob(status.ref, status=status, rate=price.rate, free=price.free).cost(now)
@@ -118,7 +116,6 @@ def _unknown(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _tasks(status: "Status") -> str:
-    """Return an array's progress: tasks ended, tasks in all, and tasks failed."""
     job = WatchedJob(status.ref, status=status)
     failed = job.counted(("failed",))
     return f"{job.ended}/{job.size}{f', {failed} failed' if failed else ''}" if job.size else ""

@@ -34,7 +34,7 @@ class LogView:
 
 
 def print_lines(lines: Iterable[LogLine], ref: JobRef, shown: LogView) -> None:
-    """Print the lines as they arrive. Raises Interrupted, which says that the job goes on."""
+    """Print lines as they arrive. Raise Interrupted, which says that the job goes on."""
     to = own(sys.stdout)  # not redacted: the output is the job owner's, and redacted it would be another log
     style, terminal = style_of(to), to.isatty()
     try:
@@ -52,7 +52,7 @@ def print_lines(lines: Iterable[LogLine], ref: JobRef, shown: LogView) -> None:
 
 
 def follow_log(backend: Backend, ref: JobRef) -> None:
-    """Print a job's log until the job has ended. Raises Interrupted, which says that the job goes on."""
+    """Print a log until the job has ended. Raise Interrupted, which says that the job goes on."""
     print_lines(log_lines(backend, ref, None, True), ref, LogView())
 
 
@@ -69,7 +69,7 @@ def _text(line: LogLine, shown: LogView) -> str | None:
 
 
 def _written(line: LogLine, text: str, shown: LogView, style: Style, terminal: bool) -> str:
-    """Format a line. At a terminal, escape control sequences that a job prints; elsewhere, keep the text as printed."""
+    """Escape control sequences that a job prints, at a terminal; elsewhere, keep the text as printed."""
     source = f"[{line.source}] " if line.source else ""
     time = f"{line.at.isoformat(timespec='milliseconds')} " if shown.form == "wide" else ""
     if not terminal:

@@ -37,7 +37,6 @@ def _allowing(document: View) -> list[View]:
 
 
 def _allowed(resource: Resource) -> list[View]:
-    """Return the statements of the resource's own policies that allow something."""
     view = resource.view
     documents = [view.document("policy")] if resource.type in _POLICIES else []
     if resource.type == _ROLE:

@@ -147,7 +147,7 @@ class Cloud:
         return int(started[0].split()[0]), started[1], b"".join(parts)
 
     def _faulted(self, plan: Any, service: str, environ: dict[str, Any], answer: Answer | None) -> Answer | None:
-        """Return the faulted answer of a call, or None once its connection is closed."""
+        """Return None once the call's connection is closed."""
         if plan.kind in self._faults.ANSWERS:
             return self._faults.error_answer(plan.kind, service)
         if plan.kind == "wrong-schema":

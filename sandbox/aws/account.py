@@ -1,8 +1,6 @@
-"""Limits of a newly opened AWS account: a row a limit, refused in AWS's words where they are known.
-
-`used` is what a request would bring the account to. The row refuses it above its default, or above what the control API
-grants (service_quotas.py). The quotas of machines are those of accel/catalog/data/quotas.csv.
-"""
+"""Limits of a newly opened AWS account: a row a limit, refused in AWS's words where they are known. `used` is what a
+request would bring the account to. The row refuses it above its default, or above what the control API grants
+(service_quotas.py). The quotas of machines are those of accel/catalog/data/quotas.csv."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -126,7 +124,6 @@ _CALLS = {"vpc": "ec2"}
 def refusal(
     service: str, operation: str, backend: Any, given: Given, granted: Mapping[str, float | None]
 ) -> Refusal | None:
-    """Return the refusal of a request that exceeds the account's limits, else None."""
     for limit in LIMITS:
         if _CALLS.get(limit.service, limit.service) != service or operation not in limit.operations:
             continue
@@ -140,7 +137,6 @@ def refusal(
 def answer(
     service: str, operation: str, region: str, body: bytes, *, account_id: str, granted: Mapping[str, float | None]
 ) -> Answer | None:
-    """Return the refusal of a request to EC2 or IAM that exceeds a limit, else None."""
     if service not in ("ec2", "iam"):
         return None
     from moto import backends

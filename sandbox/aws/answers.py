@@ -13,7 +13,7 @@ _XML = [("Content-Type", "text/xml")]
 
 
 def error(service: str, status: int, code: str, text: str) -> Answer:
-    """Return an error as `service` answers it; `service` is the name that its requests are signed with."""
+    """Return an error in the form of `service`, the name that its requests are signed with."""
     said = f"<Code>{code}</Code><Message>{escape(text)}</Message>"
     match service:
         case "ec2":
@@ -30,7 +30,6 @@ def error(service: str, status: int, code: str, text: str) -> Answer:
 
 
 def document(status: int, content: Any) -> Answer:
-    """Return a JSON answer that is not an error."""
     return status, [("Content-Type", "application/json")], json.dumps(content).encode()
 
 

@@ -16,7 +16,7 @@ _TYPES = {"ACTUAL": "ActualSpend", "FORECASTED": "ForecastedSpend"}
 
 
 def answer(operation: str, account: str, body: bytes) -> Answer | None:
-    """Return status, headers and body; None for operations that moto answers."""
+    """Return None for operations that moto answers."""
     request: Document = json.loads(body or b"{}")
     if operation == "CreateBudget":
         _tags[request["Budget"]["BudgetName"]] = {
@@ -29,8 +29,7 @@ def answer(operation: str, account: str, body: bytes) -> Answer | None:
 
 
 def spend(account: str, request: Document) -> Document:
-    """Set what a budget shows, as the module says, and return the names of the published notifications. Raises
-    ValueError."""
+    """Set what a budget shows, as the module says; return the names of published notifications. Raise ValueError."""
     from moto.sns.models import sns_backends
 
     name = request["budget"]

@@ -34,7 +34,7 @@ def scope(environ: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def parse_call(environ: Mapping[str, Any], body: bytes) -> Call:
-    """Return the call that a request makes. Its operation is empty where the service has no such one."""
+    """Leave the operation empty where the service has no such one."""
     service, region, key = scope(environ)
     operation, given = "", {}
     if target := environ.get("HTTP_X_AMZ_TARGET"):

@@ -1,8 +1,5 @@
 """EC2 where moto 5.2.1 has less: placement groups, capacity reservations, and NAT gateways that release their
-addresses.
-
-Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNatGateway.html
-"""
+addresses. Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteNatGateway.html"""
 
 import secrets
 from collections import defaultdict

@@ -50,8 +50,6 @@ class Ran:
 
 
 class Functions:
-    """Functions of the sandbox's account, and their calls so far."""
-
     def __init__(self, world: Any) -> None:
         self._world = world
         self._ran: list[Ran] = []
@@ -125,7 +123,6 @@ class Functions:
         return asdict(ran)
 
     def wait(self) -> list[dict[str, Any]]:
-        """Return every call so far, once those under way have ended."""
         while self._threads:
             self._threads.pop().join()
         return [asdict(each) for each in self._ran]
@@ -138,10 +135,8 @@ class Functions:
 
 
 def _check_environment(spec: dict[str, Any]) -> None:
-    """Raise Lambda's error for more than 4 KB of variables.
-
-    Source: https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-deployment.html
-    """
+    """Raise Lambda's error for more than 4 KB of variables. Source:
+    https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-deployment.html"""
     from moto.awslambda.exceptions import InvalidParameterValueException
 
     text = json.dumps((spec.get("Environment") or {}).get("Variables") or {}, separators=(",", ":"))

@@ -73,7 +73,6 @@ _QUERY: Mapping[tuple[str, str], Check] = {
 
 
 def answer(service: str, operation: str, body: bytes) -> Answer | None:
-    """Return the refusal of a request, or None for one that AWS accepts."""
     at = (service, operation)
     if (check := _JSON.get(at)) and (refusal := check(json.loads(body or b"{}"))):
         document = {"__type": refusal.code, "message": refusal.text}

@@ -179,7 +179,6 @@ class Callers:
         return {"needed": shown}
 
     def refusal(self, call: Call) -> Answer | None:
-        """Return AWS's refusal of a call, for the first action that is not allowed; None for an allowed call."""
         if not call.operation or (call.service, call.operation) in _FREE:
             return None
         needs, policies = list(self._needs(call)), self.policies.get(call.key)
@@ -255,9 +254,7 @@ def _allows(statement: Mapping[str, Any], need: Need) -> bool:
 
 
 def _refused(call: Call, need: Need, user: str) -> Answer:
-    """Return a refusal in the words of
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html, which each protocol wraps in its
-    own way."""
+    """Refuse in the words of https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html"""
     said = (
         f"User: {user} is not authorized to perform: {need.action} on resource: {need.resource} "
         f"because no identity-based policy allows the {need.action} action"
@@ -283,11 +280,9 @@ _ALL, _IF_EXISTS = "ForAllValues:", "IfExists"
 
 
 def _met(conditions: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
-    """Return whether a request with these keys, each of one value, fulfils a statement's conditions.
-
-    Raises KeyError for an operator that is not implemented. Source:
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
-    """
+    """Return whether a request with these keys, each of one value, fulfils a statement's conditions. Raise KeyError for
+    an operator that is not implemented. Source:
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html"""
     return all(
         _holds(operator, key.lower(), wanted if isinstance(wanted, list) else [wanted], context)
         for operator, keys in conditions.items()

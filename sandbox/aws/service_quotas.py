@@ -26,8 +26,6 @@ _NAMES = {
 
 
 class ServiceQuotasError(Exception):
-    """Error of Service Quotas: its code and its text."""
-
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.code = code
@@ -53,7 +51,6 @@ class ServiceQuotas:
         }
 
     def grant(self, values: Document) -> Document:
-        """Set grants by code, and return all grants afterwards. Raises ValueError for an unknown code."""
         for code, value in values.items():
             if code not in self._known:
                 raise ValueError(f"{code!r} is no quota that the sandbox knows: {', '.join(sorted(self._known))}")
@@ -61,12 +58,11 @@ class ServiceQuotas:
         return dict(self.granted)
 
     def limit(self, quota: Quota) -> float | None:
-        """Return the grant, or else AWS's default; None where neither is known."""
         granted = self.granted.get(quota.code)
         return quota.default if granted is None else granted
 
     def answer(self, operation: str, region: str, body: bytes) -> Answer | None:
-        """Return status, headers and body; None for another service or operation, which moto answers."""
+        """Return None for another service or operation, which moto answers."""
         request: Document = json.loads(body or b"{}")
         raised = self.granted.get(request.get("QuotaCode", "")) is not None
         ours = request.get("ServiceCode") == "ec2" or "RequestId" in request or raised
@@ -120,8 +116,7 @@ class ServiceQuotas:
         return {"Quotas": [self._shown(quota, quota.default, region) for quota in self._of(request)]}
 
     def _request(self, region: str, request: Document) -> Document:
-        """Return a request that stays open, as one for GPUs does until a person has reviewed it. AWS allows one at a
-        time."""
+        """Open a request, which stays open as one for GPUs does until a person reviews it. AWS allows one at a time."""
         quota = self._quota(request)
         granted = self.granted[quota.code]
         now = quota.default or 0 if granted is None else granted

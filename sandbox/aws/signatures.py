@@ -90,12 +90,10 @@ class RequestSignature(NamedTuple):
 
     @property
     def caller(self) -> str:
-        """Name of the owner of the key."""
         return self.key.rpartition("-")[0]
 
 
 def of(environ: Mapping[str, Any]) -> RequestSignature | None:
-    """Return the fields of a Version 4 signature, or None."""
     header = environ.get("HTTP_AUTHORIZATION", "")
     asked = {name: values[0] for name, values in parse_qs(environ.get("QUERY_STRING", "")).items()}
     found = _CREDENTIAL.search(header or f"Credential={asked.get('X-Amz-Credential', '')}")
@@ -111,7 +109,6 @@ def of(environ: Mapping[str, Any]) -> RequestSignature | None:
 
 
 def refusal(secret: str, environ: Mapping[str, Any], body: bytes) -> Answer | None:
-    """Return AWS's refusal of a request that is not signed with a key of the sandbox; None for a valid one."""
     signed = of(environ)
     if signed is None:
         return _said("missing", _form(environ), environ)

@@ -12,11 +12,8 @@ EMAIL = "https://www.googleapis.com/auth/userinfo.email"
 
 
 def scope_token(token: str, scopes: str) -> str:
-    """Return the token with these scopes.
-
-    GKE knows the owner of a token without the scope EMAIL by their number alone. Source:
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances
-    """
+    """Mark a token without the scope EMAIL, whose owner GKE knows by their number alone. Source:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances"""
     return token if EMAIL in scopes else f"{token}-nameless"
 
 

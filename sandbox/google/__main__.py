@@ -54,7 +54,7 @@ _PACES = {"log_lag_s": 0.0, "list_lag_s": 0.0, "minute_s": 1.0}
 
 
 def control(world: World, http: str, body: bytes) -> Any:
-    """Return the control API's answer. Raises ValueError and TypeError for an invalid plan."""
+    """Raise ValueError or TypeError for an invalid plan."""
     request = json.loads(body or b"{}")
     with world.lock:
         if http == "POST" and "stockout" in request:
@@ -79,8 +79,7 @@ def control(world: World, http: str, body: bytes) -> Any:
 
 
 def preempt(world: World, body: bytes) -> Any:
-    """Preempt a machine by its name; a name of no resource may be that of a Batch job. Raises ApiError for an unknown
-    name."""
+    """Preempt a machine, or a Batch job where no resource has the name. Raise ApiError for an unknown name."""
     name = json.loads(body)["name"]
     with world.lock:
         item = name.partition("/replicas/")[0]  # of a custom job: one of its workers
@@ -100,11 +99,9 @@ def regenerate(world: World, generations: Mapping[str, str]) -> Any:
 
 
 def grant_token(world: World, body: bytes) -> tuple[int, Json]:
-    """Grant a token to a refresh token, or to a service account whose private key's id is the sandbox's key.
-
-    An account's token has the scopes that its assertion names. Source:
-    https://www.rfc-editor.org/rfc/rfc6749#section-5.2
-    """
+    """Grant a token to a refresh token, or to a service account whose private key's id is the sandbox's key; an
+    account's token has the scopes that its assertion names. Source:
+    https://www.rfc-editor.org/rfc/rfc6749#section-5.2"""
     given = dict(parse_qsl(body.decode()))
     head, claims, _ = (f"{given.get('assertion', '')}..").split(".", 2)
     about, claimed = (json.loads(base64.urlsafe_b64decode(f"{part}===") or b"{}") for part in (head, claims))

@@ -70,7 +70,6 @@ def _bucket_leaving(call: Call, key: str) -> None:
 
 
 def store_object(call: Call, about: Json, data: bytes, kind: str) -> Json:
-    """Store an object's bytes and metadata."""
     bucket = call.path["bucket"]
     if call.find(f"b/{bucket}") is None:
         raise ApiError(404, "The specified bucket does not exist.")
@@ -145,13 +144,12 @@ def _into(call: Call, bucket: str) -> Call:
 
 
 class Media(bytes):
-    """Bytes of an object, as a download returns them."""
+    """Bytes of an object; `generation` is for the header of the answer."""
 
     generation = ""
 
 
 def download(call: Call, item: Json) -> Media:
-    """Return the bytes of an object, with its generation for the header of the answer."""
     media = Media(call.world.media[f"storage/{call.key}"])
     media.generation = item["generation"]
     return media
@@ -177,7 +175,6 @@ def _escaped(name: str) -> str:
 
 
 def objects(call: Call, collection: Collection) -> Json:
-    """List objects, and with a delimiter their folders."""
     prefix, delimiter = call.query.get("prefix", ""), call.query.get("delimiter", "")
     found = [item for item in call.world.below("storage", call.key) if item["name"].startswith(prefix)]
     if glob := call.query.get("matchGlob"):

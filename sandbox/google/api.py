@@ -100,7 +100,7 @@ class Methods:
 
 
 def answer(world: World, found: Methods, http: str, target: str, query: str, body: bytes, headers: Any) -> Any:
-    """Return the answer of a call: JSON, or an object's bytes. Raises ApiError."""
+    """Return JSON, or an object's bytes. Raise ApiError."""
     account = authorize(world, headers.get("Authorization"))
     upload = target.partition("/upload/")[0] + "/" + target.partition("/upload/")[2] if "/upload/" in target else ""
     target = target.replace("/download/storage/", "/storage/")

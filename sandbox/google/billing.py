@@ -1,8 +1,6 @@
-"""Billing account of the project, and its budgets, which publish what a test says was spent.
-
-Google publishes to a budget's topic several times a day, whatever the thresholds are; here POST /sandbox-api/spend
-does, with {"budget": KEY or display name, "actual": 950, "forecast": 1200, "since": "2026-11-01T08:00:00Z"}.
-"""
+"""Billing account of the project, and its budgets, which publish what a test says was spent. Google publishes to a
+budget's topic several times a day, whatever the thresholds are; here POST /sandbox-api/spend does, with {"budget": KEY
+or display name, "actual": 950, "forecast": 1200, "since": "2026-11-01T08:00:00Z"}."""
 
 import json
 import uuid
@@ -132,7 +130,6 @@ COLLECTIONS = (
 
 
 def _channel_made(call: Call, item: Json) -> None:
-    """Complete a channel of Cloud Monitoring, whose number is Google's."""
     if item["type"] == "email" and "@" not in item.get("labels", {}).get("email_address", ""):
         raise ApiError(400, "Field labels[email_address] has an invalid value: it is no email address")  # from memory
     key = f"{call.key}/{call.world.number()}"

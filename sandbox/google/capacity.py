@@ -26,11 +26,9 @@ _HELP = {
 
 
 def stockout_failure(call: Call, item: Json) -> Failure | None:
-    """Return the failure of a zone that is out of the machine. It names the region's other zones that have it.
-
-    Form: https://github.com/kubernetes/k8s.io/issues/9834; status:
-    https://github.com/scylladb/scylla-cluster-tests/issues/12477.
-    """
+    """Return the failure of a zone that is out of the machine. It names the region's other zones that have it. Form:
+    https://github.com/kubernetes/k8s.io/issues/9834; status:
+    https://github.com/scylladb/scylla-cluster-tests/issues/12477."""
     zone, kind = call.path["zone"], item["machineType"].rpartition("/")[2]
     if not _out(call.world, zone, kind):
         return None
@@ -121,7 +119,6 @@ def metrics(item: Json, region: str) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 def count_consumption(call: Call) -> None:
-    """Count the used places of reservations."""
     for reservation in call.world.below("compute", f"projects/{call.path['project']}/zones/-/reservations"):
         if "specificReservation" in reservation:
             reservation["specificReservation"]["inUseCount"] = str(count_instances(call, reservation))
@@ -228,7 +225,6 @@ def _fulfilled(call: Call, key: str, item: Json, sku: Json) -> None:
 
 
 def _resubmitted(call: Call, item: Json, news: Json) -> None:
-    """Change a future reservation, which has to be a draft or to await approval."""
     if item["status"]["procurementStatus"] not in ("DRAFTING", "PENDING_APPROVAL"):
         said = f"Future reservation {item['name']} is {item['status']['procurementStatus']}: it cannot be changed."
         raise ApiError(400, said, "invalid")

@@ -1,7 +1,5 @@
-"""GKE: clusters of container v1, and their node pools.
-
-A pool has a managed instance group in each of its zones, whose size is the pool's.
-"""
+"""GKE: clusters of container v1, and their node pools. A pool has a managed instance group in each of its zones, whose
+size is the pool's."""
 
 import json
 import re
@@ -132,10 +130,7 @@ def _cluster_gone(call: Call, key: str) -> str:
 
 def _wiping(call: Call, key: str) -> Callable[[], bool]:
     """Start to empty the control plane, in a thread without the lock: what runs there calls this server while it stops.
-
-    Returns whether that is done; the cluster is deleted then. The deletion's operation ends with a failure, if there is
-    one.
-    """
+    Return whether that is done; the cluster is deleted then. The deletion's operation ends with its failure, if any."""
     if not (call.world.home / "kubernetes.json").exists():
         return lambda: True
     call.world.failures.pop(key, None)
@@ -157,7 +152,6 @@ def _wipe(world: World, key: str) -> None:
 
 
 def with_node_pools(call: Call, item: Json) -> Json:
-    """Return a cluster as clients read it: with its node pools inside."""
     key = item["selfLink"].partition("/v1/")[2]
     pools = call.world.below("container", f"{key}/nodePools")
     groups = [url for pool in pools for url in pool["instanceGroupUrls"]]
@@ -297,12 +291,10 @@ def complete(call: Call, cluster: Json, key: str, item: Json) -> None:
 
 
 def _accelerators(config: Json, inside: list[str]) -> None:
-    """Check GPUs: machines of each zone have them built in, or they are attached to N1 there.
-
-    Sources of the wordings: https://github.com/hashicorp/terraform-provider-google/issues/8387,
+    """Check GPUs: machines of each zone have them built in, or they are attached to N1 there. Sources of the wordings:
+    https://github.com/hashicorp/terraform-provider-google/issues/8387,
     https://github.com/GoogleCloudPlatform/k8s-config-connector/pull/1902. GKE's own words for a machine that does not
-    take them are not known: those of Compute Engine, which creates the nodes, stand for them.
-    """
+    take them are not known: those of Compute Engine, which creates the nodes, stand for them."""
     asked = config.get("accelerators", [])
     if asked and not config.get("machineType"):
         raise ApiError(400, "Cannot use default machine type (e2-medium) with GPUs; choose a different machine type.")
@@ -317,16 +309,13 @@ def _accelerators(config: Json, inside: list[str]) -> None:
 
 
 def stockout_zone(call: Call, item: Json) -> str:
-    """Return a zone that is out of the pool's machines, or ""."""
     kind = item["config"]["machineType"]
     return next((zone for zone in item["locations"] if {kind, f"{zone}/{kind}"} & call.world.stockouts), "")
 
 
 def stockout(call: Call, key: str, item: Json) -> str:
-    """Return why a pool that starts with nodes does not get them. It stays, in the state that GKE gives it.
-
-    Wording: https://github.com/kubeflow/pipelines/issues/673.
-    """
+    """Return why a pool that starts with nodes does not get them. It stays, in the state that GKE gives it. Wording:
+    https://github.com/kubeflow/pipelines/issues/673"""
     zone = stockout_zone(call, item) if item.get("initialNodeCount") else ""
     if not zone:
         return ""
@@ -387,7 +376,6 @@ def _sized(call: Call, item: Json) -> Json:
 
 
 def resize(world: World, sizes: dict[str, int]) -> Json:
-    """Set the sizes of groups, for /sandbox-api/sizes. Ignores groups that no longer exist."""
     with world.lock:
         for path, size in sizes.items():
             if group := world.items.get(f"compute/{path}"):

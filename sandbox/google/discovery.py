@@ -1,5 +1,4 @@
-"""Google's discovery documents, as googleapiclient ships them: methods by path, and
-checks of bodies against schemas."""
+"""Google's discovery documents, as googleapiclient ships them: methods by path, checks of bodies against schemas."""
 
 import json
 import re

@@ -69,17 +69,14 @@ class Failure:
         return f"{self.code}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return one of the `errors` of an operation."""
         return {"code": self.code, "message": self.message} | ({"errorDetails": self.details} if self.details else {})
 
 
 def invalid(violations: list[tuple[str, str]]) -> ApiError:
-    """Return the error for a body or query that does not parse: (field, description) of each fault.
-
-    Wording and form: https://github.com/zed-industries/zed/issues/62539. The words for a value's type are those of
-    Google's parser of protocol buffers, `Invalid value at 'field' (TYPE_...), "value"`. It shows the names of enums in
-    place of TYPE_ENUM, which the discovery documents do not have.
-    """
+    """Return the error for a body or query that does not parse: (field, description) of each fault. Wording and form:
+    https://github.com/zed-industries/zed/issues/62539. The words for a value's type are those of Google's parser of
+    protocol buffers, `Invalid value at 'field' (TYPE_...), "value"`. It shows the names of enums in place of TYPE_ENUM,
+    which the discovery documents do not have."""
     fields = [({"field": field} if field else {}) | {"description": said} for field, said in violations]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]
     return ApiError(400, "\n".join(said for _, said in violations), "invalid", details=details)

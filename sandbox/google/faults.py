@@ -11,11 +11,8 @@ from .errors import ApiError
 @dataclass
 class Plan:
     """Fault of the next `count` calls of methods that match `method` ("container.*.create"), each with probability
-    `rate`.
-
-    `code`: HTTP status of the refusal, before the call is carried out, or with `after` afterwards. `delay_s`:
-    additional time of the operation that the call starts. `fails`: message with which the operation ends.
-    """
+    `rate`. `code`: HTTP status of the refusal, before the call is carried out, or with `after` afterwards. `delay_s`:
+    additional time of the operation that the call starts. `fails`: message with which the operation ends."""
 
     method: str
     code: int = 0

@@ -100,11 +100,9 @@ def _made(call: Call, key: str, item: Json) -> None:
 
 
 def _agent_ready(world: World, trigger: str) -> None:
-    """Refuse the first triggers of a project: the first one creates its service agent, which takes time.
-
-    Wording: https://github.com/terraform-google-modules/terraform-docs-samples/issues/486. Waiting before the first
-    does not help: https://github.com/pulumi/pulumi-gcp/issues/1290
-    """
+    """Refuse the first triggers of a project: the first one creates its service agent, which takes time. Wording:
+    https://github.com/terraform-google-modules/terraform-docs-samples/issues/486. Waiting before the first does not
+    help: https://github.com/pulumi/pulumi-gcp/issues/1290"""
     born = world.live.setdefault("eventarc/agent", time.monotonic())
     if world.services is None or time.monotonic() > born + AGENT_SETTLES * world.settle_s:
         return
@@ -174,11 +172,8 @@ class _Running:
 
 def _installed(requirements: str, folder: Path) -> None:
     """Link into `folder` what pip would install for the requirements, and nothing else, from the packages installed
-    here.
-
-    The packages of Google's framework are left out, and so are conditional dependencies. Raises PackageNotFoundError
-    for a package that is not installed, or is of another version.
-    """
+    here; without the packages of Google's framework, and without conditional dependencies. Raise PackageNotFoundError
+    for a package that is not installed, or is of another version."""
     lines = [line for line in requirements.replace("\\\n", " ").splitlines() if not line.startswith(("#", "--"))]
     pins = [line.split()[0].partition("==")[::2] for line in lines if line.strip()]
     wanted = [(name, version) for name, version in pins if name not in FRAMEWORK]
@@ -241,11 +236,8 @@ def _environment(world: World, item: Json) -> dict[str, str]:
 
 
 def metadata(world: World, path: str, scopes: str, flavor: str | None) -> Any:
-    """Return what the metadata server of a function answers.
-
-    A token has the scope cloud-platform unless the path names others. Raises ApiError. Source:
-    https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens
-    """
+    """Answer as the metadata server of a function. A token has the scope cloud-platform unless the path names others.
+    Raise ApiError. Source: https://docs.cloud.google.com/run/docs/securing/service-identity#access_tokens"""
     if flavor != "Google":
         raise ApiError(403, "Missing Metadata-Flavor:Google header.")
     if path == f"{METADATA}instance/service-accounts/default/token":

@@ -72,16 +72,12 @@ class Run:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it and all that it started, at once."""
         self._process.kill()
 
 
 def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
-    """Run a command in the folder of an image.
-
-    `folder` is for the runner's files; it has to lie below the sandbox's machines/ for a `stop` of the sandbox to find
-    it. Raises StartFailure, in the words of a container runtime.
-    """
+    """Run a command in the folder of an image. `folder` is for the runner's files; it has to lie below the sandbox's
+    machines/ for a `stop` of the sandbox to find it. Raise StartFailure, in the words of a container runtime."""
     workdir = folder_of(image)
     if workdir is None:
         raise StartFailure(f'failed to pull and unpack image "{image}": not found')
@@ -119,11 +115,9 @@ def log_lines(
     chance: random.Random | None = None,
     payload: Callable[[str], Json] = _text,
 ) -> None:
-    """Write entries of Cloud Logging as a service does, in the order of the lines.
-
-    They can be read after World.log_lag_s, or with `chance` each at any time until then. `log` is the whole logName,
-    `payload` makes the payload of a line.
-    """
+    """Write entries of Cloud Logging as a service does, in the order of the lines. They can be read after
+    World.log_lag_s, or with `chance` each at any time until then. `log` is the whole logName, `payload` makes the
+    payload of a line."""
     ns = time.time_ns()
     stamp = f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
     more: dict[str, Any] = ({"labels": dict(labels)} if labels else {}) | ({"severity": severity} if severity else {})

@@ -1,8 +1,6 @@
 """Part of Cloud Logging's query language that the sandbox reads: comparisons, AND, OR (which binds closer), groups.
-
 Source: https://docs.cloud.google.com/logging/docs/view/logging-query-language. Everything else in it (NOT, functions,
-and text without a field) is refused, never misread.
-"""
+and text without a field) is refused, never misread."""
 
 import json
 import re
@@ -52,7 +50,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 def parse_filter(text: str) -> Filter:
-    """Return the filter of a text. Raises ApiError."""
+    """Raise ApiError for what the sandbox cannot read."""
     if len(text) > 20_000:  # https://docs.cloud.google.com/logging/quotas
         raise ApiError(400, f"The filter has {len(text)} characters, the maximum is 20000")
     if not text.strip():

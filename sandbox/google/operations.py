@@ -23,11 +23,8 @@ def begin(
     ready: Callable[[], bool] = lambda: True,
     failed: Callable[[], None] = lambda: None,
 ) -> Json:
-    """Start an operation. `verb` is how the API names it (CREATE_CLUSTER, insert).
-
-    A call without an operation, `direct`, ends at once. `failed` runs in the place of `end` where a test plans a
-    failure.
-    """
+    """Start an operation. `verb` is how the API names it (CREATE_CLUSTER, insert). A call without an operation,
+    `direct`, ends at once. `failed` runs in the place of `end` where a test plans a failure."""
     if style == "direct":
         end()
         return {}

@@ -17,8 +17,7 @@ _MISSING = "Resource not found (resource={id})."  # https://github.com/ScaleSec/
 
 
 def publish(world: World, topic: str, text: str, attributes: Mapping[str, str]) -> str:
-    """Publish a message to every current subscription of `projects/p/topics/t`, and return its id; "" for an unknown
-    topic."""
+    """Publish to every current subscription of `projects/p/topics/t`; return the message's id, "" for no such topic."""
     if f"pubsub/{topic}" not in world.items:
         return ""
     number = str(world.number())

@@ -1,8 +1,6 @@
-"""Quotas of the project: those of Compute Engine by its own API, all of them by Cloud Quotas.
-
-Limits are those of World.quota; a quota without an entry there is unlimited, which Google writes as -1. googleapiclient
-ships no discovery document of Cloud Quotas, so its two methods that read are served by their paths.
-"""
+"""Quotas of the project: those of Compute Engine by its own API, all of them by Cloud Quotas. Limits are those of
+World.quota; a quota without an entry there is unlimited, which Google writes as -1. googleapiclient ships no discovery
+document of Cloud Quotas, so its two methods that read are served by their paths."""
 
 import re
 from typing import Any

@@ -1,8 +1,6 @@
-"""Cloud Scheduler v1: jobs with an HTTP target, which really call the functions of the sandbox.
-
-A minute lasts World.minute_s here. Schedules `* * * * *` and `*/N * * * *` come due; others are stored and never do.
-Not implemented: other targets, retries, time zones.
-"""
+"""Cloud Scheduler v1: jobs with an HTTP target, which really call the functions of the sandbox. A minute lasts
+World.minute_s here. Schedules `* * * * *` and `*/N * * * *` come due; others are stored and never do. Not implemented:
+other targets, retries, time zones."""
 
 import re
 import threading
@@ -25,8 +23,7 @@ _THREAD, _DUE = "cloudscheduler/thread", "cloudscheduler/due"
 
 
 def _made(call: Call, key: str, item: Json) -> None:
-    """Check what the descriptions in the API's discovery document demand; the words of
-    the refusals are the sandbox's."""
+    """Check what the API's discovery document demands in descriptions; the words of the refusals are the sandbox's."""
     name = call.body.get("name", "")
     if not _NAME.fullmatch(name) or not name.startswith(f"{call.key}/"):
         raise ApiError(

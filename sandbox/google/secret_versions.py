@@ -12,8 +12,7 @@ _SECRETS = "secretmanager.projects.secrets"
 
 
 def value(world: World, version: str) -> bytes:
-    """Return the value of `projects/p/secrets/s/versions/1`, or latest. Raises ApiError, in the words for a missing
-    secret."""
+    """Return the value of `projects/p/secrets/s/versions/1` or latest, else raise ApiError as for a missing secret."""
     secret, _, number = version.partition("/versions/")
     found = latest(world, secret) if number == "latest" else f"{secret}/versions/{number}"
     if f"secretmanager/{found}" not in world.media:
@@ -22,7 +21,6 @@ def value(world: World, version: str) -> bytes:
 
 
 def latest(world: World, secret: str) -> str:
-    """Return the name of the newest version, or "" where there is none."""
     numbers = [int(row["name"].rpartition("/")[2]) for row in world.below("secretmanager", f"{secret}/versions")]
     return f"{secret}/versions/{max(numbers)}" if numbers else ""
 

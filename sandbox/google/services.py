@@ -24,13 +24,10 @@ def service(call: Call, key: str) -> Json:
 
 
 def require(world: World, service: str, title: str) -> None:
-    """Refuse a call to an API that is not enabled.
-
-    Wording: https://github.com/ThomasHabets/cmdg/issues/93; details:
+    """Refuse a call to an API that is not enabled. Wording: https://github.com/ThomasHabets/cmdg/issues/93; details:
     https://github.com/googleapis/googleapis/blob/master/google/api/error_reason.proto (SERVICE_DISABLED). The caller
     counts as a service account of the project; calls of a person with gcloud's own credentials are another project's
-    where an API is not one of resources: https://docs.cloud.google.com/docs/quotas/quota-project
-    """
+    where an API is not one of resources: https://docs.cloud.google.com/docs/quotas/quota-project"""
     item = world.items.get(f"serviceusage/projects/{PROJECT}/services/{service}", {})
     if world.services is None or service in world.services or item.get("state") == "ENABLED":
         return

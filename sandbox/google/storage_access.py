@@ -1,8 +1,6 @@
 """Permissions of a service account in Cloud Storage: its roles in the project and on the bucket, with their conditions.
-
 A machine's account that this cloud has created calls under its own e-mail, and has what it was granted; the user's
-token, and foreign accounts, may do everything. Other APIs do not check.
-"""
+token, and foreign accounts, may do everything. Other APIs do not check."""
 
 import ast
 import re
@@ -25,12 +23,9 @@ Need = tuple[str, str, str]
 
 
 def needs(call: Call) -> Iterator[Need]:
-    """Yield what a call needs before it is carried out.
-
-    An upload is checked once its object's name is known, and so is the object that a copy creates; a list, whatever its
-    prefix, as the bucket. Sources: https://cloud.google.com/storage/docs/access-control/iam-json,
-    https://github.com/lanes-sh/link/pull/100 (list)
-    """
+    """Yield what a call needs before it is carried out. An upload is checked once its object's name is known, and so is
+    the object that a copy creates; a list, whatever its prefix, as the bucket. Sources:
+    https://cloud.google.com/storage/docs/access-control/iam-json, https://github.com/lanes-sh/link/pull/100 (list)"""
     path, bucket = call.path, call.path.get("bucket", "")
     match call.method.id:
         case "storage.objects.compose":

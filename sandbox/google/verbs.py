@@ -28,7 +28,6 @@ def missing(collection: Collection, key: str) -> ApiError:
 
 
 def list_page(call: Call, collection: Collection) -> Json:
-    """Return a page of a list, under the name that the response's schema has for it."""
     items = collection.listed(call) if collection.listed else call.world.below(call.api, call.key)
     kept = [item for item in items if matches(item, call.query.get("filter", ""))]
     size = int(call.query.get("pageSize") or call.query.get("maxResults") or 0)
@@ -134,7 +133,6 @@ def delete(call: Call, collection: Collection) -> Json:
 
 
 def forget(call: Call, key: str) -> None:
-    """Drop a resource, and what is inside it."""
     world, name = call.world, f"{call.api}/{key}"
     for kept in (world.items, world.policies, world.media):
         for each in [each for each in kept if each == name or each.startswith(f"{name}/")]:

@@ -52,8 +52,7 @@ class Logs:
                 insort(order, (-place[0] if newest_first else place[0], place[1]))
 
     def page(self, wanted: Filter, newest_first: bool, size: int, token: str) -> tuple[list[Json], str]:
-        """Return entries that match and can be read by now, and the token of the next page or "". Raises ValueError for
-        an invalid token."""
+        """Return matching entries that can be read by now, and the next token or "". Raise ValueError for a bad one."""
         order = self._order(newest_first)
         if token:
             ns, name = json.loads(base64.urlsafe_b64decode(token))
@@ -115,7 +114,6 @@ class World:
     identity_pools: set[str] = field(default_factory=set[str])
     """Identity pools of clusters with workload identity, which outlive their clusters."""
     url: str = ""
-    """Address of this server."""
     services: frozenset[str] | None = frozenset({"serviceusage.googleapis.com"})
     """APIs that are enabled from the start; None: all of them."""
     allowed: frozenset[str] | None = None
@@ -125,10 +123,9 @@ class World:
     preempt: dict[str, Callable[["World", str], None]] = field(
         default_factory=dict[str, Callable[["World", str], None]]
     )
-    """Functions by API that preempt a machine, named by its key below the API. They raise
-    ApiError for an unknown one."""
+    """Functions by API that preempt a machine, named by its key below the API; ApiError for an unknown one."""
     quota: dict[str, int] = field(default_factory=dict[str, int])
-    """Chips of a zone and generation that can be had: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
+    """Limits of quotas, in chips for TPUs: {"tpu/us-central1-a/v5litepod": 16}; no entry, no limit."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
     """Operations of calls that had a requestId, by method, resource and requestId."""
     logs: Logs = field(default_factory=Logs)
@@ -158,7 +155,6 @@ class World:
         return account_token(self.token, email) if email in self.accounts() else scope_token(self.token, "")
 
     def accounts(self) -> list[str]:
-        """Return the e-mails of the service accounts that were created here."""
         return [each["email"] for each in self.below("iam", "projects/-/serviceAccounts")]
 
     def login(self, user: str) -> Json | None:
@@ -169,10 +165,8 @@ class World:
             return next(iter(named), None)
 
     def number(self) -> int:
-        """Return a new number, as long as those that Google generates.
-
-        It is derived from the time, since folders of a killed Google in this home have that one's numbers.
-        """
+        """Return a new number, as long as those that Google generates. It is derived from the time, since folders of a
+        killed Google in this home have that one's numbers."""
         with self.lock:
             return 4_000_000_000_000_000_000 + self.moment()
 
@@ -239,7 +233,6 @@ class Call:
 
     @property
     def location(self) -> str:
-        """Zone or region of the key, or "global"."""
         found = re.search(r"/(?:locations|zones|regions)/([^/]+)", self.key)
         return found[1] if found else "global"
 
@@ -249,11 +242,9 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """Collection of a discovery document: the source of names, the values that it sets, and its refusals.
-
-    `made`, `changed` and `leaving` run before anything is stored and raise ApiError; `made` completes the body.
-    `settled` and `gone` run when the operation has ended: `settled` returns why it failed, or "".
-    """
+    """Collection of a discovery document: the source of names, the values that it sets, and its refusals. `made`,
+    `changed` and `leaving` run before anything is stored and raise ApiError; `made` completes the body. `settled` and
+    `gone` run when the operation has ended: `settled` returns why it failed, or ""."""
 
     id: str
     schema: str

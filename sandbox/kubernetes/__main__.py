@@ -1,7 +1,5 @@
-"""`python -m sandbox.kubernetes --home DIR`: runs the control plane, writes DIR/kubernetes.json.
-
-What the pods of JobSet and Kueue would find mounted and injected is kept so when their installation is made anew.
-"""
+"""`python -m sandbox.kubernetes --home DIR`: runs the control plane, writes DIR/kubernetes.json. What the pods of
+JobSet and Kueue would find mounted and injected is kept so when their installation is made anew."""
 
 import argparse
 import json
@@ -32,10 +30,8 @@ _Judge = Callable[[Object, Certificates], Mapping[str, Any] | None]
 
 
 def tend(cluster: Cluster, stop: threading.Event) -> None:
-    """Keep Kueue's Secret and the authority of JobSet's webhooks ours, in threads of its own, until `stop` is set.
-
-    Kueue sets the authority of its own webhooks, from its Secret; JobSet, run without rotation of its keys, does not.
-    """
+    """Keep Kueue's Secret and the authority of JobSet's webhooks ours, in its own threads, until `stop` is set. Kueue
+    sets the authority of its webhooks, from its Secret; JobSet, run without rotation of its keys, does not."""
     certificates = Certificates(cluster.folder / bootstrap.KEYS)
     watched: dict[str, _Judge] = {
         f"/api/v1/namespaces/kueue-system/secrets/{bootstrap.SECRET}": _secret,

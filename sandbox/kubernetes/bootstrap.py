@@ -42,10 +42,8 @@ def service(controller: str) -> tuple[str, str]:
 
 
 def apply(cluster: Cluster) -> None:
-    """Bring the cluster to its first state: create what is missing, and correct what differs. May be repeated.
-
-    The cluster's folder holds `manifests` (see sandbox.toolchain) and the keys.
-    """
+    """Bring the cluster to its first state: create what is missing, and correct what differs. May be repeated. The
+    cluster's folder holds `manifests` (see sandbox.toolchain) and the keys."""
     kinds: list[Object] = []
     for body in objects(cluster.folder / "manifests", Certificates(cluster.folder / KEYS)):
         cluster.apply(cluster.path(body["apiVersion"], body["kind"], *_place(body)), body)

@@ -24,10 +24,8 @@ Object = dict[str, Any]
 
 
 class Refusal(Exception):
-    """Refusal of the API server: HTTP status, the reason of its Status object, its message and details.
-
-    Status 0, reason `Unreachable`: it did not answer.
-    """
+    """Refusal of the API server: HTTP status, the reason of its Status object, its message and details. Status 0,
+    reason `Unreachable`: it did not answer."""
 
     def __init__(self, status: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -35,10 +33,8 @@ class Refusal(Exception):
 
 
 class Cluster:
-    """Control plane, with the rights of system:masters. Every method may be called by many threads.
-
-    A query has the API's names: `list(path, labelSelector="a=b")`. Every method raises Refusal.
-    """
+    """Control plane, with the rights of system:masters. Every method may be called by many threads, and raises Refusal.
+    A query has the API's names: `list(path, labelSelector="a=b")`."""
 
     def __init__(self, url: str, token: str, ca: Path) -> None:
         self.url, self.folder = url.rstrip("/"), ca.parent
@@ -93,10 +89,7 @@ class Cluster:
 
     def watch(self, path: str, **query: Any) -> Iterator[Object]:
         """Yield events {"type", "object"} until the server ends the watch (`timeoutSeconds`, by default some half an
-        hour).
-
-        Without a resourceVersion it begins with an ADDED for every existing object.
-        """
+        hour). Without a resourceVersion it begins with an ADDED for every existing object."""
         answer = self._ask("GET", path, {"watch": "1", **query}, stream=True)
         try:
             for line in answer.iter_lines(chunk_size=None):
@@ -110,11 +103,8 @@ class Cluster:
             answer.close()
 
     def path(self, api_version: str, kind: str, name: str = "", namespace: str | None = None) -> str:
-        """Return the path of an object, or without a name that of its collection. Raises Refusal 404 for an unknown
-        kind.
-
-        A namespaced kind without a namespace: `default` with a name, the collection of all namespaces without one.
-        """
+        """Return the path of an object, or without a name that of its collection. Raise Refusal 404 for an unknown
+        kind. A namespaced kind without a namespace: `default` with a name, the collection of all namespaces without."""
         plural, namespaced = self._kind(api_version, kind)
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         if namespaced and (namespace or name):

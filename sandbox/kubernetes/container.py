@@ -13,10 +13,8 @@ _START_ERROR = 128  # containerd's exit code for a command that cannot be starte
 
 
 class Container:
-    """Command that runs in a folder of the project until it ends or is stopped.
-
-    `folder/log` has its lines, each after the time at which it was read, which differs from line to line.
-    """
+    """Command that runs in a folder of the project until it ends or is stopped. `folder/log` has its lines, each after
+    the time at which it was read, which differs from line to line."""
 
     def __init__(self, folder: Path, command: list[str], variables: dict[str, str], workdir: Path) -> None:
         folder.mkdir(parents=True)
@@ -52,12 +50,10 @@ class Container:
         self._kill_at = min(self._kill_at or float("inf"), time.monotonic() + grace_s)
 
     def kill(self) -> None:
-        """Send SIGKILL to the runner and all that it started."""
         if self._process and not self.over:
             self._process.kill()
 
     def poll(self) -> None:
-        """Poll the process: store its lines, record its end."""
         if self.over or self._process is None:
             return
         status = self._process.poll()

@@ -44,10 +44,8 @@ _CHUNK = 1 << 16
 
 
 class Tunnel(socketserver.ThreadingUnixStreamServer):
-    """Proxy at the socket SOCKET in a folder, in a thread of its own. A node's address means that port on loopback.
-
-    A socket, because the API server accepts a port only with TLS.
-    """
+    """Proxy at the socket SOCKET in a folder, in a thread of its own. A node's address means that port on loopback. A
+    socket, because the API server accepts a port only with TLS."""
 
     daemon_threads = True
 
@@ -128,7 +126,6 @@ class Layout:
         return f"https://{self.endpoint}"
 
     def kubeconfig(self) -> str:
-        """Return the text of a kubeconfig for the one user."""
         cluster = {"server": self.url, "certificate-authority-data": bootstrap.ca_bundle(self.certificates)}
         return yaml.safe_dump(
             {
@@ -293,10 +290,8 @@ class ProcessFailure(Exception):
 
 @dataclass
 class ControlPlane:
-    """Control plane in a folder, which begins empty: its state is that of one run.
-
-    `binaries`: a folder with `bin` and `manifests`; `token`: the API server's token of a system:masters user.
-    """
+    """Control plane in a folder, which begins empty: its state is that of one run. `binaries`: a folder with `bin` and
+    `manifests`; `token`: the API server's token of a system:masters user."""
 
     folder: Path
     binaries: Path

@@ -50,9 +50,7 @@ def command(container: Mapping[str, Any], variables: Mapping[str, str]) -> list[
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
     """Replace `$(NAME)` where NAME is known, and `$$` by `$`.
-
-    https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables
-    """
+    https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables"""
     return _REFERENCE.sub(lambda m: "$" if m[1] == "$" else variables.get(m[2], m[0]), text)
 
 

@@ -36,7 +36,6 @@ ENDLESS = ("pause",)
 
 
 def workdir(image: str) -> Path | None:
-    """Return the folder of a `local/<folder>` image; None for other images and folders outside of the project."""
     folder = (PROJECT / image.removeprefix("local/").partition(":")[0]).resolve()
     return folder if folder.is_relative_to(PROJECT) and folder.is_dir() else None
 
@@ -55,10 +54,8 @@ class PodFault:
 
 @dataclass
 class PodRun:
-    """Life of a pod on its node. `attempts`: the runs of each local container, the last one last.
-
-    `address` is shown in the status; EndpointSlices accept no address of loopback, where the processes really are.
-    """
+    """Life of a pod on its node. `attempts`: the runs of each local container, the last one last. `address` is shown in
+    the status; EndpointSlices accept no address of loopback, where the processes really are."""
 
     pod: Object
     folder: Path
@@ -110,8 +107,7 @@ class PodRun:
         return [run for runs in self.attempts.values() for run in runs if not run.over]
 
     def advance(self, start: Any) -> None:
-        """Poll running containers and start the next; `start(container, number)` returns a Container or raises
-        ConfigError."""
+        """Poll containers and start the next; `start(container, number)` returns a Container or raises ConfigError."""
         for run in self.running():
             run.poll()
         if self.stopping or time.monotonic() < self.again_at:

@@ -28,14 +28,11 @@ _PLUGIN = "device-plugin"
 
 
 class Drivers:
-    """Drivers of nodes, which have their GPUs once a driver and a device plugin are there.
-
-    GKE installs the driver on nodes with the label gke-gpu-driver-version; elsewhere it is there once a pod of the
-    DaemonSet nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, runs on the node. GKE's own
-    device plugin then reports the GPUs, unless a label switches it off: then a DaemonSet named ...device-plugin... must
-    run there. https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers,
-    .../docs/how-to/gpu-operator
-    """
+    """Drivers of nodes, which have their GPUs once a driver and a device plugin are there. GKE installs the driver on
+    nodes with the label gke-gpu-driver-version; elsewhere it is there once a pod of the DaemonSet
+    nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, runs on the node. GKE's own device plugin
+    then reports the GPUs, unless a label switches it off: then a DaemonSet named ...device-plugin... must run there.
+    https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers, .../docs/how-to/gpu-operator"""
 
     def __init__(self, cluster: Cluster, nodes: Store, pods: Store) -> None:
         self._cluster, self._nodes, self._pods = cluster, nodes, pods
@@ -68,7 +65,7 @@ class Drivers:
         return bool(driver) and (not own_plugin or any(_PLUGIN in name for name in sets))
 
     def _daemon_sets(self, node: Object) -> set[str]:
-        """Return the names of the DaemonSets of which a ready pod runs on a node."""
+        """Return the names of the DaemonSets that have a running pod on a node."""
         return {
             owner["name"]
             for pod in self._pods.all()
@@ -91,8 +88,7 @@ class Google:
         self._sizes: dict[str, int] = {}
 
     def pools(self) -> list[Pool]:
-        """Return all node pools that are not being deleted. A pool without autoscaling
-        has the size that was set last."""
+        """Return all node pools that are not being deleted. One without autoscaling has the size that was set last."""
         clusters = self._get("container.googleapis.com/v1/projects/-/locations/-/clusters").get("clusters") or []
         return [
             Pool(cluster, self._sized(body), cluster["selfLink"].partition("/projects/")[2].partition("/")[0])
@@ -139,10 +135,8 @@ _log = logging.getLogger(__name__)
 
 def run(cluster: Cluster, google_url: str, home: Path, stop: threading.Event) -> None:
     """Play nodes and pods until `stop` is set. Calls that Google or the API server do not answer are repeated.
-
     DIR/nodes.json has its speed and its faults (settings.py); stockouts of machine types are Google's. Logs and
-    commands of pods need the keys of DIR/kubernetes/keys.
-    """
+    commands of pods need the keys of DIR/kubernetes/keys."""
     changed = threading.Event()
     paths = {
         "nodes": "/api/v1/nodes",

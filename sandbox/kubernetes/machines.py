@@ -87,7 +87,6 @@ class Machines:
         return growth
 
     def ordered(self, request: str) -> int:
-        """Return the number of nodes on their way for a resize request."""
         return sum(growth.count for growth in self._growths if growth.request == request)
 
     def of_request(self, group: Group, request: str) -> int:

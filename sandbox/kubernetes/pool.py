@@ -35,8 +35,6 @@ _STRATEGIES = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Node pool and its cluster, as the container API shows them."""
-
     cluster: dict[str, Any]
     body: dict[str, Any]
     project: str

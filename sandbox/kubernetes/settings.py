@@ -1,7 +1,5 @@
-"""Speed of the sandbox's nodes, and faults: DIR/nodes.json, read again whenever it changes.
-
-{"scale_up_s": 5, "stockout": ["my-pool"], ...}: any of the fields below. The real times are minutes, given with each.
-"""
+"""Speed of the sandbox's nodes, and faults: DIR/nodes.json, read again whenever it changes. {"scale_up_s": 5,
+"stockout": ["my-pool"], ...}: any of the fields below. The real times are minutes, given with each."""
 
 import json
 import time
@@ -23,7 +21,6 @@ class Settings:
     exhausted: set[str] = field(default_factory=set[str], init=False)  # machine types, from Google's side
 
     def now(self) -> float:
-        """Return the seconds of the sandbox's clock."""
         return time.monotonic() + self.clock_offset_s
 
 

@@ -52,18 +52,14 @@ except OSError as error:
 
 
 class StreamError(Exception):
-    """Error that a kubelet answers: HTTP status and text."""
-
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
 class Streams(ThreadingHTTPServer):
-    """Server on a port of 127.0.0.1, in a thread of its own.
-
-    `keys`: a folder with tls.crt, tls.key and the authority of clients, ca.crt.
-    """
+    """Server on a port of 127.0.0.1, in a thread of its own. `keys`: a folder with tls.crt, tls.key and the authority
+    of clients, ca.crt."""
 
     daemon_threads = True
 
@@ -83,7 +79,6 @@ class Streams(ThreadingHTTPServer):
         return self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that went away; log any other error."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

@@ -31,9 +31,7 @@ def remember(cluster: Cluster) -> None:
 
 def wipe(cluster: Cluster) -> None:
     """Delete everything that was created since the start, finalizers or not, and recreate what is missing since.
-
-    Nothing is left when it returns. Raises Refusal with the reason `Timeout` if something comes back, or does not go.
-    """
+    Nothing is left when it returns. Raise Refusal with the reason `Timeout` if something comes back, or does not go."""
     first = frozenset(json.loads((cluster.folder / FIRST).read_text()))
     give_up = time.monotonic() + _WIPE_S
     while left := [(path, found) for path, found in _objects(cluster) if path not in first]:

@@ -1,5 +1,4 @@
-"""Translation between a resource's properties as Pulumi spells them and a service's API
-as botocore's model spells it."""
+"""Translation between a resource's properties as Pulumi spells them and a service's API as botocore's model does."""
 
 import json
 import re
@@ -123,9 +122,7 @@ def _scalar(value: Any, wanted: str) -> Any:
 
 def observe(known: Any, api: Any, names: Mapping[str, str]) -> Any:
     """Return the cloud's current values of the properties in `known`, in Pulumi's spelling; `known` itself where equal.
-
-    A property that the API does not report keeps its value: an absent key is no evidence of a change.
-    """
+    A property that the API does not report keeps its value: an absent key is no evidence of a change."""
     if isinstance(known, str) and known[:1] in ("{", "["):
         return known if covers(_parsed(known), _parsed(api)) else json.dumps(_parsed(api), default=str)
     if isinstance(known, Mapping):
@@ -189,8 +186,7 @@ def to_pulumi(api: Any, names: Mapping[str, str]) -> Any:
 
 
 def same(old: Any, new: Any, name: str = "") -> bool:
-    """Return whether two values are equal, ignoring the order of a set, the layout of a JSON text, and a scalar's
-    spelling."""
+    """Return whether values are equal but for a set's order, a JSON text's layout and a scalar's spelling."""
     if isinstance(old, list) and isinstance(new, list) and name in SETS:
         return sorted(map(_text, old)) == sorted(map(_text, new))
     if isinstance(old, str) and isinstance(new, str) and old[:1] in ("{", "["):
@@ -220,8 +216,7 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def fill(template: Any, state: Mapping[str, Any], description: Mapping[str, Any]) -> Any:
-    """Return a call's parameters: "$name" is from the resource's state, "@path" from its
-    description; nulls drop out."""
+    """Return a call's parameters: "$name" is from the resource's state, "@path" from its description; no nulls."""
     match template:
         case dict():
             items = {key: fill(item, state, description) for key, item in template.items()}

@@ -101,7 +101,7 @@ class TablePlugin(Generic[KindT, FunctionT]):
         raise NotImplementedError
 
     def kind(self, type: str) -> KindT:
-        """Return the row of a type. Raise ProviderError for a type that the table does not have."""
+        """Raise ProviderError for a type that the table does not have."""
         return self._known(self._kinds, type, "resource type")
 
     def function(self, token: str) -> FunctionT:
@@ -109,7 +109,6 @@ class TablePlugin(Generic[KindT, FunctionT]):
         return self._known(self._functions, token, "function")
 
     def unknown_settings(self, settings: Iterable[str]) -> list[tuple[str, str]]:
-        """Return a failure for each of these settings, which the provider does not have."""
         return [
             (key, f"the sandbox's {self._cloud} provider does not know the setting {key}") for key in sorted(settings)
         ]

@@ -13,11 +13,9 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Step:
-    """A call, `{operation: parameters}`, or a function, `{do: name}`, of (cloud, new state, old state or {}).
-
-    In parameters "$x" is from the resource's state and "@x" from its description (both JMESPath). `for` names the
-    properties that cause the step; `all` sends those, or without `for` every one that the call's input has.
-    """
+    """A call, `{operation: parameters}`, or a function, `{do: name}`, of (cloud, new state, old state or {}). In
+    parameters "$x" is from the resource's state and "@x" from its description (both JMESPath). `for` names the
+    properties that cause the step; `all` sends those, or without `for` every one that the call's input has."""
 
     op: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)

@@ -23,7 +23,6 @@ class ProviderError(Exception):
 
 
 def one_line(text: str) -> str:
-    """Return a message of several lines as the one line of a refusal."""
     return re.sub(r"\s*\n\s*", "; ", text.strip())
 
 
@@ -60,10 +59,8 @@ def _struct(values: State) -> struct_pb2.Struct:
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """Servicer of a plugin. `make` returns the plugin of one provider instance.
-
-    `moved` returns which of its settings, if changed, replace all resources of that instance.
-    """
+    """Servicer of a plugin. `make` returns the plugin of one provider instance. `moved` returns which of its settings,
+    if changed, replace all resources of that instance."""
 
     def __init__(self, make: Callable[[], Plugin], moved: Callable[[State, State], set[str]] | None = None) -> None:
         self._make, self._moved = make, moved
@@ -173,10 +170,8 @@ def _type(request: Any) -> str:
 
 
 class Boundary(grpc.ServerInterceptor):
-    """Interceptor that serves this user alone, since the engine sends no secret.
-
-    It turns an exception of a plugin into a status of one line; an unforeseen one names its type.
-    """
+    """Interceptor that serves this user alone, since the engine sends no secret. It turns an exception of a plugin into
+    a status of one line; an unforeseen one names its type."""
 
     port = 0
 
@@ -224,7 +219,6 @@ _THREADS = 64  # a create that waits for its resource holds one
 
 
 def serve(servicer: Servicer) -> tuple[grpc.Server, int]:
-    """Start a server on a loopback port of its own, and return both."""
     boundary = Boundary()
     server = grpc.server(
         ThreadPoolExecutor(_THREADS),

@@ -1,7 +1,5 @@
-"""Commands that the sandbox runs: from PATH, from the cache, downloaded, or built with Go.
-
-`python -m sandbox.toolchain` provides them; with `--print` it writes the engine's folder to stdout.
-"""
+"""Commands that the sandbox runs, from PATH, the cache, a download or a build with Go. `python -m sandbox.toolchain`
+provides them; with `--print` it writes the engine's folder to stdout."""
 
 from .control_plane import COMMANDS, WHAT_TO_INSTALL, kubernetes
 from .making import MODULES, ToolchainError, pinned_version

@@ -1,9 +1,6 @@
-"""Commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go.
-
-etcd and Kubernetes are published as binaries, for Linux; JobSet and Kueue as images only. etcd has the version that
-Kubernetes itself requires.
-Sources: https://kubernetes.io/releases/download/, https://etcd.io/docs/v3.6/install/
-"""
+"""Commands of a Kubernetes control plane: from the cache, downloaded with their checksums, or built with Go. etcd and
+Kubernetes are published as binaries, for Linux; JobSet and Kueue as images only. etcd has the version that Kubernetes
+itself requires. Sources: https://kubernetes.io/releases/download/, https://etcd.io/docs/v3.6/install/"""
 
 from __future__ import annotations
 
@@ -94,14 +91,10 @@ def root() -> Path:
 
 @functools.cache
 def kubernetes() -> Path:
-    """Return a folder: `bin` with the commands, `manifests` with `crd/*.yaml` and `webhooks/{jobset,kueue}.yaml`.
-
-    The first call on a machine may download and build, for some ten minutes, with progress on stderr. Two processes
-    at once do that once: the second waits for the first. What a killed call had finished is kept.
-
-    Raises:
-        ToolchainError: they are not in the cache, and cannot be made.
-    """
+    """Return a folder: `bin` with the commands, `manifests` with `crd/*.yaml` and `webhooks/{jobset,kueue}.yaml`. The
+    first call on a machine may download and build, for some ten minutes, with progress on stderr. Two processes at once
+    do that once: the second waits for the first. What a killed call had finished is kept. Raise ToolchainError where
+    they are not in the cache, and cannot be made."""
     place = root()
     if is_whole(place):
         return place
@@ -112,7 +105,6 @@ def kubernetes() -> Path:
 
 
 def is_whole(place: Path) -> bool:
-    """Return whether a folder has every command and every manifest."""
     hooks = (name for name, part in TABLE.items() if part.manifests)
     return not _missing(place) and all((place / "manifests" / "webhooks" / f"{name}.yaml").exists() for name in hooks)
 

@@ -44,7 +44,6 @@ def parse_version(text: str) -> Version:
 
 
 def cache() -> Path:
-    """Return the per-user cache folder, outside of the repository."""
     return Path(platformdirs.user_cache_dir("accel"))
 
 
@@ -59,8 +58,7 @@ def version_of(command: str, *arguments: str) -> Version:
 
 
 def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
-    """Create a folder of the cache, under its lock. `make` fills a temporary one, which
-    is renamed once it is complete."""
+    """Create a folder of the cache, under its lock. `make` fills a temporary one, which is renamed once complete."""
     for abandoned in root.parent.glob(f"{root.name}.partial-*"):
         shutil.rmtree(abandoned)
     partial = Path(tempfile.mkdtemp(prefix=f"{root.name}.partial-", dir=root.parent))
@@ -76,10 +74,8 @@ def make_folder(root: Path, make: Callable[[Path], None]) -> Path:
 
 
 def go_build(go: str, module: Path, packages: Mapping[str, str], folder: Path, stamp: str = "") -> None:
-    """Build commands, packages by name, into a folder, in one run: what they share is compiled once.
-
-    What a killed build has compiled is in Go's own cache, so that the next one goes on from there.
-    """
+    """Build commands, packages by name, into a folder, in one run: what they share is compiled once. What a killed
+    build has compiled is in Go's own cache, so that the next one goes on from there."""
     # Without what a debugger would read, which the linker drops anyway.
     stripped = ["-gcflags=all=-dwarf=false", "-ldflags", f"-s -w {stamp}"]
     options = ["-trimpath", "-buildvcs=false", *stripped, "-o", f"{folder}{os.sep}"]
@@ -181,11 +177,8 @@ def run(
 
 
 def _as_low_as_this(pid: int) -> None:
-    """Give a session the low priority of this process.
-
-    Linux shares the processor between sessions first, and `nice` counts within one only: sched(7), "The autogroup
-    feature".
-    """
+    """Give a session the low priority of this process. Linux shares the processor between sessions first, and `nice`
+    counts within one only: sched(7), "The autogroup feature"."""
     low = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(OSError):  # a kernel without the feature
         if low > 0:

@@ -43,11 +43,8 @@ WITHOUT_EFFECT = frozenset(
 
 
 def uv_settings(listed: str) -> dict[str, str] | None:
-    """Return pip's settings as variables of uv; None where uv has no setting that means the same.
-
-    Args:
-        listed: What `pip config list` prints, a `SCOPE.NAME='VALUE'` a line; the later scope wins.
-    """
+    """Return pip's settings as variables of uv; None where uv has no equal. `listed` is what `pip config list` prints,
+    a `SCOPE.NAME='VALUE'` a line; the later scope wins."""
     variables: dict[str, str] = {}
     for scope, name, value in re.findall(r"^([^.]+)\.([\w-]+)='(.*)'$", listed, re.MULTILINE):
         if name in WITHOUT_EFFECT or scope not in ("global", "site", "user", "install", ":env:"):
@@ -61,13 +58,11 @@ def uv_settings(listed: str) -> dict[str, str] | None:
 
 
 def uv_requirement(requirements: Path) -> str:
-    """Return the line that pins uv."""
     (line,) = re.findall(r"^uv==\S+", requirements.read_text(), re.MULTILINE)
     return line
 
 
 def install(requirements: Path, constraints: Path) -> int:
-    """Install the packages and return an exit code."""
     packages = ("-r", str(requirements), "-c", str(constraints))
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
     settings = uv_settings(listed)

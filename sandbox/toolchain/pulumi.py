@@ -44,14 +44,9 @@ def engine_root() -> Path:
 
 @functools.cache
 def engine() -> Path:
-    """Return a folder that holds `pulumi`, and the Python language host beside it or on PATH.
-
-    The first call on a machine may download or build, for some minutes, with progress on stderr. Two
-    processes at once do that once: the second waits for the first.
-
-    Raises:
-        ToolchainError: nothing is found and nothing can be made.
-    """
+    """Return a folder that holds `pulumi`, and the Python language host beside it or on PATH. The first call on a
+    machine may download or build, for some minutes, with progress on stderr. Two processes at once do that once: the
+    second waits for the first. Raise ToolchainError where nothing is found and nothing can be made."""
     found = _on_path() or _cached()
     if found:
         return found

@@ -147,7 +147,6 @@ def upgrade(
 
 
 def show_images(settings: Settings, names: tuple[str, ...]) -> None:
-    """Print every pinned image, and every image that is used without a pin."""
     rows = image_rows(read_stacks(stack_files(list(names), Path()), settings.strict))
     show(rows, settings.output, COLUMNS, COLUMNS, "image_id")
 

@@ -32,7 +32,6 @@ VERBS = {
 
 
 def _stack_files(context: click.Context, begun: str) -> Iterator[tuple[str, str]]:
-    """Yield the stacks with a file in this folder."""
     for path in sorted(Path().glob("Pulumi.*.yaml")):
         yield path.name.removeprefix("Pulumi.").removesuffix(".yaml"), ""
 
@@ -50,5 +49,4 @@ stacks = Verbs(
 
 
 def main() -> None:
-    """Run the command and exit with its code."""
     stacks.main()

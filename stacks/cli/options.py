@@ -25,5 +25,4 @@ class Share(click.ParamType[float]):
 
 
 def utilisation(help: str) -> Callable[[Function], Function]:
-    """Return the option --utilisation, for a verb that estimates costs."""
     return click.option("--utilisation", type=Share(), default=0.3, show_default=True, metavar="SHARE", help=help)

@@ -13,7 +13,6 @@ from .verb import StackVerb
 
 
 def document() -> dict[str, Any]:
-    """Return the schema of a stack's file; of the config it describes accel's key only."""
     made = schema_of(Environment)
     definitions: dict[str, Any] = made.pop("$defs")
     config = {"type": "object", "properties": {KEY: {"$ref": "#/$defs/Environment"}}}

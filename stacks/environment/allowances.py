@@ -36,8 +36,7 @@ class Spending:
         self.table_arn: pulumi.Output[str] | None = None
 
     def on_aws(self, region: str, on_aws: pulumi.ResourceOptions) -> Wired:
-        """Create the ledger if it belongs to AWS; return what targets are wired with, or nothing without the
-        section."""
+        """Create the ledger if it belongs to AWS. Return what targets are wired with, if anything."""
         if isinstance(self._kept, TableSpec):
             made = LedgerTable(NAME, self._kept, on_aws)
             self.table_arn = made.arn
@@ -45,7 +44,6 @@ class Spending:
         return self._everywhere()
 
     def on_gcp(self, section: Gcp, on_gcp: pulumi.ResourceOptions) -> Wired:
-        """Create the ledger if it belongs to Google Cloud; otherwise like on_aws."""
         if isinstance(self._kept, DatabaseSpec):
             args = LedgerDatabaseArgs(spec=self._kept, project=section.project, region=section.region)
             made = LedgerDatabase(NAME, args, on_gcp)

@@ -49,11 +49,9 @@ class AllowancesSpec(Spec):
     )
 
     def ledger_spec(self, *, aws: bool) -> TableSpec | DatabaseSpec | MachineLedger:
-        """Return the ledger, or its default."""
         return self.ledger or (TableSpec() if aws else DatabaseSpec())
 
     def fault(self, *, aws: bool, gcp: bool) -> str | None:
-        """Return what the ledger's kind lacks in an environment with these sections."""
         kind = self.ledger_spec(aws=aws).kind
         if kind == "dynamodb" and not aws:
             return "is a table of AWS, and there is no section aws; use kind firestore"
@@ -62,7 +60,6 @@ class AllowancesSpec(Spec):
         return None
 
     def promise(self, stack: str, owner: str, ledger: Ledger | None) -> Allowances:
-        """Return the allowances of the stack's jobs."""
         teams = {name: Allowance(usd=team.usd, unpriced=team.unpriced) for name, team in self.teams.items()}
         return Allowances(stack=stack, teams=teams, default_team=owner if owner in teams else None, ledger=ledger)
 
@@ -134,7 +131,7 @@ class ConfigFaults(Exception):
 
 
 def load_environment(document: Any) -> Environment:
-    """Return the environment. Raise ConfigFaults with all faults together, each with its path."""
+    """Raise ConfigFaults with all faults together, each with its path."""
     environment, faults = parse(Environment, document)
     if environment and environment.strict:
         faults = [_fault(path, finding) for path, finding in _warnings(environment)]

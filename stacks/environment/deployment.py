@@ -21,7 +21,7 @@ from .targets_file import write_targets
 
 
 def load() -> Environment:
-    """Return the environment of the stack being deployed. Raise pulumi.RunError with every fault of its config."""
+    """Raise pulumi.RunError with every fault of its config."""
     document: Any = pulumi.Config("accel").require_object("environment")
     try:
         return load_environment(document)

@@ -12,14 +12,12 @@ def promise_output(
     """Apply `make` to the values; return None while one of them is missing, except for those that may be None.
 
     Values are missing in a destroy that runs the program of an incompletely created stack: the engine passes None for
-    what the state lacks. Such a stack promises nothing, and a promise that cannot be built must not keep it from being
-    destroyed.
+    what the state lacks. Such a stack promises nothing, and that must not keep it from being destroyed.
     """
     return wired.apply(lambda known: make(known) if whole(known, optional) else None)
 
 
 def whole(value: Any, optional: tuple[str, ...] = ()) -> bool:
-    """Return whether nothing in the value is None, except under the keys that may be."""
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
         return all(whole(each, optional) for key, each in items if key not in optional)

@@ -1,9 +1,7 @@
-"""Lock files of the Cloud Run functions' packages, each with its hashes.
-
-Run `python -m stacks.environment.function_packages` after a new version of one of WANTED. pip resolves for the
-functions' Python and for the machines that build them, and reports which files it would take. It runs once more for the
-older name of their platform, under which some packages have a file too.
-"""
+"""Lock files of the Cloud Run functions' packages, each with its hashes. Run `python -m
+stacks.environment.function_packages` after a new version of one of WANTED. pip resolves for the functions' Python and
+for the machines that build them, and reports which files it would take. It runs once more for the older name of their
+platform, under which some packages have a file too."""
 
 import json
 import subprocess
@@ -21,7 +19,6 @@ HEAD = "# Written by `python -m stacks.environment.function_packages`; pip takes
 
 
 def lock_packages(wanted: tuple[str, ...]) -> str:
-    """Return the text of a requirements file with everything that is installed for these packages."""
     hashes: dict[str, set[str]] = {}
     for platforms in PLATFORMS:
         options = [option for each in platforms for option in ("--platform", each)]
@@ -49,7 +46,6 @@ def lock_packages(wanted: tuple[str, ...]) -> str:
 
 
 def main(folder: Path = LOCKS) -> None:
-    """Write one file per function."""
     folder.mkdir(exist_ok=True)
     for name, wanted in WANTED.items():
         (folder / f"{name}.txt").write_text(lock_packages(wanted))

@@ -58,11 +58,9 @@ class ImageLock(BaseModel):
     images: dict[ImageType, dict[Region, LockedImage]] = Field(default_factory=dict)
 
     def find(self, image_type: str, region: str) -> LockedImage | None:
-        """Return the image of a type in a region; None where the file has none."""
         return self.images.get(image_type, {}).get(region)
 
     def pairs(self) -> set[tuple[str, str]]:
-        """Return the pinned image types and regions."""
         return {(image_type, region) for image_type, regions in self.images.items() for region in regions}
 
     def put(self, found: Mapping[tuple[str, str], LockedImage]) -> "ImageLock":
@@ -75,7 +73,7 @@ class ImageLock(BaseModel):
 
 
 def read(folder: Path) -> ImageLock | None:
-    """Return the lock of a folder; None where it has no such file. Raise BadInputs, every fault with its line."""
+    """Return None where the folder has no such file. Raise BadInputs, every fault with its line."""
     path = folder / LOCK
     try:
         data = path.read_bytes()
@@ -104,7 +102,6 @@ def read(folder: Path) -> ImageLock | None:
 
 
 def write(folder: Path, lock: ImageLock) -> Path:
-    """Replace the whole file."""
     import yaml
 
     text = _HEAD + yaml.safe_dump(lock.model_dump(), sort_keys=False)
@@ -116,8 +113,7 @@ def write(folder: Path, lock: ImageLock) -> Path:
 
 
 def uses(section: "Aws") -> Iterator[tuple[str, str]]:
-    """Yield environments and the image type of each, outdated ones translated. Leave out environments with an image of
-    their own, and those that existed before the stack and keep theirs."""
+    """Yield environments and image types, outdated ones translated; none that has, or keeps, an image of its own."""
     for name, spec in section.environments.items():
         keeps = spec.adopted.keeps if spec.adopted else ()
         if spec.image_id_override is None and "image" not in keeps:
@@ -127,7 +123,6 @@ def uses(section: "Aws") -> Iterator[tuple[str, str]]:
 
 
 def unlocked_images(section: "Aws", lock: ImageLock | None) -> list[Fault]:
-    """Return a warning for each environment whose image the lock file does not pin."""
     pinned = lock.pairs() if lock else None
     return [
         Fault(("environment", "aws", "environments", name, one.field), f"{one.text} [{one.rule}]")
@@ -137,7 +132,7 @@ def unlocked_images(section: "Aws", lock: ImageLock | None) -> list[Fault]:
 
 
 def pinned_images(section: "Aws") -> dict[str, str]:
-    """Return the pinned AMI of each environment, for the program. Raise pulumi.RunError with the faults of the file."""
+    """Return AMIs by environment. Raise pulumi.RunError with the faults of the file."""
     import pulumi
 
     try:

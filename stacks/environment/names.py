@@ -6,8 +6,7 @@ import pulumi
 
 
 def stack_prefix() -> str:
-    """Return <project>-<stack> without characters that a service refuses: Pulumi takes dots in both, AWS Batch and
-    CloudWatch do not."""
+    """Return <project>-<stack> without what AWS Batch and CloudWatch refuse: Pulumi takes dots in both names."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", f"{pulumi.get_project()}-{pulumi.get_stack()}")
 
 

@@ -47,7 +47,7 @@ class AwsParts:
 def export_aws(
     section: Aws, parts: AwsParts, on_aws: pulumi.ResourceOptions
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Export `repositories`, publish the targets where `jobs` reads them without Pulumi, and return the targets."""
+    """Export `repositories`, and publish the targets where `jobs` reads them without Pulumi."""
     prefix = definition_prefix()
     targets = {name: _target(section, parts, name, prefix) for name in section.queues}
     PublishedTargets("targets", _published(section, parts, targets), on_aws)
@@ -79,7 +79,6 @@ def definition_prefix() -> str:
 
 
 def export_access(submit_policy_arns: pulumi.Output[list[str]]) -> None:
-    """Export `access`."""
     access = promise_output(
         submit_policy_arns, lambda arns: AwsAccess(submit_policy_arns=arns).model_dump(mode="json", by_alias=True)
     )
@@ -91,7 +90,6 @@ def export_network(
     subnet_ids: pulumi.Input[list[str]],
     security_group_ids: pulumi.Input[list[str]],
 ) -> None:
-    """Export `network`."""
     pulumi.export(
         "network",
         promise_output(
@@ -102,7 +100,6 @@ def export_network(
 
 
 def _target(section: Aws, parts: AwsParts, queue: str, prefix: str) -> pulumi.Output[dict[str, Any]]:
-    """Return one queue as a target; it is known once everything that it names exists."""
     keys = section.queues[queue].environments
     wired = pulumi.Output.all(
         queue=parts.queues[queue].arn,

@@ -11,7 +11,6 @@ from .config import Environment
 
 
 def tags(environment: Environment) -> dict[str, str]:
-    """Return the tags of every resource: its owner and its stack."""
     return {
         **environment.labels,
         "accel:owner": environment.owner,
@@ -21,7 +20,7 @@ def tags(environment: Environment) -> dict[str, str]:
 
 
 def aws_provider(environment: Environment, section: Aws) -> aws.Provider:
-    """Return the provider of the section's region, with the credentials of the shell or of the CI job."""
+    """Use the credentials of the shell or of the CI job."""
     return aws.Provider(
         f"aws-{section.region}",
         region=section.region,  # type: ignore[arg-type] - the SDK types it as an enum and takes the text

@@ -23,8 +23,7 @@ def write(targets: Mapping[str, Any], out: Path) -> None:
 
 
 def write_targets(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
-    """Write the targets to the file that EXPORT names, and return them. A preview writes nothing, nor does an update
-    that lacks a target."""
+    """Write the targets to the file that EXPORT names, except in a preview or where one is missing; return them."""
     out = os.environ.get(EXPORT)
     if not out or pulumi.runtime.is_dry_run():
         return targets

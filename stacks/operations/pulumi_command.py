@@ -9,8 +9,7 @@ from accel.diagnostics.errors import JobsError, NotFound
 
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `pulumi` with these arguments, in this folder or another. Raise JobsError if pulumi is not installed, and
-    NotFound if it does not know the stack."""
+    """Raise JobsError if pulumi is not installed, and NotFound if it does not know the stack; return other failures."""
     pulumi = shutil.which("pulumi")
     if not pulumi:
         raise JobsError("pulumi is not on PATH", 'on the sandbox: eval "$(python -m sandbox env)"')

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..environment.config import Environment
 
 KEY = "accel:environment"
+PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
 
 def stack_files(names: list[str], folder: Path) -> list[Path]:
@@ -46,8 +47,7 @@ def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
 
 @dataclass(frozen=True)
 class ReadStack:
-    """A valid config file: the stack's name, its environment, and its warnings with file, line and path. `placed`
-    prefixes a fault of the environment with file and line."""
+    """A valid config file; `warnings` have file, line and path. `placed` puts file and line before a fault of it."""
 
     path: Path
     name: str
@@ -57,8 +57,7 @@ class ReadStack:
 
 
 def read_stacks(paths: list[Path], strict: bool, locks: bool = False) -> list[ReadStack]:
-    """Read and validate each file once; with `locks`, also against the lock file beside it. Raise BadInputs with every
-    fault of every file; if strict, with warnings too."""
+    """Check against lock files too with `locks`. Raise BadInputs with all faults; if strict, with warnings too."""
     faults: list[str] = []
     stacks: list[ReadStack] = []
     for path in paths:
@@ -111,12 +110,10 @@ def _unlocked(environment: "Environment", folder: Path) -> list[Fault]:
 
 
 def stack_output(name: str, stack: str | None) -> Any:
-    """Return one output of a deployed stack, through the pulumi command, which holds the credentials of the state."""
     return _output([name], stack, f"has no output {name}")
 
 
 def stack_outputs(stack: str | None) -> dict[str, Any]:
-    """Return every output of a deployed stack, likewise."""
     return _output([], stack, "cannot be read")
 
 
@@ -130,7 +127,7 @@ def _output(names: list[str], stack: str | None, failed: str) -> Any:
 
 
 def export(stack: str | None, out: Path) -> list[str]:
-    """Write the targets of a deployed stack where `jobs` looks for them, and return their names."""
+    """Return the names of the targets."""
     targets = stack_output("targets", stack)
     from ..environment.targets_file import write
 
@@ -140,8 +137,18 @@ def export(stack: str | None, out: Path) -> list[str]:
 
 def project_of(path: Path) -> str | None:
     """Return the name in the Pulumi.yaml beside a config file; the stack's instances are tagged with it."""
+    return project_in(path.parent)
+
+
+def project_in(folder: Path) -> str | None:
+    """Return the name in the folder's Pulumi.yaml; None without such a file that can be read and has one."""
+    return next((name for file in PROJECT_FILES if (name := _name(folder / file))), None)
+
+
+def _name(path: Path) -> str | None:
     try:
-        value: Any = yaml_positions.read(path.with_name("Pulumi.yaml").read_bytes()).value
+        value: Any = yaml_positions.read(path.read_bytes()).value
     except (OSError, yaml_positions.Fault):
         return None
-    return value.get("name") if isinstance(value, dict) else None  # pyright: ignore
+    name = value.get("name") if isinstance(value, dict) else None  # pyright: ignore
+    return name if isinstance(name, str) else None

@@ -8,8 +8,7 @@ from .stack_files import read_stacks
 
 
 def validate(paths: list[Path], strict: bool, online: bool = False) -> list[str]:
-    """Return a line for each valid file and for each of its warnings; with `online`, also for existing resources. Raise
-    BadInputs as read_stacks does, and with every fault of the existing resources."""
+    """Return lines about valid files. Raise BadInputs as read_stacks does, and with `online` for what exists."""
     lines: list[str] = []
     faults: list[str] = []
     for stack in read_stacks(paths, strict, locks=True):

@@ -1,5 +1,7 @@
 """The laws of prose: the words of the glossary, docstrings that begin with a verb, and pages that read well."""
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -138,6 +140,15 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
     command = [sys.executable, "-m", "ruff", "check", "--select", "D401", "--output-format", "concise", *PRODUCT]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("package", ["jobs", "jobs.runtime", "accel.contract.stack"])
+def test_what_users_import_has_docstrings(package: str) -> None:
+    """Classes everywhere need one: ruff's D101."""
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    functions = {name: found for name in names if inspect.isfunction(found := getattr(module, name))}
+    assert functions and sorted(name for name, found in functions.items() if not found.__doc__) == []
 
 
 # --- pages

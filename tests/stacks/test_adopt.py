@@ -292,3 +292,14 @@ def test_bad_input_is_said_in_a_line(
     files = [] if any(one.endswith(".json") for one in arguments) else ["bad.json"]
     got, _, errors = stacks("adopt", *files, *arguments, cwd=tmp_path)
     assert got == code and any(said in line for line in errors if line.startswith("error: ")), errors
+
+
+@pytest.mark.parametrize("project", [None, "", "runtime: python\n", "name: 5\n", "[]\n", "name: [\n"])
+def test_without_a_project_nothing_is_written(tmp_path: Path, project: str | None) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(described()))
+    if project is not None:
+        (tmp_path / "Pulumi.yaml").write_text(project)
+    code, _, errors = stacks("adopt", "in.json", cwd=tmp_path)
+    said = "error: no Pulumi.yaml with a name in . or here, and a URN holds the project's name"
+    assert (code, errors[0]) == (6, said)
+    assert {path.name for path in tmp_path.iterdir()} <= {"in.json", "Pulumi.yaml"}

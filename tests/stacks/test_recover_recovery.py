@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.diagnostics.errors import CloudRefused
+from accel.diagnostics.errors import CloudRefused, NotFound
 from stacks.operations.recover.engine import Engine
 from stacks.operations.recover.plan import Decisions
 from stacks.operations.recover.recovery import Recovery
@@ -62,6 +62,14 @@ def recovery(deployment: dict[str, Any], said: Decisions | None = None) -> tuple
     kept = Kept("dev", [{"version": 3, "deployment": {"manifest": manifest, **deployment}}])
     found.engine = kept
     return found, kept
+
+
+@pytest.mark.parametrize("text", ["", "runtime: python\n", "[]\n", "name: [\n"])
+def test_without_a_name_of_the_project_no_file_is_looked_for(text: str) -> None:
+    Path("Pulumi.yaml").write_text(text)
+    found, _ = recovery(state(made("a")))
+    with pytest.raises(NotFound, match=r"no Pulumi\.yaml with a name here or above"):
+        found.look()
 
 
 def test_what_nothing_proves_is_not_touched() -> None:

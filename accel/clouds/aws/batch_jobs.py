@@ -11,7 +11,6 @@ DESCRIBED_AT_ONCE = 100
 
 
 def pages(batch: Client, **arguments: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield the JobSummaries of ListJobs, page by page."""
     token: dict[str, str] = {}
     while True:
         with asking("ListJobs"):

@@ -15,17 +15,17 @@ SUBMITS_PER_S = 49
 https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html"""
 
 CONNECTIONS = 64
-"""Connections that a client keeps open: as many as there are submitting threads."""
+"""As many as there are submitting threads."""
 _MAKING = threading.Lock()
 """Threads may share clients, but creating one is not thread-safe. Source:
 https://docs.aws.amazon.com/boto3/latest/guide/clients.html"""
 
 Client = Any
-"""A boto3 client. Its methods are created at run time and have no types."""
+"""A boto3 client, whose methods are created at run time and have no types."""
 
 
 def client(service: str, region: str, *, connect_s: float, read_s: float, attempts: int) -> Client:
-    """Create a client. Raises botocore's errors."""
+    """Raise botocore's errors."""
     from botocore.config import Config
 
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
@@ -52,7 +52,7 @@ class Timing:
     silence_s: float = 300
     """Longest outage of the API that a followed log survives."""
     submits_per_s: int = SUBMITS_PER_S
-    """Maximum number of SubmitJob calls per second of this process."""
+    """Limit of this process."""
 
     @property
     def call_s(self) -> float:
@@ -68,8 +68,7 @@ class Clients:
         self._readers: dict[str, Client] = {}
         self.submits = Rate(timing.submits_per_s)
         self.registering: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Lock for each job definition: one thread registers it, and different definitions do not wait for each
-        other."""
+        """Lock for each job definition: one thread registers it, and others do not wait for each other."""
         self.registered: dict[str, float] = {}
         """When each definition was last known to exist, by backoff.now()."""
         self.looked: dict[str, float] = {}
@@ -95,7 +94,7 @@ class Clients:
         return self._client("logs", attempts=4)
 
     def reader(self, service: str) -> Client:
-        """Return the client for read-only calls of any other service."""
+        """Return the client for read-only calls."""
         if service not in self._readers:
             self._readers[service] = self._client(service, attempts=3)
         return self._readers[service]

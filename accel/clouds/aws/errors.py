@@ -63,7 +63,6 @@ def asking(doing: str) -> Generator[None]:
 
 
 def of_answer(doing: str, response: Any) -> JobsError:
-    """Return the error for an error response of the service."""
     code = str(response.get("Error", {}).get("Code", ""))
     text = _line(response.get("Error", {}).get("Message", ""))
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -80,8 +79,7 @@ def of_answer(doing: str, response: Any) -> JobsError:
 
 
 def of_client(doing: str, error: Exception) -> JobsError:
-    """Return the error for a call without a response: not sent if credentials are missing or the input is invalid;
-    otherwise unknown."""
+    """Return NoCredentials or BadInput if nothing was sent, otherwise CloudSilent."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     message = f"{doing}: {_line(error)}"
     if kinds.intersection(CREDENTIAL_ERRORS):
@@ -92,7 +90,7 @@ def of_client(doing: str, error: Exception) -> JobsError:
 
 
 def _line(told: object) -> str:
-    """Return the text on one line, shortened. Replaces a web page, such as a proxy's answer, with its title."""
+    """Return one line, shortened. Replaces a web page, such as a proxy's answer, with its title."""
     text = " ".join(str(told).split())
     page = _PAGE.search(text)
     if page is None:

@@ -14,21 +14,18 @@ from .errors import asking
 SERVICE = "ec2"
 
 _IDENTITY = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SERVICE_QUOTAS")
-"""Variables that determine the account. One account's limits must not be used for another."""
+"""They determine the account: one account's limits must not be used for another."""
 
 
 def client(region: str, *, attempts: int = 5) -> Client:
-    """Create a Service Quotas client. The service throttles early, so calls are retried."""
+    """Create a client that retries, since the service throttles early."""
     with asking(f"service-quotas in {region}"):
         return clients.client("service-quotas", region, connect_s=3, read_s=10, attempts=attempts)
 
 
 def read(quotas: Client, code: str) -> Limit:
-    """Return the limit of the account, or AWS's default; its value is None if neither may be read.
-
-    Raises NoCredentials and CloudSilent. Source:
-    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
-    """
+    """Return the account's limit or AWS's default, without a value if neither may be read. Raise NoCredentials and
+    CloudSilent. https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html"""
     missing = quotas.exceptions.NoSuchResourceException
     for operation in (quotas.get_service_quota, quotas.get_aws_default_service_quota):
         try:
@@ -50,10 +47,7 @@ def read(quotas: Client, code: str) -> Limit:
 def limits(
     region: str, codes: Iterable[str], *, max_age_s: float = MAX_AGE_S, now: float | None = None
 ) -> dict[str, Limit]:
-    """Return the limits of a region, from this machine's copy if it is recent enough, otherwise with one call each.
-
-    Raises NoCredentials and CloudSilent.
-    """
+    """Return this machine's copy if recent enough, otherwise make a call for each. Raise NoCredentials, CloudSilent."""
 
     def ask(missing: list[str]) -> dict[str, Limit]:
         asked = client(region, attempts=2)

@@ -22,8 +22,7 @@ class Reader:
         self.unread: dict[str, str] = {}
 
     def ask(self, permission: str, call: Callable[[Client], T], absent: tuple[str, ...] = ()) -> T | None:
-        """Return the result of a call, or None if it was refused. `absent` lists error codes that mean "does not
-        exist". Raises NoCredentials, and Absent for those codes."""
+        """Return None if it was refused. Raise NoCredentials, and Absent for codes of `absent` ("does not exist")."""
         service, _, operation = permission.partition(":")
         client = self._clients.batch if service == "batch" else self._clients.reader(service)
         try:

@@ -16,8 +16,7 @@ MANAGED = "/AmazonEC2ContainerServiceforEC2Role"
 
 @dataclass(frozen=True)
 class Role:
-    """An instance profile and its role. `trusted`: EC2 may assume the role; `registers`: some policy lets it join
-    ECS."""
+    """An instance profile's role. `trusted`: EC2 may assume it; `registers`: some policy lets it join ECS."""
 
     profile: str
     exists: bool
@@ -27,7 +26,7 @@ class Role:
 
 
 def role(reader: Reader, profile: str) -> Role | None:
-    """Return what an instance profile, by name or ARN, allows instances to do, or None if it may not be read."""
+    """Look up a profile, by name or ARN. Return None if it may not be read."""
     name = profile.rpartition("/")[2]
     try:
         found = reader.ask(
@@ -54,10 +53,8 @@ def _registers(reader: Reader, role: str) -> bool | None:
 
 def lacking(reader: Reader, role: str, actions: Sequence[str], complete: str = "") -> tuple[str, ...] | None:
     """Return the actions that no policy of a role allows on any resource, or None if its policies may not be read.
-
-    Ignores denials, conditions and boundaries. `complete` is the end of the ARN of a managed policy that has all of the
-    actions; that policy is not read.
-    """
+    Ignores denials, conditions and boundaries. `complete`: end of the ARN of a managed policy that has all actions and
+    is not read."""
     attached = reader.pages(
         "iam:ListAttachedRolePolicies", "list_attached_role_policies", "AttachedPolicies", RoleName=role
     )
@@ -82,7 +79,7 @@ def lacking(reader: Reader, role: str, actions: Sequence[str], complete: str = "
 
 
 def trusts(role: Mapping[str, Any], service: str) -> bool:
-    """Return whether the trust policy of a role, as returned by GetRole, names a service."""
+    """Return whether the trust policy of a role, as in GetRole, names a service."""
     return service in json.dumps(_policy(role.get("AssumeRolePolicyDocument")))
 
 
@@ -96,7 +93,7 @@ def _managed(reader: Reader, arn: str) -> Any:
 
 
 def _policy(document: Any) -> Any:
-    """Decode a policy document. botocore decodes most; one that is text is URL-encoded JSON."""
+    """Decode URL-encoded JSON. botocore decodes most policies itself."""
     if not isinstance(document, str):
         return document or {}
     try:
@@ -116,5 +113,5 @@ def _allows(document: Any, action: str) -> bool:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return a list. Policies may leave out the list around a single row."""
+    """Make a list: policies may leave it out around a single row."""
     return value if isinstance(value, list) else [value] if value else []  # pyright: ignore[reportUnknownVariableType]

@@ -10,8 +10,7 @@ from .responses import structures
 
 @dataclass(frozen=True)
 class Network:
-    """Outbound connectivity: the target of each subnet's default route, and the services that it reaches by
-    endpoint."""
+    """The target of each subnet's default route, and the services that it reaches by endpoint."""
 
     routes: Mapping[str, str]
     endpoints: Mapping[str, frozenset[str]]
@@ -19,7 +18,7 @@ class Network:
 
 
 def network(reader: Reader, resources: Mapping[str, Any]) -> Network | None:
-    """Return the outbound connectivity of an environment's subnets, or None if it may not be read."""
+    """Return None if it may not be read."""
     subnets = list(resources.get("subnets") or ())
     found = reader.ask("ec2:DescribeSubnets", lambda ec2: ec2.describe_subnets(SubnetIds=subnets))
     if found is None:
@@ -44,7 +43,7 @@ def network(reader: Reader, resources: Mapping[str, Any]) -> Network | None:
 
 
 def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
-    """Return the target of a subnet's default route, or "" if none works."""
+    """Return its target, or "" if none works."""
     own = [each for each in tables if any(row.get("SubnetId") == subnet for row in structures(each, "Associations"))]
     main = [
         each
@@ -60,7 +59,7 @@ def default_route(tables: list[dict[str, Any]], subnet: str, vpc: str) -> str:
 
 
 def _egress_allowed(reader: Reader, groups: list[str]) -> bool:
-    """Return whether any security group has an egress rule. Without groups, those of the launch template apply."""
+    """Return True without groups: those of the launch template apply then."""
     if not groups:
         return True
     found = reader.ask("ec2:DescribeSecurityGroups", lambda ec2: ec2.describe_security_groups(GroupIds=groups))

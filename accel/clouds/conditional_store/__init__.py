@@ -29,12 +29,10 @@ class Record(NamedTuple, Generic[Value]):
 
 
 class ConditionalStore(Protocol[Value]):
-    """Records by key. Each write raises WriteConflict if its condition does not hold: the record is new, or has not
-    changed."""
+    """Records by key. A write raises WriteConflict unless the record is new, or has not changed."""
 
     def now(self) -> float:
-        """Return Unix seconds of the store's own clock at the last read. The clocks of two clients may differ by
-        minutes."""
+        """Return Unix seconds of the store's clock at the last read. Two clients' clocks may differ by minutes."""
         ...
 
     def read(self, key: str) -> Record[Value] | None:
@@ -44,8 +42,7 @@ class ConditionalStore(Protocol[Value]):
     def create(self, key: str, value: Value) -> None: ...
 
     def replace(self, key: str, seen: Record[Value], value: Value, *, same: Sequence[str] = ()) -> None:
-        """Write a record if it has not changed. `same` names fields that stand for the whole record in a store without
-        versions."""
+        """Write it if unchanged. `same`: fields that stand for the whole record in a store without versions."""
         ...
 
     def delete(self, key: str, seen: Record[Value], *, same: Sequence[str] = ()) -> None: ...

@@ -1,7 +1,4 @@
-"""Items of a DynamoDB table.
-
-An item has no version of its own: a condition names the attributes that must not have changed.
-"""
+"""Items of a DynamoDB table. They have no version: a condition names the attributes that must not have changed."""
 
 import threading
 import time
@@ -28,11 +25,11 @@ class Table:
         self._last = threading.local()
 
     def now(self) -> float:
-        """Return DynamoDB's own time at this thread's last read."""
+        """Return the server's time at this thread's last read."""
         return float(getattr(self._last, "clock", time.time()))
 
     def read(self, key: str) -> Record[Fields] | None:
-        """Read one item, strongly consistent."""
+        """Read strongly consistent."""
         where = {"TableName": self.name, "Key": self._key_of(key), "ConsistentRead": True}
         item: Item | None = self.ask("get_item", "GetItem", **where).get("Item")
         return Record(decode(item), "") if item else None
@@ -55,7 +52,7 @@ class Table:
         self._write("delete_item", Key=self._key_of(key), **_if_same(seen, same))
 
     def ask(self, operation: str, doing: str = "", **arguments: Any) -> Item:
-        """Call a read operation and record the server's time."""
+        """Call a read operation, and record the server's time."""
         with self.errors(doing or operation):
             answer: Item = getattr(self.client, operation)(**arguments)
             date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
@@ -69,7 +66,6 @@ class Table:
 
     @property
     def client(self) -> Client:
-        """The client, created once for all threads."""
         with self._creation:
             return self._clients.dynamodb
 
@@ -86,12 +82,12 @@ class Table:
 
 
 def encode(fields: Fields) -> Item:
-    """Convert fields to DynamoDB attributes; a time becomes a number of seconds."""
+    """Convert fields; a time becomes a number of seconds."""
     return {name: _attribute(value) for name, value in fields.items()}
 
 
 def decode(item: Mapping[str, Mapping[str, Any]]) -> Fields:
-    """Convert an item's strings and numbers; other attributes stay as they are."""
+    """Convert strings and numbers; other attributes stay as they are."""
     return {name: _value(attribute) for name, attribute in item.items()}
 
 

@@ -1,7 +1,5 @@
-"""JSON files of this machine, one per record.
-
-The holder of a key's lock has exclusive access; the kernel releases the lock when a process dies.
-"""
+"""JSON files of this machine, one per record. The holder of a key's lock has exclusive access; the kernel releases it
+when a process dies."""
 
 import json
 import time
@@ -24,7 +22,7 @@ class Files:
 
     @contextmanager
     def lock(self, key: str) -> Generator[None]:
-        """Hold the exclusive lock on a key; wait for the current holder."""
+        """Wait for the current holder."""
         import fcntl  # not on Windows
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +34,7 @@ class Files:
         return time.time()
 
     def read(self, key: str) -> Record[Fields] | None:
-        """Read the key's file. Raises CloudSilent if it is damaged."""
+        """Raise CloudSilent if the file is damaged."""
         path = self.path(key)
         if not path.exists():
             return None
@@ -73,10 +71,8 @@ class Files:
 
 
 def digest(text: str) -> str:
-    """Return the hash of a text, used as its file name."""
     return digest_of(text.encode())
 
 
 def digest_of(data: bytes) -> str:
-    """Return the hash of bytes, used as a file's version."""
     return sha256(data).hexdigest()

@@ -30,9 +30,8 @@ class Documents:
         return self._clock
 
     def read(self, key: str) -> Record[Fields] | None:
-        """Read one document, strongly consistent. A missing database reads as one without the document; the next write
-        reports it. Source:
-        https://firebase.google.com/docs/firestore/reference/rest/latest/projects.databases.documents/get"""
+        """Read strongly consistent. A missing database reads as one without the document; the next write reports it.
+        Source: https://firebase.google.com/docs/firestore/reference/rest/latest/projects.databases.documents/get"""
         document = find(self._google, self._path(key))
         self._clock = self._google.clock
         if document is None:
@@ -78,7 +77,6 @@ def refusals() -> Generator[None]:
 
 
 def find(google: Google, path: str) -> Json | None:
-    """Return the document at a path, or None."""
     try:
         return google.get("firestore", path)
     except NotFound:
@@ -86,7 +84,7 @@ def find(google: Google, path: str) -> Json | None:
 
 
 def version(document: Mapping[str, Any], title: str) -> str:
-    """Return the time of a document's last update. Raises GarbledAnswer if it has none."""
+    """Return the time of its last update. Raise GarbledAnswer if it has none."""
     time = document.get("updateTime")
     if not isinstance(time, str):
         raise no_document(title)
@@ -94,17 +92,15 @@ def version(document: Mapping[str, Any], title: str) -> str:
 
 
 def no_document(title: str) -> GarbledAnswer:
-    """Return the error for a response that is not a document."""
     return GarbledAnswer(f"{title}: the answer is no document", REACH)
 
 
 def encode(fields: Fields) -> Json:
-    """Convert fields to Firestore values."""
     return {name: _encoded(value) for name, value in fields.items()}
 
 
 def decode(fields: Mapping[str, Any]) -> Fields:
-    """Convert a document's strings and whole numbers; other values stay as they are."""
+    """Convert strings and whole numbers; other values stay as they are."""
     return {name: _decoded(mapping(value) or {}) for name, value in fields.items()}
 
 

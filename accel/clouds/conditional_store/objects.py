@@ -1,7 +1,5 @@
-"""Objects of a Cloud Storage bucket. The version of an object is its generation.
-
-Source: https://docs.cloud.google.com/storage/docs/request-preconditions
-"""
+"""Objects of a Cloud Storage bucket. The version of an object is its generation. Source:
+https://docs.cloud.google.com/storage/docs/request-preconditions"""
 
 from collections.abc import Sequence
 

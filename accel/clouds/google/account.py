@@ -14,11 +14,8 @@ _HINT = f"set it in {ACCOUNT}; a token needs the scope {EMAIL}, and a federated 
 
 
 def email() -> str:
-    """Return the e-mail address of the person or service account: from the environment, from the credentials (the key
-    of a service account, an impersonated account), or from Google's userinfo for the token.
-
-    Raises NoCredentials if it is unknown.
-    """
+    """Return the caller's address: from the environment, from the credentials (the key of a service account, an
+    impersonated account), or from Google's userinfo for the token. Raise NoCredentials if it is unknown."""
     if given := os.environ.get(ACCOUNT):
         return given
     found = None if os.environ.get(GIVEN) else credentials(SCOPE, EMAIL)

@@ -58,8 +58,7 @@ class Google:
 
     @property
     def clock(self) -> float:
-        """Unix seconds of the server's clock at its last response to this thread, or of this machine if the response
-        has no date."""
+        """Unix seconds of the server at its last response to this thread, or of this machine if it had no date."""
         with suppress(ValueError):
             return parsedate_to_datetime(str(getattr(self._last, "date", ""))).timestamp()
         return time.time()
@@ -68,7 +67,7 @@ class Google:
         return self._json("GET", api, path, query)
 
     def find(self, api: str, path: str) -> dict[str, Any] | None:
-        """Return the object that the path names, or None. Raises GarbledAnswer for a response about another object."""
+        """Return None if there is none. Raise GarbledAnswer for a response about another object."""
         try:
             found = self.get(api, path)
         except NotFound:
@@ -78,7 +77,7 @@ class Google:
         return found
 
     def pages(self, api: str, path: str, member: str, **query: object) -> Iterator[dict[str, Any]]:
-        """Yield all objects of a list, page by page. `member` is the field that holds them in each response."""
+        """Yield the objects of a list. `member` is the field that holds them in each response."""
         token: object = None
         while True:
             page = self._json("GET", api, path, {**query, "pageToken": token})
@@ -90,26 +89,25 @@ class Google:
     def post(
         self, api: str, path: str, body: Mapping[str, Any], *, repeat: bool = False, **query: object
     ) -> dict[str, Any]:
-        """Return the response. The call is sent once, unless `repeat` declares it idempotent. After CloudSilent, other
-        than Throttled and Unreached, it may have been carried out."""
+        """Send it once, unless `repeat` declares it idempotent. After CloudSilent, other than Throttled and Unreached,
+        it may have been carried out."""
         return self._json("POST", api, path, query, body, repeat=repeat)
 
     def patch(self, api: str, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """Return the response to a change, which has to be idempotent."""
+        """Send a change, which has to be idempotent."""
         return self._json("PATCH", api, path, query, body)
 
     def put(self, api: str, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """Return the response to a replacement, which has to be idempotent."""
+        """Send a replacement, which has to be idempotent."""
         return self._json("PUT", api, path, query, body)
 
     def delete(self, api: str, path: str, **query: object) -> dict[str, Any]:
-        """Return the response; empty if the object does not exist."""
         with suppress(NotFound):
             return self._json("DELETE", api, path, query)
         return {}
 
     def read(self, api: str, path: str, **query: object) -> tuple[bytes, str]:
-        """Return the bytes of a storage object (see object_path), and its generation. Raises NotFound."""
+        """Return the bytes of a storage object (see object_path), and its generation. Raise NotFound."""
         doing, url = _doing("GET", api, path), f"{root_of(api)}/{path}"
         answer = self._tried(lambda: self._sent("GET", url, doing, {**query, "alt": "media"}))
         generation = answer.headers.get(GENERATION)
@@ -118,13 +116,9 @@ class Google:
         return answer.content, generation
 
     def write(self, bucket: str, name: str, data: bytes, *, generation: int | str | None, kind: str = JSON) -> str:
-        """Write a whole object and return its new generation.
-
-        Raises Conflict unless the object has `generation` before. 0 means that it does not exist, None that any is
-        accepted.
-
-        Source: https://docs.cloud.google.com/storage/docs/request-preconditions
-        """
+        """Write a whole object and return its new generation. Raise Conflict unless it has `generation` before (0: it
+        does not exist; None: any is accepted). Source:
+        https://docs.cloud.google.com/storage/docs/request-preconditions"""
         doing = f"storage write {bucket}/{name}"
         # Uploads use the same host, with a path of their own.
         root = root_of("storage").removesuffix("storage/v1")
@@ -152,15 +146,13 @@ class Google:
         return self._tried(once)
 
     def _same(self, bucket: str, name: str, data: bytes) -> str | None:
-        """Return the generation of the object if it holds these bytes, or None."""
         with suppress(NotFound):
             there, generation = self.read("storage", object_path(bucket, name))
             return generation if there == data else None
         return None
 
     def headers(self, refused: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return the authorization headers for a call made elsewhere; new ones if the server refused the current ones
-        (`refused`)."""
+        """Return authorization for a call made elsewhere; a new one if the server `refused` the current."""
         return self._signed(refused)
 
     def _json(
@@ -189,7 +181,7 @@ class Google:
         data: bytes | None = None,
         kind: str = JSON,
     ) -> Any:
-        """Send one request; a second one only if the first was refused for its token and therefore did nothing."""
+        """Send a second request only if the first was refused for its token and therefore did nothing."""
         failures = import_module("requests.exceptions")
         refused: Mapping[str, str] | None = None
         for again in (False, True):
@@ -232,7 +224,6 @@ class Google:
 
 
 def object_path(bucket: str, name: str) -> str:
-    """Return the path of a bucket's object below the storage API's root."""
     return f"b/{path_segment(bucket)}/o/{path_segment(name)}"
 
 
@@ -241,15 +232,14 @@ def _doing(method: str, api: str, path: str) -> str:
 
 
 def _text(value: object) -> object:
-    """Convert a query value. A list stays one; its name is repeated for each item."""
+    """Keep a list, whose name is repeated for each item."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _object(doing: str, answer: Any) -> dict[str, Any]:
-    """Return the response's JSON object. Raises GarbledAnswer for anything else, such as a proxy's page or a truncated
-    response."""
+    """Raise GarbledAnswer for anything but a JSON object, such as a proxy's page or a truncated response."""
     if answer.status_code == 204:
         return {}
     try:
@@ -262,8 +252,7 @@ def _object(doing: str, answer: Any) -> dict[str, Any]:
 
 
 def _refused(doing: str, answer: Any) -> JobsError:
-    """Return the error for an error response. The one for an object's bytes is a line of text (recalled, not read on a
-    page), unlike a proxy's page."""
+    """Accept a line of text for an object's bytes (recalled, not read on a page), unlike a proxy's page."""
     try:
         body: Any = json.loads(answer.content)
     except ValueError:

@@ -13,8 +13,7 @@ _NAMES = "items(name),nextPageToken"
 
 
 def published_targets(google: Google, bucket: str, folder: str = buckets.TARGETS) -> Iterator[tuple[str, Any]]:
-    """Yield each target's name and JSON value. Raises BadInput for invalid JSON, NotFound if the bucket does not
-    exist."""
+    """Yield name and JSON value. Raise BadInput for invalid JSON, NotFound if the bucket does not exist."""
     for item in google.pages("storage", f"b/{bucket}/o", "items", prefix=f"{folder}/", fields=_NAMES):
         name = str(item.get("name"))
         if not name.endswith(".json"):

@@ -56,10 +56,7 @@ STATUSES: Mapping[int, tuple[type[JobsError], str]] = {401: (NoCredentials, SIGN
 
 
 def connect(google: Google, project: str, zone: str, instance: str, port: int = 22) -> "Relay":
-    """Connect to a port of the instance's first interface.
-
-    Raises NotFound, CloudRefused, NoCredentials and CloudSilent, each with what to check.
-    """
+    """Connect to the first interface. Raise NotFound, CloudRefused, NoCredentials, CloudSilent with what to check."""
     doing = f"{instance} in {zone}: IAP"
     query = {"project": project, "zone": zone, "instance": instance, "interface": "nic0", "port": port}
     url = f"{(os.environ.get(URL) or GOOGLES).rstrip('/')}/connect?{urlencode(query | {'newWebsocket': True})}"
@@ -69,7 +66,7 @@ def connect(google: Google, project: str, zone: str, instance: str, port: int = 
 
 
 def _opened(google: Google, url: str, doing: str) -> Any:
-    """Open the WebSocket; try a second time only if the first was refused for its token."""
+    """Try a second time only if the first was refused for its token."""
     websocket = import_module("websocket")
     linux = hasattr(socket, "TCP_USER_TIMEOUT")
     options = [(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_S * 1000)] if linux else []
@@ -107,7 +104,7 @@ class Relay:
         self._over = False
         self._closed = False  # paramiko reads it
         self.why: JobsError | None = None
-        """Error that ended the connection; None if both sides closed it."""
+        """None if both sides closed the connection."""
 
     def begin(self, timeout_s: float) -> None:
         """Wait until the machine has answered, then start receiving."""
@@ -165,7 +162,7 @@ class Relay:
         return tag == CONNECTED
 
     def recv(self, count: int) -> bytes:
-        """Return at most `count` bytes; none at the end. Raises TimeoutError."""
+        """Return no bytes at the end. Raise TimeoutError."""
         until = None if self._timeout is None else time.monotonic() + self._timeout
         with self._came:
             while not self._data:
@@ -193,7 +190,7 @@ class Relay:
         self._timeout = timeout
 
     def close(self) -> None:
-        """Close the connection, even while others wait. Repeated calls do nothing."""
+        """Close it even while others wait. Repeated calls do nothing."""
         if self._closed:
             return
         self._closed = True

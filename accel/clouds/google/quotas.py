@@ -1,7 +1,5 @@
-"""Limits in Cloud Quotas: its entries, and their value for a location.
-
-Source: https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
-"""
+"""Limits in Cloud Quotas: its entries, and their value for a location. Source:
+https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,17 +10,15 @@ from accel.catalog.quotas import Quota
 from .rest import entries, mapping, path_segment
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
-"""API names of the catalog's services."""
 
 
 def infos_path(project: str, service: str) -> str:
-    """Return the path of a service's entries below the API's root. A single entry is below that, by quota id."""
+    """Return a path below the API's root. A single entry is below that, by quota id."""
     return f"v1/projects/{path_segment(project)}/locations/global/services/{SERVICES[service]}/quotaInfos"
 
 
 def info_of(quota: Quota, infos: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the entry of a quota by id; if the id is unknown, by metric and scope, provided that only one entry
-    matches."""
+    """Find an entry by id; if that is unknown, by metric and scope, provided that only one matches."""
     infos = list(infos)
     by_id = [each for each in infos if quota.quota_id and each.get("quotaId") == quota.quota_id]
     if by_id:
@@ -38,11 +34,9 @@ def info_of(quota: Quota, infos: Iterable[Mapping[str, Any]]) -> Mapping[str, An
 
 
 def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | None:
-    """Return the value of a QuotaInfo for a location, or None if no entry applies.
-
-    Prefers the entry that names the most dimensions, since one without dimensions applies to all locations and families
-    without their own. The JSON leaves out a value of 0 and uses -1 for no limit.
-    """
+    """Return None if no entry applies. Prefers the entry that names the most dimensions, since one without dimensions
+    applies to all locations and families without their own. The JSON leaves out a value of 0 and uses -1 for no
+    limit."""
     wanted = dimensions(quota) | ({} if quota.scope == "global" else {quota.scope: location})
     best: tuple[int, float | None] = (-1, None)
     for entry in mappings(info.get("dimensionsInfos")):
@@ -57,22 +51,19 @@ def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | No
 
 
 def dimensions(quota: Quota) -> dict[str, str]:
-    """Return the quota's own dimensions, without the location."""
     return dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the JSON objects of an array."""
     return [found for each in entries(value) if (found := mapping(each)) is not None]
 
 
 def texts(value: Any) -> list[str]:
-    """Return the strings of an array."""
     return [each for each in entries(value) if isinstance(each, str)]
 
 
 def number(value: Any) -> float | None:
-    """Return a finite number, or None. 64-bit numbers are text in JSON."""
+    """Return None unless it is a finite number. 64-bit numbers are text in JSON."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

@@ -73,7 +73,6 @@ SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTI
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
 SLOWER = "the calls, or what they request, exceed a quota at the moment; try again in a minute"
 NOT_ENABLED = "the API is not enabled"
-"""Part of a refusal's message."""
 
 
 class Conflict(CloudRefused):
@@ -89,11 +88,9 @@ class GarbledAnswer(CloudSilent):
 
 
 def session(key: str = "") -> Any:
-    """Create an HTTP session with the user's credentials, or with an API key for an API that accepts one.
-
-    Retries transient errors with random pauses. The session lives as long as a token, less than an hour. Raises
-    NoCredentials and CloudSilent.
-    """
+    """Create an HTTP session with the user's credentials, or with an API key where one is accepted. It retries
+    transient errors with random pauses, and lives as long as a token, less than an hour. Raise NoCredentials and
+    CloudSilent."""
     requests = import_module("requests")
     retry = import_module("urllib3.util").Retry(
         total=ATTEMPTS - 1,
@@ -114,13 +111,13 @@ def session(key: str = "") -> Any:
 
 
 def no_session_auth(request: Any) -> Any:
-    """Return the request unchanged. Used as a session's `auth`: without one a .netrc would replace the token."""
+    """Serve as a session's `auth`: without one a .netrc would replace the token."""
     return request
 
 
 def auth_headers() -> dict[str, str]:
-    """Return the headers of a call: the given token, or a new one of the application default credentials, and the
-    billing project if the credentials name one. Raises NoCredentials and CloudSilent."""
+    """Return headers with the given token, or a new one of the application default credentials, and the billing project
+    if they name one. Raise NoCredentials and CloudSilent."""
     if token := os.environ.get(GIVEN):
         return {"Authorization": f"Bearer {token}"}
     headers: dict[str, str] = {}
@@ -129,10 +126,8 @@ def auth_headers() -> dict[str, str]:
 
 
 def credentials(*scopes: str) -> Any:
-    """Return the application default credentials, with a new token. Raises NoCredentials and CloudSilent.
-
-    Source: https://googleapis.dev/python/google-auth/latest/reference/google.auth.html
-    """
+    """Return the application default credentials, with a new token. Raise NoCredentials and CloudSilent. Source:
+    https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
     try:
         auth = import_module("google.auth")
         failures = import_module("google.auth.exceptions")
@@ -150,8 +145,7 @@ def credentials(*scopes: str) -> Any:
 
 
 def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the JSON object at a path of an API, a key of ROOTS. The caller quotes the parts of the path
-    (`path_segment`)."""
+    """Get a path of an API of ROOTS. The caller quotes the parts of the path (`path_segment`)."""
     import json
 
     failures = import_module("requests.exceptions")
@@ -172,11 +166,9 @@ def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) 
 
 
 def root_of(api: str) -> str:
-    """Return the URL of an API of ROOTS, without a trailing slash. A regional API is <region>-<name>. Source:
-    https://github.com/googleapis/python-aiplatform/issues/1684.
-
-    Raises BadInput for an invalid region, which would send the user's credentials to another host.
-    """
+    """Return the URL without a trailing slash. A regional API is <region>-<name>
+    (https://github.com/googleapis/python-aiplatform/issues/1684). Raise BadInput for an invalid region, which would
+    send the user's credentials to another host."""
     region, _, name = api.rpartition("-")
     if not re.fullmatch(r"[a-z0-9-]*", region):
         raise BadInput(f"region: {region[:60]!r} is no region of Google Cloud")
@@ -185,7 +177,6 @@ def root_of(api: str) -> str:
 
 
 def path_segment(text: str) -> str:
-    """Quote a name as one segment of a path."""
     return quote(text, safe="")
 
 
@@ -196,7 +187,7 @@ https://docs.cloud.google.com/iam/docs/service-accounts-actas"""
 
 
 def refusal(doing: str, status: int, body: Any) -> JobsError:
-    """Return the error for an error response. Source: https://google.aip.dev/193"""
+    """Translate an error response. Source: https://google.aip.dev/193"""
     error = mapping((mapping(body) or {}).get("error")) or {}
     message = f"{doing}: {_told(error) or f'HTTP {status}'}"
     # Google answers 400 for a key that does not exist.
@@ -238,15 +229,12 @@ def _told(error: Mapping[str, Any]) -> str:
 
 
 def mapping(value: Any) -> dict[str, Any] | None:
-    """Return a JSON object, or None for anything else."""
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def entries(value: Any) -> list[Any]:
-    """Return a JSON array; empty for anything else."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def line(value: object) -> str:
-    """Return the value on one line, shortened."""
     return " ".join(str(value).split())[:400]

@@ -19,17 +19,15 @@ from ..timeouts import Timing, classify_failure, with_retries
 from .responses import REACH, StaleList, describe_path, line, object_of, refusal
 
 PAGE = 500
-"""Objects per page of a list; kubectl uses the same number."""
+"""Of a list; kubectl uses the same number."""
 MERGE_PATCH = "application/merge-patch+json"
 
 
 class Api:
-    """One API server. Paths are those of the API (`/api/v1/nodes`); bodies and responses are its own JSON.
-
-    `endpoint` is a host, or host:port, with TLS; plain http is accepted for this machine only. `ca_pem` is the
-    authority that signed the server's certificate; None: those that the system trusts. `sign` returns a bearer token;
-    it is called for the first call, and again when the server no longer accepts the token.
-    """
+    """One API server. Paths are those of the API (`/api/v1/nodes`); bodies and responses are its own JSON. `endpoint`
+    is a host, or host:port, with TLS; plain http is accepted for this machine only. `ca_pem` is the authority that
+    signed the server's certificate; None: those that the system trusts. `sign` returns a bearer token; it is called
+    first, and again when the server no longer accepts the token."""
 
     def __init__(
         self, endpoint: str, ca_pem: str | None, sign: Callable[[], str], *, timing: Timing | None = None
@@ -45,8 +43,8 @@ class Api:
         return self._repeated("GET", path, query)
 
     def items(self, path: str, **query: object) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a collection, page by page. If the continue token expires in between (410), the list
-        continues with what is there now. Source:
+        """Yield objects page by page. If the continue token expires in between (410), the list continues with what is
+        there now.
         https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
         token: str | None = None
         while True:
@@ -63,13 +61,12 @@ class Api:
                 return
 
     def first(self, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
-        """Return at most `limit` objects of a collection, with one call."""
+        """Return at most `limit` objects, with one call."""
         page = self._repeated("GET", path, {"limit": limit, **query})
         return [mapping(item) or {} for item in entries(page.get("items"))]
 
     def create(self, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
-        """Create an object; the call is sent once. Raises AlreadyExists. After a CloudSilent that is not Throttled, the
-        object may exist."""
+        """Send it once. Raise AlreadyExists. After a CloudSilent that is not Throttled, the object may exist."""
         return object_of(f"create {describe_path(path)}", self._call("POST", path, query, body))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,12 +74,11 @@ class Api:
         return self._repeated("PATCH", path, {}, body)
 
     def delete(self, path: str, propagation: str = "Background") -> None:
-        """Delete an object. A missing object is not an error."""
         with suppress(NotFound):
             self._repeated("DELETE", path, {"propagationPolicy": propagation})
 
     def lines(self, path: str, **query: object) -> Iterator[str]:
-        """Yield the lines of a text, such as a log, as they arrive. Raises CloudSilent, also in the middle of it."""
+        """Yield lines as they arrive. Raise CloudSilent, also in the middle of it."""
         failures = import_module("requests.exceptions")
         with self._call("GET", path, query, stream=True) as answer:
             try:
@@ -117,7 +113,6 @@ class Api:
     def _repeated(
         self, method: str, path: str, query: Mapping[str, object], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Make an idempotent call, retried while there is no response."""
         doing = f"{VERBS[method]} {describe_path(path)}"
         return with_retries(self.timing, lambda: object_of(doing, self._call(method, path, query, body)))
 
@@ -129,7 +124,7 @@ class Api:
         body: Mapping[str, Any] | None = None,
         stream: bool = False,
     ) -> Any:
-        """Send one request; a second one only if the first was refused for its token and therefore did nothing."""
+        """Send a second request only if the first was refused for its token and therefore did nothing."""
         failures = import_module("requests.exceptions")
         doing = f"{VERBS[method]} {describe_path(path)}"
         for again in (False, True):
@@ -160,7 +155,6 @@ class Api:
         raise AssertionError
 
     def _unanswered(self, doing: str, error: Exception) -> CloudSilent:
-        """Return the error for a failed request, in the words of its innermost cause."""
         kind, cause = classify_failure(error)
         where = self.url.partition("://")[2]
         return kind(f"{doing}: the cluster at {where} does not answer: {line(cause)}", REACH)
@@ -199,8 +193,7 @@ def _loopback(host: str) -> bool:
 
 
 def _ca_file(pem: str) -> Path:
-    """Return the file of the certificate, since TLS libraries require one. The certificate is public, and the name is a
-    hash of its content."""
+    """Return a file, since TLS libraries require one. The certificate is public; the name is a hash of its content."""
     name = f"ca-{hashlib.sha256(pem.encode()).hexdigest()[:16]}.pem"
     path = cache() / name
     try:

@@ -1,8 +1,6 @@
-"""Address of a cluster's API server, and the credentials for it.
-
-The address comes from Google, or the user has confirmed it (accel/clouds/kubernetes/endpoint_trust.py). A target only
-chooses among the addresses that Google has for the cluster: otherwise whoever can write a target would receive a token.
-"""
+"""Address of a cluster's API server, and the credentials for it. The address comes from Google, or the user has
+confirmed it (endpoint_trust.py). A target only chooses among the addresses that Google has for the cluster: otherwise
+whoever can write a target would receive a token."""
 
 import base64
 import binascii
@@ -38,8 +36,8 @@ class ClusterName:
 
 
 class Clusters:
-    """The API server of one cluster, as confirmed by the user or reported by Google, which is asked at most once an
-    hour. `target` may name one of its addresses."""
+    """The API server of one cluster, as confirmed by the user or reported by Google (asked at most once an hour).
+    `target` may name one of its addresses."""
 
     def __init__(self, name: ClusterName, target: GkeTarget | None = None, timing: Timing | None = None) -> None:
         self.name = name
@@ -49,8 +47,8 @@ class Clusters:
 
     @cached_property
     def api(self) -> Api:
-        """The API client. Raises BadInput for an invalid target, CloudRefused if Google does not reveal the cluster's
-        address and nobody has confirmed it, and the errors of rest.get."""
+        """Raises BadInput for an invalid target, CloudRefused if Google does not reveal the cluster's address and
+        nobody has confirmed it, and the errors of rest.get."""
         copy = _copy(self.name)
         places, known = endpoint_trust.of(path_of(self.name)), _kept(copy)
         if self._target is not None:
@@ -68,7 +66,7 @@ class Clusters:
         return self._made(known[0])
 
     def _named(self, named: Endpoint, places: list[Endpoint], known: list[Endpoint] | None, copy: Path) -> Endpoint:
-        """Return the address that a target names, if it is allowed; otherwise Google's first."""
+        """Return the address that a target names if it is allowed, otherwise Google's first."""
         if named in places:
             return named
         if known and (same := _at(known, named.endpoint)) and same.ca_pem in (named.ca_pem, None):
@@ -93,8 +91,7 @@ class Clusters:
         return Api(place.endpoint, place.ca_pem, self._sign, timing=timing)
 
     def _asked(self) -> list[Endpoint]:
-        """Fetch the addresses from GKE, the usual one first. A cluster without an IP address for its API server has a
-        DNS name of Google's instead. Source:
+        """Fetch the addresses, the usual one first. A cluster without an IP address has a DNS name of Google's. Source:
         https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters"""
         own = self.name
         names = [rest.path_segment(name) for name in (own.project, own.location, own.cluster)]
@@ -124,13 +121,13 @@ class Clusters:
         return self._google
 
     def _sign(self) -> str:
-        """Return a token; a new one on each call, unless the environment provides one."""
+        """Return a new token on each call, unless the environment provides one."""
         session, self._google = self._session(), None
         return str(session.headers["Authorization"]).removeprefix("Bearer ")
 
 
 def pem(text: str, field: str) -> str:
-    """Decode a base64 certificate. Raises BadInput."""
+    """Decode base64. Raise BadInput unless it is a PEM certificate."""
     try:
         found = base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -141,17 +138,16 @@ def pem(text: str, field: str) -> str:
 
 
 def path_of(name: ClusterName) -> str:
-    """Return Google's resource name of a cluster."""
     return f"projects/{name.project}/locations/{name.location}/clusters/{name.cluster}"
 
 
 def target_place(target: GkeTarget) -> Endpoint:
-    """Return the endpoint of a target's cluster. Raises BadInput."""
+    """Raise BadInput for an invalid certificate."""
     return Endpoint(target.endpoint, pem(target.ca_certificate, "ca_certificate"))
 
 
 def _at(places: list[Endpoint], endpoint: str) -> Endpoint | None:
-    """Return the place with that endpoint, in any spelling."""
+    """Find an endpoint in any spelling."""
     plain = endpoint.removeprefix("https://").rstrip("/").removesuffix(":443")
     return next((place for place in places if place.endpoint in (endpoint, plain)), None)
 

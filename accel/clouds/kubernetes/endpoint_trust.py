@@ -1,7 +1,5 @@
-"""Addresses of cluster API servers that the user has confirmed for credentials.
-
-Each is a separate file in the state folder, so that two concurrent commands lose nothing.
-"""
+"""Addresses of cluster API servers that the user has confirmed for credentials, each in a file of its own in the state
+folder, so that two concurrent commands lose nothing."""
 
 import hashlib
 import json
@@ -14,8 +12,7 @@ from ...folders import state, write_json
 
 
 class Endpoint(NamedTuple):
-    """An API server's address. `ca_pem` is the authority that signed the server's certificate; None: those that the
-    system trusts."""
+    """An API server's address. `ca_pem`: authority of its certificate; None: those that the system trusts."""
 
     endpoint: str
     ca_pem: str | None
@@ -26,13 +23,13 @@ class Endpoint(NamedTuple):
 
 
 def of(cluster: str) -> list[Endpoint]:
-    """Return the confirmed endpoints of a cluster, newest first."""
+    """Return the newest first."""
     newest = sorted(_kept(), key=lambda kept: kept[0], reverse=True)
     return [place for _, whose, place in newest if whose == cluster]
 
 
 def add(cluster: str, place: Endpoint) -> None:
-    """Store a confirmed endpoint until somebody removes the file. Raises OSError."""
+    """Store it until somebody removes the file. Raise OSError."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = hashlib.sha256(f"{cluster}\n{place.fingerprint}".encode()).hexdigest()[:32]

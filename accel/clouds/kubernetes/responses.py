@@ -39,8 +39,7 @@ class StaleList(CloudRefused):
 
 
 def object_of(doing: str, answer: Any) -> dict[str, Any]:
-    """Return the response's JSON object. Raises CloudSilent for anything else, such as a proxy's page or a truncated
-    response."""
+    """Raise CloudSilent for anything but a JSON object, such as a proxy's page or a truncated response."""
     failures = import_module("requests.exceptions")
     try:
         body = mapping(json.loads(answer.content))
@@ -54,7 +53,7 @@ def object_of(doing: str, answer: Any) -> dict[str, Any]:
 
 
 def refusal(doing: str, status: int, content: bytes) -> JobsError:
-    """Return the error for an error response. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
+    """Translate an error response. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
     https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md"""
     try:
         body = mapping(json.loads(content)) or {}
@@ -78,7 +77,7 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
 
 
 def describe_path(path: str) -> str:
-    """Describe a path in words: `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
+    """Return `jobs ml/digits-1` for /apis/batch/v1/namespaces/ml/jobs/digits-1."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:
@@ -87,12 +86,10 @@ def describe_path(path: str) -> str:
 
 
 def line(value: object) -> str:
-    """Return the value on one line, shortened."""
     return " ".join(str(value).split())[:SHOWN]
 
 
 def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
-    """Return a nested JSON object; empty if there is none."""
     found: Any = value
     for name in names:
         found = (mapping(found) or {}).get(name)
@@ -100,5 +97,4 @@ def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
 
 
 def objects_at(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a nested list; empty if there is none."""
     return [cast(dict[str, Any], each) for each in entries((value or {}).get(name)) if isinstance(each, dict)]

@@ -18,7 +18,7 @@ PLAIN_FIRST_CARD = ("p6-b300",)
 
 
 def efa_cards(instance_types: Sequence[str]) -> tuple[int, ...]:
-    """Return the network cards with EFA of the types and families if all have the same; otherwise an empty tuple."""
+    """Return an empty tuple unless all of the types and families have EFA on the same cards."""
     layouts = {_cards(machine) for _, machine in types.find_machines(instance_types)}
     return next(iter(layouts)) if len(layouts) == 1 else ()
 
@@ -31,8 +31,7 @@ def _cards(machine: Machine) -> tuple[int, ...]:
 def cluster(
     *, kind: str, placement: str | None, efa: bool, instance_types: Sequence[str], in_block: bool = False
 ) -> list[Finding]:
-    """Check placement and EFA of an environment. `in_block`: its instances are in a Capacity Block, which is a
-    cluster."""
+    """Check placement and EFA. `in_block`: the instances are in a Capacity Block, which is a cluster."""
     field = "placement" if placement else "efa"
     if not placement and not efa:
         return []
@@ -67,8 +66,7 @@ def _with_efa(machine: Machine) -> str:
 
 
 def zones(*, wanted: str | None, count: int) -> list[Finding]:
-    """Check that instances that need a single zone have one. `wanted` is the field that needs it, or None; `count` is
-    the number of zones that instances may be in."""
+    """Check for a single zone. `wanted` is the field that needs it, or None; `count` is the number of zones."""
     if wanted is None or count < 2:
         return []
     message = f"lies in one availability zone, and the network has {count}: most launches would fail"

@@ -19,7 +19,7 @@ MULTI_NODE_SPOT = rule("aws.definition.multi-node-on-spot")
 
 MIN_MEMORY_MIB = 4
 MIN_SHM_MIB = 2048
-"""Shared memory below which a GPU job gets a warning; also the default."""
+"""GPU jobs with less get a warning; also the default."""
 _DOCKER_SHM_MIB = 64
 
 
@@ -47,7 +47,6 @@ class DefinitionValues:
 
 
 def definition(given: DefinitionValues) -> list[Finding]:
-    """Check all values of a definition that are known before any call."""
     found = names.definition(given.name) if given.name is not None else []
     sizes = size(
         vcpus=given.vcpus,
@@ -73,7 +72,7 @@ def definition(given: DefinitionValues) -> list[Finding]:
 def size(
     *, vcpus: float, memory_mib: int, gpus: float = 0, shm_mib: int | None = None, platform: str = "EC2"
 ) -> list[Finding]:
-    """Check what a job reserves of an instance. `shm_mib` None: Docker's 64 MiB."""
+    """Check a reservation. `shm_mib` None: Docker's 64 MiB."""
     found: list[Finding] = []
     if not _whole(gpus) or gpus < 0:
         message = f"must be a whole number of at least 0, is {gpus}"
@@ -101,7 +100,6 @@ def _shared_memory(memory_mib: int, gpus: float, shm_mib: int | None) -> list[Fi
 
 
 def multi_node(nodes: int, kinds: Sequence[str]) -> list[Finding]:
-    """Check a multi-node job against the kinds of the environments of its queue."""
     if nodes < 2 or "SPOT" not in kinds:
         return []
     message = f"is {nodes}, and the queue tries a SPOT environment, on which no multi-node job runs"

@@ -69,7 +69,6 @@ class EnvironmentValues:
 
 
 def environment(given: EnvironmentValues) -> list[Finding]:
-    """Check all values of an environment that are known before any call."""
     kind, instance_types, name = given.kind, given.instance_types, given.name
     recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
     strategy_now = recommended if given.allocation_strategy is None else given.allocation_strategy
@@ -99,7 +98,6 @@ def environment(given: EnvironmentValues) -> list[Finding]:
 
 
 def environment_kind(kind: str) -> list[Finding]:
-    """Check that the kind is EC2 or SPOT."""
     if kind in KINDS:
         return []
     message = f'is "{kind}"' + (", which has no GPUs" if kind.startswith("FARGATE") else "")
@@ -107,7 +105,6 @@ def environment_kind(kind: str) -> list[Finding]:
 
 
 def initial_state(state: str, *, imported: bool = False) -> list[Finding]:
-    """Check the state, which has to be ENABLED unless the environment already exists."""
     if state != "DISABLED" or imported:
         return []
     message = "is DISABLED, which AWS refuses for an environment that does not exist yet"
@@ -115,7 +112,6 @@ def initial_state(state: str, *, imported: bool = False) -> list[Finding]:
 
 
 def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
-    """Check the allocation strategy against the kind."""
     field, has = "allocation_strategy", f"is {allocation_strategy}"
     recommended = RECOMMENDED.get(kind, "BEST_FIT_PROGRESSIVE")
     if allocation_strategy not in EC2_STRATEGIES + SPOT_STRATEGIES:
@@ -140,7 +136,6 @@ def strategy(kind: str, allocation_strategy: str) -> list[Finding]:
 
 
 def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) -> list[Finding]:
-    """Check for a strategy that depends on the order of the types, which does not reach AWS."""
     if allocation_strategy not in ORDERED_STRATEGIES or len(set(instance_types)) < 2:
         return []
     message = f"is {allocation_strategy}, and the order of instance_types does not reach AWS: they are sent as a set"
@@ -150,8 +145,7 @@ def order(allocation_strategy: str, instance_types: Sequence[str], kind: str) ->
 
 
 def update_wait(update_timeout_min: int | None) -> list[Finding]:
-    """Check how long jobs may delay an update, against the provider's timeout. None: the update does not wait for
-    jobs."""
+    """Check against the provider's timeout. None: the update does not wait for jobs."""
     if update_timeout_min is None or update_timeout_min <= UPDATE_MIN:
         return []
     message = (
@@ -165,7 +159,7 @@ def update_wait(update_timeout_min: int | None) -> list[Finding]:
 def capacity(
     min_vcpus: int, max_vcpus: int, instance_types: Sequence[str], *, usable_old: bool = False
 ) -> list[Finding]:
-    """Check the vCPU limits against each other and against the instances. `usable_old`: p3 and g3 have an image."""
+    """Check the vCPU limits. `usable_old`: p3 and g3 have an image."""
     found: list[Finding] = []
     if max_vcpus < 1:
         found.append(BOUNDS.finding("max_vcpus", f"must be at least 1, is {max_vcpus}", "write at least 1"))
@@ -189,8 +183,7 @@ def capacity(
 
 
 def instances_within(max_vcpus: int, instance_types: Sequence[str]) -> dict[str, int]:
-    """Return how many instances of each usable type fit in `max_vcpus`: {"p4d.24xlarge": 2, "p5.48xlarge": 1} for 256.
-    AWS may exceed the maximum by one instance."""
+    """Return instances by type, as {"p4d.24xlarge": 2, "p5.48xlarge": 1} for 256. AWS may exceed it by one."""
     return {machine.name: max_vcpus // machine.vcpus for machine in _usable(instance_types, usable_old=True)}
 
 
@@ -200,7 +193,6 @@ def _usable(instance_types: Sequence[str], usable_old: bool) -> list[Machine]:
 
 
 def bid(kind: str, bid_percentage: int | None) -> list[Finding]:
-    """Check the Spot bid, in percent of the on-demand price."""
     field = "bid_percentage"
     if bid_percentage is None:
         return []

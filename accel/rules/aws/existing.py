@@ -50,7 +50,6 @@ class RoleFacts:
 
 
 def vpc(field: str, wanted: str, known: Collection[str]) -> list[Finding]:
-    """Check that the VPC of an existing network exists."""
     if wanted in known:
         return []
     return [MISSING.finding(field, f'is "{wanted}", which is not there', _WHERE)]
@@ -62,8 +61,7 @@ _WHERE = "check the id, the region, and whose credentials these are"
 def subnets(
     fields: Mapping[str, str], known: Mapping[str, SubnetFacts], vpc_id: str | None, services: Sequence[str]
 ) -> list[Finding]:
-    """Check subnets, given as a field by subnet id. `services` are those that instances have to reach (`ecr.api`).
-    `vpc_id` None: that of the first subnet."""
+    """Check `fields` by subnet id. `services`: what instances reach (`ecr.api`). `vpc_id` None: that of the first."""
     found: list[Finding] = []
     for subnet, field in fields.items():
         facts = known.get(subnet)
@@ -99,8 +97,7 @@ def _way_out(field: str, subnet: str, facts: SubnetFacts, services: Sequence[str
 def groups(
     fields: Mapping[str, str], known: Mapping[str, GroupFacts], vpc_id: str | None, ports: Mapping[int, str]
 ) -> list[Finding]:
-    """Check security groups, given as a field by group id. `ports` are the TCP ports that one of them has to allow
-    outbound, each with its purpose."""
+    """Check groups, `fields` by id. `ports`: TCP ports that one of them has to allow outbound, with the purpose."""
     found: list[Finding] = []
     for group, field in fields.items():
         facts = known.get(group)
@@ -118,7 +115,6 @@ def groups(
 
 
 def offers(zones: Collection[str], offered: Collection[str]) -> list[Finding]:
-    """Check that the zones of an environment's subnets offer any of its instance types."""
     if set(zones) & set(offered):
         return []
     fix = f"use subnets in {', '.join(sorted(offered))}" if offered else "use other instance types, or another region"
@@ -127,7 +123,6 @@ def offers(zones: Collection[str], offered: Collection[str]) -> list[Finding]:
 
 
 def role(field: str, name: str, facts: RoleFacts, service: str) -> list[Finding]:
-    """Check a role, or the role of an instance profile, that `service` assumes."""
     if not facts.exists:
         return [MISSING.finding(field, f'is "{name}", which is not there', "check the name and the account")]
     found: list[Finding] = []

@@ -53,12 +53,9 @@ class QueueEnvironment:
 
 
 def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
-    """Check that the environments of a queue can run a job: some instance type holds it, and max_vcpus of its
-    environment has room for one such instance.
-
-    Batch may exceed the maximum by one instance, which this check does not rely on. If the catalog lacks some of the
-    types, and none of the known ones holds the job, there is no finding about types.
-    """
+    """Check that some instance type of a queue holds a job, and that max_vcpus has room for one such instance, not
+    relying on the one by which Batch may exceed it. If the catalog lacks some of the types, and none of the known ones
+    holds the job, there is no finding about types."""
     if not places:
         return []
     if all(place.max_vcpus < size.vcpus for place in places):
@@ -78,7 +75,7 @@ def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
 
 
 def startable(places: Sequence[QueueEnvironment]) -> list[Machine]:
-    """Return the types that the catalog knows and that max_vcpus of their environment has room for."""
+    """Return the known types that max_vcpus of their environment has room for."""
     return [machine for place in places for machine in _machines(place) if machine.vcpus <= place.max_vcpus]
 
 
@@ -103,8 +100,7 @@ def unserved_queue(sizes: Mapping[str, Size], places: Sequence[QueueEnvironment]
 def fit(
     vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str], region: str | None = None
 ) -> list[Finding]:
-    """Check the size of a job against the types and families of its queue's environments. Ignores types that the
-    catalog does not know; if none is known, there is no finding."""
+    """Ignore types that the catalog does not know; if none is known, there is no finding."""
     return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types), region))
 
 
@@ -127,7 +123,6 @@ def _fit(
 
 @lru_cache(maxsize=1024)
 def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
-    """Return whether the known types and families hold a job."""
     return holding(types.resolve_machines(instance_types)[0], *size)
 
 
@@ -213,8 +208,8 @@ def _names(fits: Sequence[Fit]) -> str:
 
 
 def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine], str]:
-    """Return the machines by on-demand price in a region, cheapest first, and a note on the order. Machines without a
-    price come last. Without a region, or if no price is known there, the smallest comes first."""
+    """Return the cheapest on demand first, those without a price last, and a note on the order. Without a region, or if
+    no price is known there, the smallest comes first."""
     by_size = sorted(fits, key=lambda machine: (ecs_gpus(machine), machine.vcpus, machine.memory_mib))
     if region is None:
         return by_size, ""
@@ -225,8 +220,7 @@ def _ordered(fits: Sequence[Machine], region: str | None) -> tuple[list[Machine]
 
 
 def _larger(vcpus: int, memory_mib: int, gpus: int, region: str | None) -> str:
-    """Return a fix that names types of the catalog that hold the job and that Batch has an image for, cheapest or
-    smallest first."""
+    """Name types that hold the job and that Batch has an image for, cheapest or smallest first."""
     usable = [
         machine
         for machine in machines("aws")

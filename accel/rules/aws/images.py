@@ -32,8 +32,7 @@ def image(
     field: str = "image_type",
     types_field: str = "instance_types",
 ) -> list[Finding]:
-    """Check the image type against the instance types. There is no finding with a custom image (`image_id_override`).
-    `imported`: the environment already exists, so an old type may stay."""
+    """Ignore a custom image (`image_id_override`). `imported`: the environment exists, so an old type may stay."""
     if image_id_override:
         return []
     if image_type == "ECS_AL1":
@@ -63,8 +62,7 @@ def image_lock(
     image_id_override: str | None = None,
     field: str = "image_type",
 ) -> list[Finding]:
-    """Check that the lock file pins an environment's image. `pinned` holds its image types and regions; None means that
-    there is no file, and gives no finding."""
+    """Check that the lock file pins an image. `pinned`: its image types and regions; None: there is no file."""
     if pinned is None or image_id_override or (image_type, region) in pinned:
         return []
     message = f"is {image_type}, which images.lock.yaml does not pin in {region}: Batch picks the image"

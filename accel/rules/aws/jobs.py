@@ -33,8 +33,7 @@ def job(
     tags: Mapping[str, str] | None = None,
     request: Mapping[str, object] | None = None,
 ) -> list[Finding]:
-    """Check a job's name, array, dependencies and, given the rendered SubmitJob request, its size. A dependency is
-    `{jobId, type}` as in the request; `array_size` None: not an array job."""
+    """Check a job. `depends_on`: `{jobId, type}` as in the `request`, a rendered SubmitJob."""
     found = names.job(name)
     if array_size is not None and array_size not in ARRAY_RANGE:
         low, high = ARRAY_RANGE[0], ARRAY_RANGE[-1]
@@ -48,7 +47,6 @@ def job(
 
 
 def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> list[Finding]:
-    """Check the jobs to wait for."""
     found: list[Finding] = []
     if len(depends_on) > MAX_DEPENDENCIES:
         message = f"has {len(depends_on)} jobs, of which AWS takes {MAX_DEPENDENCIES}"
@@ -66,8 +64,7 @@ def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> 
 
 
 def request_size(request: Mapping[str, object], *, exports: bool = False) -> list[Finding]:
-    """Check a rendered SubmitJob request against the limits of Batch and ECS. `exports`: its command holds the
-    parameters of a sweep."""
+    """Check a request against Batch and ECS. `exports`: its command holds the parameters of a sweep."""
     found: list[Finding] = []
     payload = len(json.dumps(request))  # as botocore writes it: with spaces, and escapes for what is not ASCII
     if payload > MAX_PAYLOAD_BYTES:

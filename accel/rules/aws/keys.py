@@ -24,7 +24,6 @@ class Scope(NamedTuple):
 
 
 def keys(field: str, arns: Iterable[str]) -> list[Finding]:
-    """Check the keys that roles may use."""
     fix = "write arn:aws:kms:<region>:<account>:key/<id>"
     return [
         KEY.finding(f"{field}[{i}]", f'is "{arn}", not the ARN of a key', fix)
@@ -34,10 +33,8 @@ def keys(field: str, arns: Iterable[str]) -> list[Finding]:
 
 
 def via(arns: Iterable[str], *services: str) -> list[Scope]:
-    """Return the keys by region, with the values of kms:ViaService: a key serves resources of its own region.
-
-    Source: https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html
-    """
+    """Return keys by region, with the values of kms:ViaService: a key serves resources of its own region. Source:
+    https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html"""
     by_region: dict[str, list[str]] = {}
     for arn in sorted(set(arns)):
         by_region.setdefault(arn.split(":")[3], []).append(arn)
@@ -48,13 +45,12 @@ def via(arns: Iterable[str], *services: str) -> list[Scope]:
 
 
 def volumes(field: str, key: str | None) -> list[Finding]:
-    """Check the key of the volumes of instances that Batch starts by Auto Scaling groups."""
+    """Check the key of volumes of instances that Batch starts by Auto Scaling groups."""
     fix = f"let its policy admit {AUTO_SCALING} as docs/keys.md shows"
     return [] if key is None else [VOLUMES.finding(field, "is a key of your own, which instances start with", fix)]
 
 
 def logs(field: str, key: str | None) -> list[Finding]:
-    """Check the key of a log group, given by ARN."""
     region = (key or "").split(":")[3:4] or ["<region>"]
     fix = f"let its policy admit logs.{region[0]}.{partition_of(region[0]).suffix} as docs/keys.md shows"
     return [] if key is None else [LOGS.finding(field, "is a key of your own, which CloudWatch Logs uses", fix)]

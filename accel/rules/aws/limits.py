@@ -20,7 +20,7 @@ TAGS_MOST, KEY_MOST, VALUE_MOST = 50, 128, 256
 
 
 def user_data(size: int, field: str = "instance.user_data") -> list[Finding]:
-    """Check the size of the user data, in bytes. Batch adds a part of undocumented size."""
+    """Check the size in bytes, to which Batch adds a part that is not documented."""
     if size <= USER_DATA_MOST:
         return []
     message = f"is {size:,} bytes with what the stack adds, of which EC2 takes {USER_DATA_MOST:,}"
@@ -29,7 +29,7 @@ def user_data(size: int, field: str = "instance.user_data") -> list[Finding]:
 
 
 def function_environment(size: int, field: str) -> list[Finding]:
-    """Check the size of a function's variables, in bytes of JSON, with the ARNs of every queue or environment."""
+    """Check the size in bytes of JSON, with the ARNs of every queue or environment."""
     if size <= FUNCTION_MOST:
         return []
     message = f"tells its function {size:,} bytes of queues and environments, of which Lambda takes {FUNCTION_MOST:,}"
@@ -37,8 +37,7 @@ def function_environment(size: int, field: str) -> list[Finding]:
 
 
 def tags(labels: Mapping[str, str], *, owner: str, own: int, field: str = "labels") -> list[Finding]:
-    """Check labels as tags of all AWS resources, of which IAM has the strictest limits; each resource gets `own`
-    more."""
+    """Check labels as tags of all AWS resources, of which IAM has the strictest limits; each gets `own` more."""
     found = list(_spelling("owner", "", owner))
     first: dict[str, str] = {}
     for key, value in labels.items():

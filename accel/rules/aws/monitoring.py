@@ -30,8 +30,7 @@ _HOUR_S = 3600
 
 
 def subscriptions(emails: Sequence[str], https: Sequence[str]) -> list[Finding]:
-    """Check the recipients of notifications. The messages do not repeat an endpoint, since its path is often a
-    secret."""
+    """Check without repeating an endpoint in messages, since its path is often a secret."""
     found: list[Finding] = []
     for index, address in enumerate(emails):
         if not _ADDRESS.fullmatch(address):
@@ -45,7 +44,6 @@ def subscriptions(emails: Sequence[str], https: Sequence[str]) -> list[Finding]:
 
 
 def key(arn: str | None) -> list[Finding]:
-    """Check the KMS key of topic and event log. None: no key of your own."""
     if arn is None or _KEY.fullmatch(arn):
         return []
     fix = "write arn:aws:kms:<region>:<account>:key/<id>, or leave it out"
@@ -53,8 +51,7 @@ def key(arn: str | None) -> list[Finding]:
 
 
 def alarm(*, period_s: int, periods: int = 1) -> list[Finding]:
-    """Check how often an alarm evaluates (`period_s`), and for how many consecutive periods it has to be true
-    (`periods`)."""
+    """Check an alarm that has to be true for `periods` consecutive periods."""
     if period_s < 60 or period_s % 60:
         message = f"must be a multiple of 60 seconds, is {period_s}"
         return [PERIOD.finding("period_s", message, f"write {max(round(period_s / 60), 1) * 60}")]
@@ -66,7 +63,6 @@ def alarm(*, period_s: int, periods: int = 1) -> list[Finding]:
 
 
 def retention(field: str, days: int) -> list[Finding]:
-    """Check the number of days for which a log group keeps its entries."""
     if days in RETENTION_DAYS:
         return []
     longer = next((known for known in RETENTION_DAYS if known > days), RETENTION_DAYS[-1])
@@ -74,8 +70,8 @@ def retention(field: str, days: int) -> list[Finding]:
 
 
 def gpu_metrics(*, closed: bool, endpoints: Sequence[str], profiles: Mapping[str, str | None]) -> list[Finding]:
-    """Check that the agent's metrics can reach CloudWatch. `closed`: a network without internet access, with these
-    interface `endpoints`; `profiles`: each environment's own instance profile, None for the stack's."""
+    """Check that the agent's metrics reach CloudWatch. `closed`: no internet access, but these interface `endpoints`;
+    `profiles`: each environment's own instance profile, None for the stack's."""
     found: list[Finding] = []
     if closed and MONITORING_ENDPOINT not in endpoints:
         message = "is true, and instances in this network cannot reach CloudWatch"

@@ -16,22 +16,18 @@ _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 def environment(name: str, field: str = "name") -> list[Finding]:
-    """Check the name of a compute environment."""
     return _check(ENVIRONMENT, field, name)
 
 
 def queue(name: str, field: str = "name") -> list[Finding]:
-    """Check the name of a job queue."""
     return _check(QUEUE, field, name)
 
 
 def definition(name: str, field: str = "name") -> list[Finding]:
-    """Check the name of a job definition."""
     return _check(DEFINITION, field, name)
 
 
 def job(name: str, field: str = "name") -> list[Finding]:
-    """Check the name of a job."""
     return _check(JOB, field, name)
 
 

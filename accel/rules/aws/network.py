@@ -22,8 +22,7 @@ _PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12",
 
 
 def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1) -> list[Finding]:
-    """Check the range of a VPC that is split into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or
-    their number."""
+    """Check a range split into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or a number."""
     count = zones if isinstance(zones, int) else len(zones)
     found = _zones(zones, count)
     try:

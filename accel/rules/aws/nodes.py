@@ -25,7 +25,6 @@ class NodeEnvironment:
 
 
 def job(nodes: int, places: Sequence[NodeEnvironment]) -> list[Finding]:
-    """Check a job of `nodes` nodes on a queue."""
     if nodes < 2:
         return []
     found = definitions.multi_node(nodes, [place.kind for place in places])

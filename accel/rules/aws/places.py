@@ -18,7 +18,6 @@ _FORM = re.compile(REGION, re.ASCII)
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """Check the region of an environment."""
     try:
         check_region("aws", name)
     except UnavailableName as refused:
@@ -34,8 +33,7 @@ def region(name: str, field: str = "region") -> list[Finding]:
 
 
 def instance_types(in_region: str, names: Sequence[str], field: str = "instance_types") -> list[Finding]:
-    """Check that a region offers types and families. There is no finding for a region or type that the catalog does not
-    know, or for types that AWS no longer lists, whose regions are not all known."""
+    """Ignore unknown regions and types, and types that AWS no longer lists, whose regions are not all known."""
     if in_region not in regions("aws"):
         return []
     found: list[Finding] = []

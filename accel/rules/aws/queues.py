@@ -36,7 +36,6 @@ https://docs.aws.eu/batch/latest/userguide/job_stuck_in_runnable_time_limit_acti
 def queue_membership(
     environment: str, queues: Mapping[str, Sequence[str]], field: str = "environments"
 ) -> list[Finding]:
-    """Check that an environment that accepts jobs is in a queue."""
     if any(environment in names for names in queues.values()):
         return []
     message = f"is in no queue ({', '.join(queues) or 'there is none'}), so no job runs in it"
@@ -52,8 +51,8 @@ def queue(
     name: str | None = None,
     types_by_environment: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Check a queue over environments by name. `orders`: their order numbers, if given; otherwise the order of the list
-    counts. `types_by_environment`: the instance types of the known environments."""
+    """Check environments by name. `orders`: their order numbers; without these the order of the list counts.
+    `types_by_environment`: the instance types of the known environments."""
     found = names.queue(name) if name is not None else []
     if not 1 <= len(environments) <= MAX_ENVIRONMENTS:
         message = f"has {len(environments)} environments; a queue has 1 to {MAX_ENVIRONMENTS}"
@@ -72,7 +71,6 @@ def queue(
 
 
 def architectures(types_by_environment: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """Check that all environments of a queue have one CPU architecture."""
     first: dict[str, str] = {}
     for environment, instance_types in types_by_environment.items():
         for _, machine in types.find_machines(instance_types):
@@ -91,7 +89,7 @@ def time_limit(
     state: str = "RUNNABLE",
     field: str = "time_limit",
 ) -> list[Finding]:
-    """Check the action on a job that heads the queue in RUNNABLE for too long."""
+    """Check the action on a job that heads the queue for too long."""
     found: list[Finding] = []
     if max_time_s not in TIME_LIMIT_RANGE:
         low, high = TIME_LIMIT_RANGE[0], TIME_LIMIT_RANGE[-1]

@@ -18,7 +18,6 @@ _ARN = "arn:aws:resource-groups:<region>:<account>:group/<name>"
 
 
 def target(id: str | None, group_arn: str | None) -> list[Finding]:
-    """Check the id of a reservation or Capacity Block, or the ARN of a group of them."""
     if (id is None) == (group_arn is None):
         has = "neither id nor group_arn is given" if id is None else "is given beside group_arn"
         return [TARGET.finding("id", has, "give one of them")]
@@ -32,7 +31,7 @@ def target(id: str | None, group_arn: str | None) -> list[Finding]:
 def environment(
     *, kind: str, market: str, by_group: bool, instance_types: Sequence[str], placement: str | None = None
 ) -> list[Finding]:
-    """Check a reservation against the environment that uses it. `market`: on-demand or capacity-block."""
+    """Check a reservation of an environment. `market`: on-demand or capacity-block."""
     field = "capacity_reservation"
     if kind == "SPOT":
         message = "is given, and Spot instances are not launched into one"

@@ -45,8 +45,7 @@ def retries(
     attempts_field: str = "attempts",
     field: str = "evaluate_on_exit",
 ) -> list[Finding]:
-    """Check the number of attempts (None: not given) and the retry rules, each a mapping of `action` (RETRY, EXIT) and
-    of on_status_reason, on_reason, on_exit_code."""
+    """Check attempts and rules of `action` (RETRY, EXIT) and on_status_reason, on_reason, on_exit_code."""
     found: list[Finding] = []
     if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
         fix = f"write {1 if attempts < 1 else MAX_ATTEMPTS}"
@@ -71,7 +70,7 @@ def retries(
 
 
 def counts(failures: int | None, lost: int | None) -> list[Finding]:
-    """Check the numbers of further attempts: after failures of the job itself, and after losses to the cloud."""
+    """Check further attempts: after failures of the job itself, and after losses to the cloud."""
     most = MAX_ATTEMPTS - 1
     own, taken = failures or 0, lost or 0
     if own + taken > most:
@@ -105,7 +104,7 @@ def _rule(field: str, condition: Mapping[str, str]) -> list[Finding]:
 
 
 def timeout(timeout_s: int | None, field: str = "timeout_s") -> list[Finding]:
-    """Check the timeout of one attempt, in seconds; None: no timeout."""
+    """Check the timeout of one attempt; None: none."""
     if timeout_s is None or timeout_s >= MIN_TIMEOUT_S:
         return []
     message = f"must be at least {MIN_TIMEOUT_S} seconds, is {timeout_s}"

@@ -20,8 +20,7 @@ def roles(
     service_role: str | None = None,
     spot_fleet_role: str | None = None,
 ) -> list[Finding]:
-    """Check roles, given as names or ARNs. None is "not given" or "not known yet", except for the fleet role, for which
-    it is always "not given"."""
+    """Check names or ARNs. None is "not given" or "not known yet", for the fleet role always "not given"."""
     found: list[Finding] = []
     if instance_profile and ":role/" in instance_profile:
         profile = instance_profile.replace(":role/", ":instance-profile/")

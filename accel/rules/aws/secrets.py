@@ -21,7 +21,7 @@ https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_iam-
 
 
 def references(by_field: Mapping[str, str]) -> list[Finding]:
-    """Check references by field. A reference that is not an ARN is the name of a parameter."""
+    """Check references by field; one that is not an ARN is the name of a parameter."""
     found: list[Finding] = []
     for field, value in by_field.items():
         if not value.startswith("arn:"):
@@ -38,8 +38,7 @@ def references(by_field: Mapping[str, str]) -> list[Finding]:
 
 
 def readable(arn: str) -> tuple[str, str]:
-    """Return the action that reads a reference, and the ARN that IAM checks it against, which is never a part of a
-    secret."""
+    """Return the action that reads it, and the ARN that IAM checks, which is never a part of a secret."""
     parts = arn.split(":")
     if parts[2] != "secretsmanager":
         return PARAMETERS, ":".join(parts[:6])

@@ -27,7 +27,7 @@ https://github.com/nextflow-io/nextflow/pull/3505"""
 
 
 def policy(*, shares: Mapping[str, float], decay_s: int, reservation_percent: int) -> list[Finding]:
-    """Check a queue's fair-share policy: weights by identifier, or by a prefix of identifiers followed by *."""
+    """Check weights by identifier, or by a prefix of identifiers followed by *."""
     found: list[Finding] = []
     for name, weight in shares.items():
         if not PATTERN.fullmatch(name):
@@ -49,8 +49,7 @@ def policy(*, shares: Mapping[str, float], decay_s: int, reservation_percent: in
 
 
 def job(*, shares: Mapping[str, float] | None, identifier: str | None, priority: int | None) -> list[Finding]:
-    """Check a job's share identifier and priority on a queue with these weights. `shares` None: the queue is first in,
-    first out."""
+    """Check a job on a queue with these `shares`; None: the queue is first in, first out."""
     field, found = "share_identifier", list[Finding]()
     if shares is None:
         for name, value in ((field, identifier), ("scheduling_priority", priority)):
@@ -73,5 +72,4 @@ def job(*, shares: Mapping[str, float] | None, identifier: str | None, priority:
 
 
 def covers(entry: str, identifier: str) -> bool:
-    """Return whether an entry of a policy applies to the identifier."""
     return identifier.startswith(entry[:-1]) if entry.endswith("*") else entry == identifier

@@ -22,7 +22,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "local_nvme") -> list[Finding]:
-    """Check that every type has NVMe disks for a scratch folder on the instance."""
     if path is None:
         return []
     for i, machine in types.find_machines(instance_types):
@@ -33,7 +32,6 @@ def local_nvme(path: str | None, instance_types: Sequence[str], field: str = "lo
 
 
 def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding]:
-    """Check an EFS volume."""
     found = placeholders.resource_id("file_system", file_system, "fs")
     if access_point is None:
         return found
@@ -45,8 +43,7 @@ def efs(file_system: str, folder: str, access_point: str | None) -> list[Finding
 
 
 def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
-    """Check the buckets that a role may use. Policies name them in ARNs, where a * would match every bucket of
-    everybody."""
+    """Check buckets of a role. Policies name them in ARNs, where a * would match every bucket of everybody."""
     fix = "write the name alone, without s3:// and folders, of each bucket that is meant"
     return [
         BUCKET_NAME.finding(f"{field}[{i}]", f'is "{name}", which is no bucket\'s name', fix)
@@ -56,7 +53,6 @@ def bucket_names(field: str, names: Sequence[str]) -> list[Finding]:
 
 
 def bucket_mounts(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
-    """Check the buckets that instances of an environment mount."""
     found: list[Finding] = []
     for name in buckets:
         if not _NAME.fullmatch(name):
@@ -71,7 +67,7 @@ def bucket_mounts(buckets: Mapping[str, str], image_type: str) -> list[Finding]:
 def bucket(
     field: str, source: str, read_only: bool, environments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 ) -> list[Finding]:
-    """Check a mount of a bucket, or of a folder in one, against the buckets that each environment's instances mount."""
+    """Check a mount against the buckets that each environment's instances mount."""
     if source.startswith("gs://"):
         message = f'is "{source}", and AWS Batch mounts nothing of Google'
         return [BUCKET.finding(field, message, "copy it in the command (`gcloud storage cp`, an SDK)")]
@@ -94,5 +90,4 @@ def bucket(
 
 
 def folder(source: str) -> str:
-    """Return the folder of an instance for s3://<bucket>[/folder]."""
     return f"{BUCKET_ROOT}/{source.removeprefix('s3://').rstrip('/')}"

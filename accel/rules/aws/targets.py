@@ -12,7 +12,7 @@ MOST = 8192
 
 
 def sizes(queues: Mapping[str, int], definitions: Mapping[str, int]) -> list[Finding]:
-    """Check the published size, in characters, of each queue without its definitions, and of each definition."""
+    """Check sizes in characters: of each queue without its definitions, and of each definition."""
     found: list[Finding] = []
     for field, size in (
         *((f"queues.{name}", size) for name, size in queues.items()),

@@ -7,7 +7,6 @@ MOVING_VERSION = rule("aws.template.moving-version")
 
 
 def version(name: str, version: str | None, field: str = "launch_template") -> list[Finding]:
-    """Check the version of a template, given by name or id; without one AWS uses $Default."""
     meant = version or "$Default"
     if meant not in ("$Latest", "$Default"):
         return []

@@ -26,12 +26,11 @@ and g3s is a size of g3. Source: https://docs.aws.amazon.com/batch/latest/APIRef
 
 
 def family(name: str) -> str:
-    """Return the family of an instance type or family name."""
     return name.partition(".")[0]
 
 
 def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
-    """Return the machines that the names refer to, each with the index of its name. Skips unknown names."""
+    """Return each machine with the index of its name. Skips unknown names."""
     found: list[tuple[int, Machine]] = []
     for i, name in enumerate(names):
         try:
@@ -42,13 +41,12 @@ def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
 
 
 def gpus(names: Sequence[str]) -> list[str]:
-    """Return the distinct kinds of GPU of the machines that the names refer to."""
     return list({machine.accelerator: None for _, machine in find_machines(names) if machine.accelerator})
 
 
 @lru_cache(maxsize=1024)
 def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """Return the machines that types and families refer to, each once, and the names that the catalog does not have."""
+    """Return the machines, each once, and the names that the catalog lacks."""
     found: dict[str, Machine] = {}
     unknown: dict[str, None] = {}
     for name in names:
@@ -60,7 +58,6 @@ def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple
 
 
 def instance_types(names: Sequence[str], field: str = "instance_types") -> list[Finding]:
-    """Check the instance types and families of a GPU environment."""
     if not names:
         return [EMPTY.finding(field, "names no instance type", "name GPU families or sizes, such as g5 or g6.xlarge")]
     found: list[Finding] = []

@@ -36,8 +36,7 @@ _OURS = ("PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
 
 
 def tasks(count: int, parallelism: int | None, *, in_order: bool = False, nodes: int = 1) -> list[Finding]:
-    """Check the number of tasks, and of concurrent tasks (None: as many as Batch runs); `nodes` of one job all run at
-    once."""
+    """Check tasks. `parallelism` None: as many as Batch runs; `nodes` of one job all run at once."""
     found: list[Finding] = []
     if count > MOST_TASKS:
         fix = f"write at most {MOST_TASKS}, or submit several jobs"
@@ -55,7 +54,7 @@ def tasks(count: int, parallelism: int | None, *, in_order: bool = False, nodes:
 
 
 def vms(at_once: int, per_vm: int, zones: int) -> list[Finding]:
-    """Check the number of VMs that `at_once` tasks need, in `zones` zones (0: those of a region)."""
+    """Check the VMs that `at_once` tasks need. `zones` 0: those of a region."""
     most = MOST_VMS["one" if zones == 1 else "several"]
     needed = -(-at_once // per_vm)
     if needed <= most:
@@ -67,7 +66,6 @@ def vms(at_once: int, per_vm: int, zones: int) -> list[Finding]:
 
 
 def hosts(count: int, field: str = "nodes") -> list[Finding]:
-    """Check the number of VMs of a job whose tasks get a list of them."""
     if count <= MOST_HOSTS:
         return []
     message = f"is {count}, and Batch lists at most {MOST_HOSTS} hosts"
@@ -75,7 +73,6 @@ def hosts(count: int, field: str = "nodes") -> list[Finding]:
 
 
 def run_time(seconds: int | None, *, flex_start: bool = False, field: str = "timeout_s") -> list[Finding]:
-    """Check the maximum run time of a task."""
     most = FLEX_LONGEST_S if flex_start else LONGEST_S
     if seconds is None or seconds <= most:
         return []
@@ -85,7 +82,7 @@ def run_time(seconds: int | None, *, flex_start: bool = False, field: str = "tim
 
 
 def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Finding]:
-    """Check the numbers of further attempts: after failures of the command itself, and after lost VMs."""
+    """Check further attempts: after failures of the command itself, and after lost VMs."""
     total = (failures or 0) + (lost or 0)
     found: list[Finding] = []
     if total > MOST_RETRIES:
@@ -107,8 +104,7 @@ def retries(failures: int | None, lost: int | None, nodes: int = 1) -> list[Find
 def exit_codes(
     retried: Collection[int], failed: Collection[int], attempts: int | None, field: str = "exit_codes"
 ) -> list[Finding]:
-    """Check the exit codes that are retried and those that are not. Batch accepts one list of either. `attempts`: the
-    number of attempts, or None if unspecified."""
+    """Check exit codes, of which Batch accepts one list. `attempts` None: unspecified."""
     found: list[Finding] = []
     if both := sorted(set(retried) & set(failed)):
         message = f"have {', '.join(map(str, both))} under retry and under fail"
@@ -123,7 +119,6 @@ def exit_codes(
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Check for variable names that are reserved for Batch or for a node."""
     return [
         ENV.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in variables
@@ -132,7 +127,6 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def size(length: int) -> list[Finding]:
-    """Check the size of a job's definition, in bytes."""
     if length <= MOST_BYTES:
         return []
     message = f"has {length} bytes, of which Batch takes {MOST_BYTES} (1 MB)"
@@ -140,29 +134,26 @@ def size(length: int) -> list[Finding]:
 
 
 def one(count: int, field: str = "taskGroups") -> list[Finding]:
-    """Check the length of a list of which Batch accepts one entry: `taskGroups`, `allocationPolicy.instances`."""
+    """Check a list of which Batch accepts one entry: `taskGroups`, `allocationPolicy.instances`."""
     if count == 1:
         return []
     return [GROUPS.finding(field, f"has {count} entries, and Batch takes one", "split it into several jobs")]
 
 
 def priority(value: int) -> list[Finding]:
-    """Check a job's priority over others."""
     if 0 <= value <= 99:
         return []
     return [PRIORITY.finding("priority", f"is {value}, and Batch knows 0 to 99", "write 0 to 99")]
 
 
 def provisioning(model: str) -> list[Finding]:
-    """Check a provisioning model, in Batch's spelling."""
     if model != "PREEMPTIBLE":
         return []
     return [PREEMPTIBLE.finding("provisioningModel", "is PREEMPTIBLE, an older name", "write SPOT", "SPOT")]
 
 
 def lifecycle(retried: Sequence[int], failed: Sequence[int]) -> dict[str, object]:
-    """Return Batch's single lifecycle policy for exit codes. Codes that it does not name get the opposite action.
-    RETRY_TASK wins if both lists are given, since all other codes then fail. Source:
-    https://docs.cloud.google.com/batch/docs/automate-task-retries"""
+    """Return Batch's single policy. Codes that it does not name get the opposite action, so RETRY_TASK wins if both
+    lists are given. Source: https://docs.cloud.google.com/batch/docs/automate-task-retries"""
     action, codes = ("RETRY_TASK", retried) if retried else ("FAIL_TASK", failed)
     return {"action": action, "actionCondition": {"exitCodes": sorted(set(codes))}}

@@ -37,8 +37,7 @@ https://docs.cloud.google.com/compute/docs/regions-zones"""
 def fit(
     machine: str, vcpus: float, memory_mib: int, cpu_milli: int, task_mib: int, per_vm: int, larger: Sequence[Machine]
 ) -> list[Finding]:
-    """Check the request of `per_vm` tasks against the machine that they share; `larger` are machines that would hold
-    them."""
+    """Check `per_vm` tasks on the machine that they share; `larger` machines would hold them."""
     others = [f"{each.name} ({each.vcpus} vCPUs, {each.memory_mib} MiB)" for each in larger[:3]]
     use = f", or use {' or '.join(others)}" if others else ""
     each = f" for each of {per_vm} tasks" if per_vm > 1 else ""
@@ -60,12 +59,10 @@ def fit(
 
 
 def share(memory_mib: int, per_vm: int) -> int:
-    """Return a task's part of a VM's memory, after the headroom."""
     return memory_mib * (HEADROOM_PARTS - 1) // HEADROOM_PARTS // per_vm
 
 
 def gpus(machine: str, on_vm: int, of_task: int, per_vm: int) -> list[Finding]:
-    """Check the GPUs of a VM against the request of its tasks."""
     if of_task * per_vm > on_vm:
         message = f"is {per_vm} tasks of {of_task} GPUs, and {machine} has {on_vm}"
         return [FIT.finding("tasks_per_vm", message, f"write at most {max(on_vm // max(of_task, 1), 1)}")]
@@ -84,7 +81,7 @@ def gpus(machine: str, on_vm: int, of_task: int, per_vm: int) -> list[Finding]:
 
 
 def drivers(install: bool | None, gpu_count: int, own_image: bool, field: str = "install_drivers") -> list[Finding]:
-    """Check whether Batch installs the GPU driver (None: if there are GPUs), given a custom image or not."""
+    """Check `install`; None: Batch installs the driver if there are GPUs."""
     if install is False and gpu_count and not own_image:
         message = "is false, and no boot image that has a driver is named"
         return [DRIVERS.finding(field, message, "write true, or name a boot_image with the driver")]
@@ -96,7 +93,7 @@ def drivers(install: bool | None, gpu_count: int, own_image: bool, field: str = 
 
 
 def accelerator_drivers(value: bool | None, field: str = "accelerators[0].installGpuDrivers") -> list[Finding]:
-    """Check the deprecated flag of an accelerator. The replacement is for the entry of instances."""
+    """Check a deprecated flag, whose replacement is for the entry of instances."""
     if value is None:
         return []
     message = f"is {str(value).lower()}, in a deprecated place"
@@ -104,7 +101,6 @@ def accelerator_drivers(value: bool | None, field: str = "accelerators[0].instal
 
 
 def zones(names: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
-    """Check that the zones of a job exist and are in its region."""
     found: list[Finding] = []
     of = {zone: match[1] for zone in names if (match := _ZONE.fullmatch(zone))}
     if len(set(of.values())) > 1:
@@ -130,7 +126,7 @@ def _all_known(region: str) -> bool:
 
 
 def locations(names: Sequence[str], region: str, field: str = "allowedLocations") -> tuple[list[str], list[Finding]]:
-    """Return the zones that `allowedLocations` names, empty for the whole region, and the findings."""
+    """Return the zones, none for the whole region, and the findings."""
     found: list[Finding] = []
     inside: list[str] = []
     for i, name in enumerate(names):
@@ -152,7 +148,6 @@ def locations(names: Sequence[str], region: str, field: str = "allowedLocations"
 def reservation(
     name: str | None, zones: Sequence[str], capacity: str, *, compact: bool, field: str = "reservation"
 ) -> list[Finding]:
-    """Check a reservation by its full name against the job's zones and provisioning."""
     if name is None:
         return []
     parts = RESERVATION_NAME.fullmatch(name)
@@ -170,7 +165,7 @@ def reservation(
 
 
 def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
-    """Check VM settings (by field; None and false: not requested) that conflict with an instance template."""
+    """Check VM settings, by field, that conflict with an instance template. None and false: not requested."""
     return [
         TEMPLATE.finding(
             field,
@@ -183,7 +178,6 @@ def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
 
 
 def disks(names: Sequence[str], types: Sequence[str], machine: str, reserved: Collection[str] = ()) -> list[Finding]:
-    """Check the disks of each VM of the job, by name and type, on a machine."""
     support, boot = disk_support(machine), boot_disks(machine)
     none = bool(boot) and not any(kind.startswith("pd-") for kind in boot)
     found: list[Finding] = []

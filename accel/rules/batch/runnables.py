@@ -33,8 +33,7 @@ _OUTPUT = re.compile(r"(?i)(^|[-_])(output|out|save|checkpoints?|ckpt|results?|e
 
 
 def command(words: Sequence[str], field: str = "command") -> list[Finding]:
-    """Check the whole argv of a container, entry point first, for a variable of Batch's that nothing expands. The
-    replacement is the argv of a shell that expands it."""
+    """Check a whole argv for a variable of Batch's that nothing expands. The replacement is a shell's argv."""
     shown = expand_variables(words)
     if shown == list(words):
         return []
@@ -46,8 +45,7 @@ def command(words: Sequence[str], field: str = "command") -> list[Finding]:
 
 
 def expand_variables(words: Sequence[str]) -> list[str]:
-    """Return the argv of a shell that expands Batch's variables in a command's arguments, or the command itself if it
-    has none or is already a shell's."""
+    """Return the argv of a shell that expands Batch's variables, or the command if it has none or is a shell's."""
     words = split(words)
     if _shell(words) or not any(_BATCH_VARIABLE.search(word) for word in words):
         return list(words)
@@ -55,8 +53,7 @@ def expand_variables(words: Sequence[str]) -> list[str]:
 
 
 def split(words: Sequence[str]) -> list[str]:
-    """Split a first word that is a whole command line into words; leave the command as it is if the quotes do not
-    match."""
+    """Split a first word that is a whole command line, unless its quotes do not match."""
     if not words or len(words[0].split()) < 2:
         return list(words)
     try:
@@ -82,8 +79,7 @@ def _quoted(word: str) -> str:
 
 
 def entry_point(entrypoint: str | None, commands: Sequence[str], field: str = "commands") -> list[Finding]:
-    """Check commands of a container without an entry point that begin with a program. The replacement is the entry
-    point."""
+    """Check commands without an entry point that begin with a program. The replacement is the entry point."""
     if entrypoint or not commands or not _PROGRAM.fullmatch(commands[0]):
         return []
     message = f'begin with "{commands[0]}", and are appended to an ENTRYPOINT that the image may have'
@@ -91,7 +87,7 @@ def entry_point(entrypoint: str | None, commands: Sequence[str], field: str = "c
 
 
 def docker_options(options: str | None, field: str = "docker_options") -> list[Finding]:
-    """Check the options of `docker run`. The replacement for `--gpus all` is the options without it."""
+    """Check the options. The replacement for `--gpus all` is the options without it."""
     if not options:
         return []
     try:
@@ -133,7 +129,7 @@ def _without_gpus(words: Sequence[str]) -> list[str]:
 
 
 def binds(volumes: Iterable[str], mounted: Collection[str], field: str = "volumes") -> list[Finding]:
-    """Check bind mounts (`/host:/container[:ro]`) of a container against the mount points of the task's volumes."""
+    """Check `/host:/container[:ro]` against the mount points of the task's volumes."""
     found: list[Finding] = []
     for i, volume in enumerate(volumes):
         host = volume.partition(":")[0]
@@ -150,7 +146,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def mount(source: str, field: str = "source") -> list[Finding]:
-    """Check the source of a mount: gs://bucket[/folder] or nfs://server/share."""
+    """Check a source: gs://bucket[/folder] or nfs://server/share."""
     shown = source[:80]
     if unfilled := placeholders.value(field, source):
         return unfilled
@@ -166,7 +162,6 @@ def mount(source: str, field: str = "source") -> list[Finding]:
 
 
 def mount_paths(paths: Mapping[str, str]) -> list[Finding]:
-    """Check the mount points of mounts and disks, by field."""
     found: list[Finding] = []
     first: dict[str, str] = {}
     for field, path in paths.items():
@@ -183,7 +178,6 @@ def mount_paths(paths: Mapping[str, str]) -> list[Finding]:
 
 
 def logs_path(path: str | None, kept: Collection[str], field: str = "logs_path") -> list[Finding]:
-    """Check the path of the logs against the folders of writable mounts."""
     if path is None or any(_inside(path, folder) for folder in kept):
         return []
     message = f"is {path}, which is in none of the job's writable mounts and is deleted with the VM"
@@ -192,7 +186,7 @@ def logs_path(path: str | None, kept: Collection[str], field: str = "logs_path")
 
 
 def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]) -> list[Finding]:
-    """Check for output arguments and variables, recognized by name, that point outside of all mounts."""
+    """Check for outputs, recognized by name, outside of all mounts."""
     return [
         LOCAL_OUTPUT.finding(
             field,
@@ -206,8 +200,7 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], kept: Colle
 def output_paths(
     words: Sequence[str], variables: Mapping[str, str], kept: Collection[str]
 ) -> list[tuple[str, str, str]]:
-    """Return output arguments and variables, recognized by name, that point outside of the persistent folders: field,
-    name and folder of each."""
+    """Return field, name and folder of each output, recognized by name, outside of the persistent folders."""
     named = [("command", *pair) for pair in _named(words)]
     named += [(f"env.{name}", name, text) for name, text in variables.items()]
     return [
@@ -228,7 +221,7 @@ def _named(words: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def steps(kinds: Sequence[str], background: Sequence[bool], field: str = "runnables") -> list[Finding]:
-    """Check the kinds of a task's steps (`container`, `script`, `barrier`), and which are in the background."""
+    """Check the steps (`container`, `script`, `barrier`), and which are in the background."""
     if any(kind != "barrier" and not behind for kind, behind in zip(kinds, background, strict=True)):
         return []
     message = "have no container and no script whose end is waited for, so that tasks end at once"

@@ -45,7 +45,7 @@ _REPOSITORY = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/repositori
 
 
 def project(name: str, field: str = "project") -> list[Finding]:
-    """Check the id of a project, which is neither its name nor its number. It may have the prefix `company.com:`."""
+    """Check an id, which is neither name nor number. It may have the prefix `company.com:`."""
     if found := placeholders.value(field, name):
         return found
     if re.fullmatch(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", name):
@@ -54,7 +54,6 @@ def project(name: str, field: str = "project") -> list[Finding]:
 
 
 def buckets(names: Mapping[str, str]) -> list[Finding]:
-    """Check the names of buckets, by field."""
     fix = "write the name alone, without gs:// and folders, of each bucket that is meant"
     return [
         BUCKET.finding(field, f'is "{name}", which is no bucket\'s name', fix)
@@ -64,13 +63,12 @@ def buckets(names: Mapping[str, str]) -> list[Finding]:
 
 
 def access(read: Sequence[str], write: Sequence[str]) -> list[Finding]:
-    """Check the buckets that an account may read, and those that it may write."""
     listed = (("read_buckets", read), ("write_buckets", write))
     return buckets({f"{field}[{i}]": name for field, names in listed for i, name in enumerate(names)})
 
 
 def identities(given: Mapping[str, tuple[str, str]]) -> list[Finding]:
-    """Check the namespace and Kubernetes service account bound to each Google service account, by its key."""
+    """Check the namespace and Kubernetes account of each Google account, by its key."""
     found: list[Finding] = []
     first: dict[tuple[str, str], str] = {}
     for name, identity in given.items():
@@ -108,7 +106,6 @@ def _writers() -> frozenset[str]:
 
 
 def nodes_email(email: str, field: str = "email") -> list[Finding]:
-    """Check an existing account for nodes."""
     if _DEFAULT.fullmatch(email):
         message = f"is {email}, a default account that whole projects share"
         return [DEFAULT_ACCOUNT.finding(field, message, "let the stack make one (kind: create), or name your own")]
@@ -118,7 +115,6 @@ def nodes_email(email: str, field: str = "email") -> list[Finding]:
 
 
 def repositories(given: Sequence[str], field: str = "repositories") -> list[Finding]:
-    """Check the Artifact Registry repositories that images come from."""
     return [
         REPOSITORY.finding(f"{field}[{i}]", f'is "{name}"', "write projects/p/locations/us/repositories/images")
         for i, name in enumerate(given)
@@ -127,7 +123,6 @@ def repositories(given: Sequence[str], field: str = "repositories") -> list[Find
 
 
 def key(name: str, field: str) -> list[Finding]:
-    """Check an account's config key, which its id begins with."""
     if len(name) <= KEY_MOST:
         return []
     return [KEY_LENGTH.finding(field, f"has {len(name)} characters, of which {KEY_MOST} are taken", "shorten it")]

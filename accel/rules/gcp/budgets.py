@@ -25,22 +25,19 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def account(value: str, field: str = "billing_account") -> list[Finding]:
-    """Check the id of a billing account."""
     if _ACCOUNT.fullmatch(value):
         return []
     return [ACCOUNT.finding(field, f'is "{value}"', "`gcloud billing accounts list` shows its id")]
 
 
 def code(currency: str, field: str = "currency") -> list[Finding]:
-    """Check the form of a currency code, whatever the account's currency is."""
     if re.fullmatch(r"[A-Z]{3}", currency):
         return []
     return [CODE.finding(field, f'is "{currency}"', "write its code, such as USD or EUR")]
 
 
 def currency(wanted: str, of_account: str, field: str = "currency") -> list[Finding]:
-    """Check a budget's currency against that of its billing account. For a mismatch Google only says "Request contains
-    an invalid argument"."""
+    """Compare the currencies. For a mismatch Google only says "Request contains an invalid argument"."""
     if wanted == of_account:
         return []
     fix = f"write {of_account}, and the amount in it"
@@ -50,7 +47,7 @@ def currency(wanted: str, of_account: str, field: str = "currency") -> list[Find
 def recipients(
     thresholds: int, emails: Sequence[str], topic: str | None, chat: str | None, *, admins: bool, stops: bool
 ) -> list[Finding]:
-    """Check the recipients for a number of thresholds. Fields are relative to the budget."""
+    """Check recipients for a number of thresholds. Fields are relative to the budget."""
     found: list[Finding] = []
     if thresholds and not emails and not admins:
         fix = "add emails or billing_admins: true, or write thresholds: {actual: [], forecast: []}"
@@ -84,7 +81,7 @@ def filters(services: Sequence[str], labels: Mapping[str, str]) -> list[Finding]
 
 
 def cluster_reach(*, private_endpoint: bool, authorized: bool, field: str = "cluster") -> list[Finding]:
-    """Check that the function that stops the stack can reach the API server of a cluster created here."""
+    """Check that the function that stops the stack can reach a cluster created here."""
     if not private_endpoint and not authorized:
         return []
     why = "has no public address" if private_endpoint else "admits the authorized networks alone"

@@ -32,7 +32,6 @@ _CALENDAR_SERIES = ("a3", "a4", "a4x")
 
 
 def spot(on: bool, what: str, field: str = "spot") -> list[Finding]:
-    """Check that `what` is not requested as Spot."""
     return [SPOT.finding(field, f"is true, on a {what}", "leave it out")] if on else []
 
 
@@ -45,21 +44,18 @@ def _when(text: str) -> datetime | None:
 
 
 def time(text: str | None, field: str) -> list[Finding]:
-    """Check a time for the API."""
     if text is None or _when(text):
         return []
     return [TIME.finding(field, f'is "{text}", which is no time with a zone', "write one such as 2027-01-31T08:00:00Z")]
 
 
 def end(at: str | None, after_s: int | None) -> list[Finding]:
-    """Check how a reservation ends."""
     if at is not None and after_s is not None:
         return [END.finding("delete_at", f"is {at}, and delete_after_s is {after_s}", "leave one out")]
     return time(at, "delete_at")
 
 
 def share(projects: Sequence[str], field: str = "share_with") -> list[Finding]:
-    """Check the projects that share a reservation."""
     if len(projects) > MOST_PROJECTS:
         return [SHARE.finding(field, f"are {len(projects)} projects", f"name {MOST_PROJECTS} at most")]
     twice = [name for index, name in enumerate(projects) if name in projects[:index]]
@@ -67,7 +63,6 @@ def share(projects: Sequence[str], field: str = "share_with") -> list[Finding]:
 
 
 def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: str) -> list[Finding]:
-    """Check zone and machine type of a consumer against those of its reservation."""
     if wanted == reserved:
         return []
     message = f"is {name}, of {' in '.join(reversed(reserved))}, and this is {' in '.join(reversed(wanted))}"
@@ -75,7 +70,6 @@ def use(wanted: tuple[str, str], reserved: tuple[str, str], name: str, field: st
 
 
 def use_zone(zones: Sequence[str], zone: str, name: str, field: str) -> list[Finding]:
-    """Check that a target's zones include that of a reservation of the stack."""
     if zone in zones:
         return []
     message = f"is {name}, in {zone}, and the target is in {', '.join(zones)}"
@@ -83,7 +77,7 @@ def use_zone(zones: Sequence[str], zone: str, name: str, field: str) -> list[Fin
 
 
 def window(start: str, until: str | None, duration_s: int | None) -> list[Finding]:
-    """Check the period of a future reservation, but not whether it lies in the future, which Google decides."""
+    """Check a period, but not whether it lies in the future, which Google decides."""
     if (until is None) == (duration_s is None):
         message = "is missing, and so is duration_s" if until is None else f"is {until}, beside duration_s"
         return [WINDOW.finding("end_time", message, "write one of the two")]
@@ -106,7 +100,6 @@ def _length_s(start: str, until: str | None, duration_s: int | None) -> int:
 
 
 def calendar(mode: str, machine_type: str, start: str, until: str | None, duration_s: int | None) -> list[Finding]:
-    """Check the requirements of calendar mode."""
     if mode != "CALENDAR":
         return []
     found: list[Finding] = []
@@ -121,7 +114,7 @@ def calendar(mode: str, machine_type: str, start: str, until: str | None, durati
 
 
 def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Finding]:
-    """Check the machine of a future reservation: Google rejects the provider's request for attached GPUs."""
+    """Check for attached GPUs: Google rejects the provider's request for them."""
     if n1(machine_type) is None:
         return []
     message = f"is {machine_type}, whose GPUs are attached"
@@ -129,14 +122,12 @@ def attached_gpus(machine_type: str, field: str = "machine_type") -> list[Findin
 
 
 def delivered_name(name: str | None, prefix: str | None) -> list[Finding]:
-    """Check the name of the reservation that a future one delivers."""
     if name is None or prefix is None:
         return []
     return [NAME.finding("reservation_name", f"is {name}, beside name_prefix {prefix}", "leave one out")]
 
 
 def binding(status: str, consent: bool) -> list[Finding]:
-    """Check that a person has confirmed a binding request."""
     if status != "SUBMITTED" or consent:
         return []
     fix = f"write {CONSENT}: true, or planning_status: DRAFT"
@@ -144,7 +135,6 @@ def binding(status: str, consent: bool) -> list[Finding]:
 
 
 def workload(distance: str | None, topology: str | None) -> list[Finding]:
-    """Check how close to each other the VMs of a group are."""
     if distance is None or topology is None:
         return []
     return [DISTANCE.finding("distance", f"is {distance}, beside topology {topology}", "leave one out")]
@@ -152,7 +142,7 @@ def workload(distance: str | None, topology: str | None) -> list[Finding]:
 
 def placement(kind: str, region: str, zones: Sequence[str], machine_type: str | None, name: str, field: str,
            *, group: bool) -> list[Finding]:  # fmt: skip
-    """Check a placement policy of the stack against what it places; `group`: a managed instance group."""
+    """Check a policy against what it places. `group`: a managed instance group."""
     outside = [zone for zone in zones if zone.rpartition("-")[0] != region]
     if len(outside) == len(zones):
         return [PLACED.finding(field, f"is {name}, of {region}, and this is in {zones[0]}", "use one of its region")]
@@ -166,7 +156,6 @@ def placement(kind: str, region: str, zones: Sequence[str], machine_type: str | 
 
 
 def placement_name(name: str, known: Sequence[str], field: str) -> list[Finding]:
-    """Check a name without a path, if the stack has placements of its own."""
     if "/" in name or not known or name in known:
         return []
     return [UNKNOWN.finding(field, f'is "{name}", no key of placements', did_you_mean(nearest(name, known), known))]

@@ -29,12 +29,10 @@ that a3-edgegpu counts as A3: no other name of the list could be theirs."""
 
 
 def commitment_type(machine_type: str) -> str | None:
-    """Return the type of commitment for a machine type, or None if there is none."""
     return TYPES.get("-".join(machine_type.split("-")[:2])) or TYPES.get(series(machine_type))
 
 
 def purchase(consent: bool, plan: str) -> list[Finding]:
-    """Check that a person has confirmed a commitment."""
     if consent:
         return []
     years = "three years" if plan == "THIRTY_SIX_MONTH" else "one year"
@@ -42,7 +40,6 @@ def purchase(consent: bool, plan: str) -> list[Finding]:
 
 
 def commitment_series(machine_type: str | None, kind: str | None) -> list[Finding]:
-    """Check the series of a commitment: that of its machine, or given by the API's type."""
     if machine_type is None:
         if kind in TYPES.values():
             return []
@@ -59,7 +56,7 @@ def commitment_series(machine_type: str | None, kind: str | None) -> list[Findin
 
 
 def resources(count: int | None, given: Mapping[str, int | None], machine_type: str | None) -> list[Finding]:
-    """Check the committed resources. `given` has `vcpus` and `memory_mib` for a commitment that names no machine."""
+    """Check resources. `given` has `vcpus` and `memory_mib` if there is no machine."""
     if machine_type:
         beside = next((name for name, value in given.items() if value), None)
         if beside:
@@ -77,21 +74,18 @@ def resources(count: int | None, given: Mapping[str, int | None], machine_type: 
 
 
 def attached_reservation(reservation: str | None, *, needed: bool, field: str = "reservation") -> list[Finding]:
-    """Check that a commitment has a reservation if it needs one."""
     if reservation or not needed:
         return []
     return [ATTACHED.finding(field, "is missing, of a commitment for GPUs or local SSDs", "name the reservation")]
 
 
 def attached_region(region: str, zone: str, name: str, field: str) -> list[Finding]:
-    """Check that a commitment's reservation in the stack is in the commitment's region."""
     if zone.rpartition("-")[0] == region:
         return []
     return [ATTACHED.finding(field, f"is {name}, in {zone}, and the commitment is of {region}", f"use one of {region}")]
 
 
 def known_reservation(name: str, known: Sequence[str], field: str) -> list[Finding]:
-    """Check the name of a reservation: a key of the stack's, or the link of another one."""
     if name in known or "/" in name:
         return []
     fix = did_you_mean(nearest(name, known), known) if known else "write projects/<p>/zones/<z>/reservations/<name>"

@@ -61,13 +61,11 @@ class ClusterFacts:
 
 
 def exists(field: str, name: str, there: bool) -> list[Finding]:
-    """Check that a named resource exists."""
     return [] if there else [MISSING.finding(field, f'is "{name}", which is not there', _WHERE)]
 
 
 def subnet(field: str, facts: SubnetFacts, network: str, ranges: Mapping[str, str], *, private: bool) -> list[Finding]:
-    """Check a subnet of `network`. `ranges`: the field of each secondary range, by name; `private`: machines there have
-    no public addresses."""
+    """Check a subnet. `ranges`: field by secondary range; `private`: machines there have no public addresses."""
     found: list[Finding] = []
     if facts.network != network:
         message = f"is a subnet of {facts.network}, not of {network}"
@@ -97,8 +95,8 @@ def cluster(
     flex: Collection[str],
     workload_pool: bool,
 ) -> list[Finding]:
-    """Check a cluster given with its endpoint and certificate. `addons`: what needs each, by the add-on's name; `flex`:
-    kinds of accelerators of flex-start pools; `workload_pool`: pods use Google service accounts."""
+    """Check endpoint and certificate. `addons`: what needs each add-on; `flex`: kinds of accelerators of flex-start
+    pools; `workload_pool`: pods use Google service accounts."""
     found: list[Finding] = []
     if facts.status not in ("RUNNING", "RECONCILING"):
         found.append(CLUSTER_STATE.finding("name", f"names a cluster that is {facts.status}", "wait, or repair it"))
@@ -128,8 +126,7 @@ def cluster(
 
 
 def controllers(facts: ClusterFacts, wanted: Mapping[str, str]) -> list[Finding]:
-    """Check for controllers that neither the stack nor the cluster installs. `wanted` is the field that excludes each,
-    by the group of its API."""
+    """Check for controllers that nobody installs. `wanted` is the field that excludes each, by API group."""
     if facts.apis is None:
         return []
     return [
@@ -142,7 +139,6 @@ def controllers(facts: ClusterFacts, wanted: Mapping[str, str]) -> list[Finding]
 
 
 def node_account(field: str, email: str, roles: Sequence[str]) -> list[Finding]:
-    """Check the account of nodes, given its roles in the project."""
     missing = [role for role in NODE_ROLES if role not in roles]
     if not missing or NODE_ROLES_WHOLE.intersection(roles):
         return []

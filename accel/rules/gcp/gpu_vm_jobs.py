@@ -19,7 +19,6 @@ _NO_FLEX = ("n1-", "a4x-", "g4-")
 
 
 def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: int) -> list[Finding]:
-    """Check a job's request, by field, against the largest machine available to it."""
     most = {"cpus": (vcpus, "vCPUs"), "memory_mib": (memory_mib, "MiB")}
     return [
         FIT.finding(
@@ -33,8 +32,8 @@ def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: i
 
 
 def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str]]) -> tuple[list[str], list[Finding]]:
-    """Return the zones known to have the machine, and findings about the others. Returns all zones if none is known,
-    since the catalog may be outdated. `places` are zones by region; a region without zones is known as a whole."""
+    """Return the zones known to have the machine, all if none is (the catalog may be outdated), and findings on the
+    others. `places` are zones by region; a region without zones is known as a whole."""
     known = [zone for zone in wanted if offers(places, zone)]
     others = [zone for zone in wanted if zone not in known]
     if not places or not others:
@@ -47,13 +46,11 @@ def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str
 
 
 def offers(places: Mapping[str, Sequence[str]], zone: str) -> bool:
-    """Return whether the zone is among the places."""
     region = zone.rpartition("-")[0]
     return region in places and (not places[region] or zone in places[region])
 
 
 def flex_start(machine: str, gpus: int, nodes: int, spot: bool, max_run_s: int | None) -> list[Finding]:
-    """Check a job that requests flex-start."""
     faults = (
         (spot, "beside spot: true", "leave one of the two out"),
         (nodes > 1, f"beside nodes: {nodes}", "use one node, or a target of kind gke with queued provisioning"),
@@ -68,14 +65,13 @@ def flex_start(machine: str, gpus: int, nodes: int, spot: bool, max_run_s: int |
 
 
 def notice(notice_s: int | None, spot: bool) -> list[Finding]:
-    """Check that only a Spot job sets a notice period."""
     if notice_s is None or spot:
         return []
     return [NOTICE.finding("notice_s", f"is {notice_s}, and the job is not Spot", "leave it out, or write spot: true")]
 
 
 def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list[Finding]:
-    """Check the lifetime of the machines against the job's own run time. They need `margin_s` to boot and to end."""
+    """Check the machines' lifetime, which includes `margin_s` to boot and to end."""
     if max_run_s is None:
         return []
     if max_run_s <= margin_s:
@@ -88,7 +84,6 @@ def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Check for variables that the platform sets on nodes."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "leave it out")
         for name in RESERVED_VARIABLES

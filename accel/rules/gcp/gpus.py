@@ -21,7 +21,7 @@ _INTERRUPTIBLE = ("spot", "flex-start")
 
 
 def find_accelerator(name: str) -> Accelerator | None:
-    """Return the accelerator of that name, or None for a name that accelerator_name() reports."""
+    """Return None for a name that accelerator_name() reports."""
     try:
         return accelerator(name)
     except (UnknownName, AmbiguousName):
@@ -31,15 +31,13 @@ def find_accelerator(name: str) -> Accelerator | None:
 def accelerator_name(
     name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
 ) -> list[Finding]:
-    """Check an accelerator's name. Consumer GPUs are rejected on AWS too (`cloud="aws"`); a K80 is accepted in a
-    `migration`, which reads old job files."""
+    """Check a name. `cloud="aws"`: consumer GPUs are rejected there too; `migration`: old job files may name a K80."""
     return resolve_accelerator(name, field, cloud=cloud, migration=migration)[1]
 
 
 def resolve_accelerator(
     name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
 ) -> tuple[Accelerator | None, list[Finding]]:
-    """Return the accelerator of a name, or None if there is none, and the findings of accelerator_name()."""
     try:
         kind = accelerator(name)
     except UnavailableName as refused:
@@ -72,7 +70,7 @@ def _on_google_cloud(kind: Accelerator, name: str, field: str) -> list[Finding]:
 def accelerator_count(
     name: str, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
 ) -> list[Finding]:
-    """Check a number of GPUs on one machine of a cloud (None: any). Ignores unknown accelerators and TPUs."""
+    """Check GPUs on one machine of a cloud (None: any). Ignores unknown accelerators and TPUs."""
     kind = find_accelerator(name)
     return gpu_count(kind, count, field, cloud=cloud) if kind else []
 
@@ -80,7 +78,6 @@ def accelerator_count(
 def gpu_count(
     kind: Accelerator, count: float, field: str = "accelerator_count", *, cloud: str | None = "gcp"
 ) -> list[Finding]:
-    """Check a number of GPUs of a kind, as accelerator_count() does."""
     offered = counts_of(kind.name, cloud)
     if kind.is_tpu or not offered or count in offered:
         return []
@@ -91,8 +88,7 @@ def gpu_count(
 
 
 def small_a3(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
-    """Check the provisioning of a small A3 machine: `on-demand`, `spot`, `flex-start`, `reserved`, in the spelling of
-    any API (SPOT, FLEX_START, STANDARD); None is on demand."""
+    """Check `spot`, `flex-start` and the like in any API's spelling (SPOT, FLEX_START, STANDARD); None is on demand."""
     if machine not in SMALL_A3_MACHINES or _provisioning(provisioning) in _INTERRUPTIBLE:
         return []
     message = f"is {provisioning or 'on-demand'}, and {machine} is available as Spot or flex-start only"
@@ -100,7 +96,6 @@ def small_a3(machine: str, provisioning: str | None, field: str = "provisioning"
 
 
 def scarce(machine: str, provisioning: str | None, field: str = "provisioning") -> list[Finding]:
-    """Check for machines that are rarely available on demand."""
     if not machine.startswith(_SCARCE_SERIES) or _provisioning(provisioning) not in ("on-demand", "standard"):
         return []
     message = f"is {provisioning or 'on-demand'}, and {machine} is rarely available that way"

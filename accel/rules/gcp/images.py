@@ -28,7 +28,7 @@ _TENSORFLOW = re.compile(r"(tf|tf2|tensorflow)-.*")
 
 
 def family(name: str, project: str, *, today: date, field: str = "image_family") -> list[Finding]:
-    """Check an image family on a day. Families of other projects are up to their owner."""
+    """Check a family on a day. Those of other projects are up to their owner."""
     if project != DEEP_LEARNING:
         return []
     if _OLD.fullmatch(name):
@@ -48,7 +48,6 @@ def family(name: str, project: str, *, today: date, field: str = "image_family")
 
 
 def driver(project: str, *, install: bool, field: str = "image_project") -> list[Finding]:
-    """Check how the image gets a driver if `install` requests one."""
     if not install or project in (DEEP_LEARNING, *BUILT_IN):
         return []
     if project in UBUNTU:
@@ -59,7 +58,7 @@ def driver(project: str, *, install: bool, field: str = "image_project") -> list
 
 
 def architecture(project: str, machine_type: str, field: str = "image_family") -> list[Finding]:
-    """Check the CPU architecture: the listed Deep Learning VM images are for x86."""
+    """Check for x86, the CPU of the listed Deep Learning VM images."""
     if project != DEEP_LEARNING or machine("gcp", machine_type).cpu_arch == "x86_64":
         return []
     message = f"is of x86, and {machine_type} is an Arm machine"

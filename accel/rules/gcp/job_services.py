@@ -25,7 +25,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def subnet(region: str, of_network: Sequence[str], field: str = "region") -> list[Finding]:
-    """Check that the network has a subnet in a target's region."""
     if region in of_network:
         return []
     message = f"is {region}, and the network has subnets in {', '.join(sorted(of_network))} only"
@@ -33,7 +32,7 @@ def subnet(region: str, of_network: Sequence[str], field: str = "region") -> lis
 
 
 def reservation(path: str | None, region: str, field: str = "reservation") -> list[Finding]:
-    """Check the region of a reservation for a target without zones. batch/machines.py checks the rest."""
+    """Check the region for a target without zones. batch/machines.py checks the rest."""
     parts = RESERVATION_NAME.fullmatch(path or "")
     if parts is None or parts[2].rpartition("-")[0] == region:
         return []
@@ -42,8 +41,7 @@ def reservation(path: str | None, region: str, field: str = "reservation") -> li
 
 
 def template(wanted: bool, capacity: str | None, region: str, home: str, field: str = "template") -> list[Finding]:
-    """Check whether a target can use the stack's template, given the template's capacity (None: there is no template)
-    and region."""
+    """Check use of the stack's template, which has this `capacity` (None: there is no template) and region `home`."""
     if not wanted:
         return []
     if capacity is None:
@@ -63,7 +61,6 @@ def template_zone(zone: str, region: str, field: str = "zone") -> list[Finding]:
 
 
 def attachment(path: str, region: str, field: str = "network_attachment") -> list[Finding]:
-    """Check a network attachment by which jobs reach a network."""
     found = _ATTACHMENT.fullmatch(path)
     if found is None:
         fix = f"write projects/<p>/regions/{region}/networkAttachments/<name>"
@@ -74,7 +71,6 @@ def attachment(path: str, region: str, field: str = "network_attachment") -> lis
 
 
 def database(name: str, field: str = "database") -> list[Finding]:
-    """Check the id of a Firestore database."""
     if name == "(default)" or (re.fullmatch(r"[a-z][a-z0-9-]{2,61}[a-z0-9]", name) and not _UUID.fullmatch(name)):
         return []
     return [DATABASE.finding(field, f'is "{name}"', 'write its id alone, such as claims, or "(default)"')]
@@ -83,7 +79,6 @@ def database(name: str, field: str = "database") -> list[Finding]:
 def persistent_resource_key(
     name: str | None, known: Sequence[str], field: str = "persistent_resource"
 ) -> list[Finding]:
-    """Check the key of a persistent resource for a target's jobs."""
     if name is None or name in known:
         return []
     fix = did_you_mean(nearest(name, known), known) if known else "add it to persistent_resources"
@@ -91,7 +86,6 @@ def persistent_resource_key(
 
 
 def replicas(count: int, least: int | None, most: int | None) -> list[Finding]:
-    """Check the number of machines in a pool: fixed, or between two numbers."""
     if least is None and most is None:
         return []
     if least is None or most is None:
@@ -107,8 +101,7 @@ def replicas(count: int, least: int | None, most: int | None) -> list[Finding]:
 
 
 def persistent_machine(machine_type: str, accelerator: str | None, count: int | None) -> list[Finding]:
-    """Check a machine of a persistent pool. It is on demand, so it cannot be a type available as Spot or flex-start
-    only."""
+    """Check a machine that is on demand, and so cannot be a type available as Spot or flex-start only."""
     if _is_tpu(machine_type):
         message = f"is {machine_type}, a TPU"
         return [MACHINE.finding("machine_type", message, "use a machine with GPUs, or jobs without it")]

@@ -17,23 +17,21 @@ _LENGTH = 63
 
 
 def value(text: str) -> str:
-    """Convert a text to a label value: lower case, other characters as -, the first 63 of them."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:_LENGTH]
 
 
 def key(text: str) -> str:
-    """Convert a text to a label key: as `value`, with a leading letter added if there is none."""
     spelt = re.sub(r"[^a-z0-9_-]", "-", text.lower())
     return (spelt if re.match(r"[a-z]", spelt) else f"x{spelt}")[:_LENGTH]
 
 
 def to_gcp(labels: Mapping[str, str]) -> dict[str, str]:
-    """Convert labels to Google Cloud's form. The keys are distinct if `labels` below finds no clash."""
+    """Convert labels to distinct keys, if `labels` below finds no clash."""
     return {key(name): value(text) for name, text in labels.items()}
 
 
 def labels(given: Mapping[str, str], *, own: int = 0, field: str = "labels") -> list[Finding]:
-    """Check labels as a person wrote them, for both clouds. Each resource gets `own` more."""
+    """Check labels for both clouds. Each resource gets `own` more."""
     found: list[Finding] = []
     first: dict[str, str] = {}
     for name, text in given.items():

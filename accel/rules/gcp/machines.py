@@ -33,11 +33,8 @@ _LIMITS = (
 def machine(
     machine_type: str, accelerator: str | None = None, count: int | None = None, zone: str | None = None
 ) -> list[Finding]:
-    """Check a machine type with the GPUs named in addition to it (None: none). The zone matters for four P100 only.
-
-    Fields are `machine_type`, `accelerator` and `accelerator_count`. Ignores unknown accelerators, which
-    gpus.accelerator_name() reports.
-    """
+    """Check a type with the GPUs named beside it (None: none); the zone matters for four P100 only. Fields are
+    `machine_type`, `accelerator` and `accelerator_count`. Ignores accelerators that gpus.accelerator_name() reports."""
     kind = find_accelerator(accelerator) if accelerator is not None else None
     return with_gpus(machine_type, kind, accelerator, count, zone)
 
@@ -45,7 +42,7 @@ def machine(
 def with_gpus(
     machine_type: str, kind: Accelerator | None, written: str | None, count: int | None, zone: str | None = None
 ) -> list[Finding]:
-    """Check a machine type with GPUs of a kind, `written` as the user wrote it. machine() does the same by name."""
+    """Check as machine() does; `written` is the GPU as the user wrote it."""
     if size := n1(machine_type):
         return _on_n1(size, kind, count, zone)
     try:
@@ -72,7 +69,7 @@ def with_gpus(
 
 
 def target_machine(machine_type: str) -> list[Finding]:
-    """Check a machine type that a target only names. Only jobs need to know its size."""
+    """Check a type that a target only names: only jobs need to know its size."""
     found = machine(machine_type)
     if not newer_types.gcp(machine_type):
         return found
@@ -80,7 +77,6 @@ def target_machine(machine_type: str) -> list[Finding]:
 
 
 def attachable(machine_type: str, kind: Accelerator) -> list[Finding]:
-    """Check that GPUs can be attached to an N1 machine, whatever their number."""
     return [] if kind.name in gpu_attachments() else _not_attachable(machine_type, kind)
 
 

@@ -46,7 +46,7 @@ _INTERNAL = tuple(
 
 
 def block(cidr: str) -> IPv4Network | None:
-    """Parse a range. Returns None for an invalid one, which `ranges` reports."""
+    """Return None for an invalid range, which `ranges` reports."""
     try:
         return IPv4Network(cidr)
     except ValueError:
@@ -54,23 +54,20 @@ def block(cidr: str) -> IPv4Network | None:
 
 
 def internal(cidr: str) -> bool:
-    """Return whether a range lies within those that Google treats as internal; False for an invalid range."""
+    """Return whether Google treats the range as internal; False for an invalid one."""
     known = block(cidr)
     return known is not None and any(known.subnet_of(private) for private in _INTERNAL)
 
 
 def node_block(pods_per_node: int) -> int:
-    """Return the prefix length of the block that GKE gives each node: 31 - ceil(log2(pods)). It has at least twice as
-    many addresses as pods, so that they are not reused immediately. 110 pods take a /24."""
+    """Return the prefix length of a node's block: 31 - ceil(log2(pods)). It has at least twice as many addresses as
+    pods, so that they are not reused immediately. 110 pods take a /24."""
     return 31 - (pods_per_node - 1).bit_length()
 
 
 def most_nodes(nodes: str, pods: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> int:
-    """Return how many nodes a subnet holds: 2^(32 - S) - 4 by its primary range /S, and one block per node from the
-    range for pods.
-
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing
-    """
+    """Return the nodes that a subnet holds: 2^(32 - S) - 4 by its primary range /S, and one block each of the range for
+    pods. Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing"""
     return min(_by_primary(IPv4Network(nodes)), _by_pods(IPv4Network(pods), pods_per_node))
 
 
@@ -83,7 +80,6 @@ def _by_pods(pods: IPv4Network, pods_per_node: int) -> int:
 
 
 def ranges(named: Mapping[str, str]) -> list[Finding]:
-    """Check the ranges of one network, by field: each is well formed, and no two overlap."""
     found = [finding for field, cidr in named.items() for finding in _range(field, cidr)]
     known = [(field, cidr, parsed) for field, cidr in named.items() if (parsed := block(cidr))]
     for index, (field, cidr, parsed) in enumerate(known):
@@ -96,7 +92,6 @@ def ranges(named: Mapping[str, str]) -> list[Finding]:
 
 
 def subnet(nodes: str, pods: str, services: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> list[Finding]:
-    """Check the sizes of a subnet's three ranges. Invalid ranges are left to `ranges`."""
     found: list[Finding] = []
     primary, of_pods, of_services = block(nodes), block(pods), block(services)
     if primary and not 8 <= primary.prefixlen <= 29:
@@ -116,14 +111,13 @@ def subnet(nodes: str, pods: str, services: str, pods_per_node: int = PODS_PER_N
 
 
 def pods_per_node(most: int, field: str = "max_pods_per_node") -> list[Finding]:
-    """Check the maximum number of pods per node."""
     if 8 <= most <= 256:
         return []
     return [PODS_PER_NODE.finding(field, f"must be 8 to 256, is {most}", f"write {PODS_PER_NODE_DEFAULT}")]
 
 
 def region(name: str, field: str) -> list[Finding]:
-    """Check the region of a subnet. Unknown but well-formed regions are left to the cloud."""
+    """Leave unknown but well-formed regions to the cloud."""
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", name):
         return []
     near = " or ".join(nearest_places(name, regions("gcp"), 1))
@@ -131,21 +125,18 @@ def region(name: str, field: str) -> list[Finding]:
 
 
 def network_path(path: str, field: str = "network") -> list[Finding]:
-    """Check the path of an existing network."""
     if re.fullmatch(rf"projects/{_PROJECT}/global/networks/{_NAME}", path):
         return []
     return [PATH.finding(field, f'is "{path}"', "write projects/<project>/global/networks/<name>")]
 
 
 def subnet_path(path: str, region: str, field: str = "subnetwork") -> list[Finding]:
-    """Check the path of an existing subnet in a region."""
     if re.fullmatch(rf"projects/{_PROJECT}/regions/{re.escape(region)}/subnetworks/{_NAME}", path):
         return []
     return [PATH.finding(field, f'is "{path}"', f"write projects/<project>/regions/{region}/subnetworks/<name>")]
 
 
 def nat_ports(least: int, most: int) -> list[Finding]:
-    """Check the minimum and maximum number of Cloud NAT ports per node."""
     for field, count in (("min_ports_per_node", least), ("max_ports_per_node", most)):
         if not 32 <= count <= 65536 or count & (count - 1):
             return [
@@ -158,8 +149,7 @@ def nat_ports(least: int, most: int) -> list[Finding]:
 
 
 def growth(pools: Mapping[str, tuple[int, int]], nodes: str, pods: str, field: str = "pools") -> list[Finding]:
-    """Check that all pools together fit the ranges of their subnet at their maximum. `pools`: the maximum number of
-    nodes of each, and the pods per node."""
+    """Check that all pools fit their subnet at their maximum. `pools`: most nodes of each, and the pods per node."""
     primary, of_pods = block(nodes), block(pods)
     if primary is None or of_pods is None:
         return []

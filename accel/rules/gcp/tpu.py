@@ -22,8 +22,7 @@ POOL_NODES = rule("gcp.tpu.pool-nodes")
 def resolve_slice(
     name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
 ) -> tuple[Slice | None, list[Finding]]:
-    """Return the slice of a name, with its topology if given, or None if there is none, and the findings. `api="gke"`:
-    for a node pool, not the Cloud TPU API."""
+    """Return the slice, or None, and the findings. `api="gke"`: for a node pool, not the Cloud TPU API."""
     if not name:
         return None, [TYPE_MISSING.finding(field, "is missing", "name one, such as v5litepod-8 or v6e-8")]
     try:
@@ -43,14 +42,13 @@ def resolve_slice(
 
 
 def find_slice(name: str | None, topology: str | None = None) -> Slice | None:
-    """Return the slice, or None for one that accelerator_type() reports."""
+    """Return None for one that accelerator_type() reports."""
     return resolve_slice(name, topology)[0]
 
 
 def accelerator_type(
     name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
 ) -> list[Finding]:
-    """Check the type of a TPU, in the form that resolve_slice() accepts."""
     return resolve_slice(name, topology, api=api, field=field)[1]
 
 
@@ -71,7 +69,6 @@ def _published(found: Slice, field: str) -> list[Finding]:
 
 
 def architecture(name: str, field: str = "architecture") -> list[Finding]:
-    """Check that the architecture is `vm`, not the removed `node`."""
     if name.lower().replace("_", "-") not in ("node", "tpu-node"):
         return []
     message = f'is "{name}", an architecture that Google has removed'
@@ -79,14 +76,12 @@ def architecture(name: str, field: str = "architecture") -> list[Finding]:
 
 
 def provisioning(*, spot: bool = False, reserved: bool = False, field: str = "reserved") -> list[Finding]:
-    """Check that a TPU is not both Spot and reserved."""
     if not (spot and reserved):
         return []
     return [SPOT_RESERVED.finding(field, "is true beside spot", "keep one of the two")]
 
 
 def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
-    """Check the number of a slice's worker."""
     found = find_slice(name)
     if found is None or 0 <= index < found.hosts or (found.generation.recalled and found.multi_host):
         return []
@@ -96,7 +91,6 @@ def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
 
 
 def resolve_pool(machine_type: str, topology: str) -> tuple[Slice | None, list[Finding]]:
-    """Return the slice of a GKE node pool of TPU hosts, or None with the findings."""
     try:
         return tpu_pool(machine_type, topology), []
     except UnknownName as unknown:
@@ -108,7 +102,7 @@ def resolve_pool(machine_type: str, topology: str) -> tuple[Slice | None, list[F
 
 
 def pool(machine_type: str, topology: str, nodes: int | None = None) -> list[Finding]:
-    """Check a GKE node pool of TPU hosts; `nodes` is its maximum size. Pools of one-host slices scale by the node."""
+    """Check a pool of at most `nodes`. Pools of one-host slices scale by the node."""
     found, findings = resolve_pool(machine_type, topology)
     if found is None or nodes is None or not found.multi_host or nodes == found.hosts:
         return findings

@@ -24,8 +24,7 @@ _OURS_BYTES = 4 * 1024
 
 
 def zones(wanted: Sequence[str], found: Slice, field: str = "zones") -> tuple[list[str], list[Finding]]:
-    """Return the zones known to have the slice. If none is known, returns all of them with a warning, since the catalog
-    may be outdated."""
+    """Return the zones known to have the slice; if none is, all with a warning, since the catalog may be outdated."""
     regions = found.places
     known = [zone for zone in wanted if _has(regions, zone)]
     if known or not regions:
@@ -40,8 +39,7 @@ def _has(regions: Mapping[str, Sequence[str]], zone: str) -> bool:
 
 
 def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
-    """Check `nodes` and `accelerator.count` of a job. Either may be omitted (1), and otherwise has to be all hosts, and
-    the chips of a host or of a slice."""
+    """Check `nodes` and `count`: 1 (omitted), or all hosts, and the chips of a host or of a slice."""
     total = slices * found.hosts
     whole = f"{found.written} is {hosts_text(found.hosts, found.chips_per_host)}"
     if slices > 1:
@@ -56,7 +54,6 @@ def hosts(found: Slice, slices: int, nodes: int, count: int) -> list[Finding]:
 
 
 def host_size(found: Slice, cpus: int | None, memory_mib: int | None) -> list[Finding]:
-    """Check a job's request per host against the host."""
     asked = [("cpus", cpus, "vCPUs"), ("memory_mib", memory_mib, "MiB")]
     try:
         host = machine("gcp", found.machine_type or "")
@@ -74,7 +71,6 @@ def host_size(found: Slice, cpus: int | None, memory_mib: int | None) -> list[Fi
 
 
 def disk(disk_gib: int | None) -> list[Finding]:
-    """Check that a job requests no disk size."""
     if disk_gib is None:
         return []
     message = f"is {disk_gib}, and a TPU VM's boot disk is 100 GiB and cannot be resized"
@@ -82,7 +78,6 @@ def disk(disk_gib: int | None) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Check for variables that the platform sets on a host."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in RESERVED_VARIABLES
@@ -91,7 +86,6 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def size(length: int) -> list[Finding]:
-    """Check the size of a job in its machines' metadata, in bytes."""
     most = MAX_VALUE_BYTES - _OURS_BYTES
     if length <= most:
         return []

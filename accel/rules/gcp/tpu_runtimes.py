@@ -23,7 +23,6 @@ _NEW = ("tpu-v5litepod", "tpu-v5p", "tpu-v6e")
 
 
 def runtime(name: str, accelerator_type: str, field: str = "runtime_version") -> list[Finding]:
-    """Check a TPU software version on a slice. Ignores slices that are unknown or not in the Cloud TPU API."""
     of = find_slice(accelerator_type)
     own = of.generation.runtime if of else None
     if of is None or own is None or name == own.name:

@@ -30,7 +30,7 @@ _NEW = "tpu-v6e"
 
 
 def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]:
-    """Check the zone of a slice. Ignores regions whose zones the catalog does not have."""
+    """Ignore regions whose zones the catalog does not have."""
     of = find_slice(accelerator_type)
     regions = of.places if of else {}
     offered = tuple(sorted(each for zones in regions.values() for each in zones))
@@ -41,7 +41,6 @@ def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]
 
 
 def queue_fields(given: Iterable[str]) -> list[Finding]:
-    """Check the fields of a queued resource that a stack creates."""
     fix = "write it under queued_tpus, or ask by `accel-jobs submit` to a target of kind tpu-vm"
     return [
         QUEUE_FIELD.finding(name, "is nothing that the provider's queued resource takes", fix)
@@ -70,7 +69,6 @@ def valid(for_s: int | None, until: str | None) -> list[Finding]:
 
 
 def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
-    """Check a declared queue's reservation and capacity."""
     if reservation is None or capacity == "reserved":
         return []
     message = f"is named, and capacity is {capacity}"
@@ -78,7 +76,7 @@ def queue_reservation(capacity: str, reservation: str | None) -> list[Finding]:
 
 
 def disk_types(accelerator_type: str) -> tuple[str, ...]:
-    """Return the types of data disk that a slice can attach; the default of a new one comes first."""
+    """Return the default of a new disk first."""
     of = find_slice(accelerator_type)
     return _HYPERDISK if of and of.generation.accelerator == _NEW else ("pd-balanced",)
 
@@ -92,7 +90,7 @@ def data_disk(
     read_only: bool,
     field: str,
 ) -> list[Finding]:
-    """Check one data disk: created by the stack (`size_gib`), or existing (`source`)."""
+    """Check one disk: created by the stack (`size_gib`), or existing (`source`)."""
     if (size_gib is None) == (source is None):
         message = "has a size and a source" if source else "has neither size_gib nor source"
         return [DISK.finding(field, message, "write size_gib for a new disk, or source for one that is there")]

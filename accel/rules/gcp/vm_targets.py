@@ -12,7 +12,6 @@ SUBNET = rule("gcp.vm.subnet")
 
 
 def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:
-    """Check the zones of a target, in the order in which jobs try them."""
     found: list[Finding] = []
     for index, zone in enumerate(given):
         if zone in given[:index]:
@@ -25,7 +24,6 @@ def zones(given: Sequence[str], field: str = "zones") -> list[Finding]:
 
 
 def subnet(zone: str, of_network: Sequence[str], field: str = "zone") -> list[Finding]:
-    """Check that the network has a subnet in the region of a machine's zone."""
     region = zone.rpartition("-")[0]
     if region in of_network:
         return []

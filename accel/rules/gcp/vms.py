@@ -44,8 +44,7 @@ _OWN_METADATA = {
 
 
 def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
-    """Return the smallest machine with that many built-in GPUs, among those that the zone is known to offer, or among
-    all. Returns None if there is none, or if several are equally small."""
+    """Return the smallest with that many built-in GPUs, in the zone if known; None if it is not exactly one."""
     try:
         built_in = [each for each in machines_for(accelerator, count, "gcp") if not each.is_attachment]
     except NoMachine:
@@ -58,7 +57,6 @@ def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
 def gpu_machine(
     machine_type: str | None, accelerator: str | None, count: int | None, zone: str, capacity: str
 ) -> list[Finding]:
-    """Check the machine of a GPU VM: named, or the one with that many of an accelerator."""
     named = gpus.accelerator_name(accelerator) if accelerator else []
     if any(each.severity == "reject" for each in named):
         return named
@@ -118,7 +116,6 @@ def _zones(name: str) -> list[str]:
 
 
 def maintenance(policy: str, field: str = "on_host_maintenance") -> list[Finding]:
-    """Check the behaviour of the VM during host maintenance."""
     if policy == "TERMINATE":
         return []
     return [MAINTENANCE.finding(field, f"is {policy}, which Google refuses with GPUs", "leave it out: TERMINATE")]
@@ -134,8 +131,7 @@ def provisioning(
     max_run_duration_s: int | None = None,
     notice_s: int | None = None,
 ) -> list[Finding]:
-    """Check the provisioning of a VM (`on-demand`, `spot`, `flex-start`, `reservation`) and the settings that depend on
-    it."""
+    """Check a capacity (`on-demand`, `spot`, `flex-start`, `reservation`) and the settings that depend on it."""
     found: list[Finding] = []
     if (capacity == "reservation") != (reservation is not None):
         message = f"is {reservation}, beside capacity {capacity}" if reservation else "is missing beside reservation"
@@ -170,7 +166,7 @@ def _flex(termination_action: str | None, max_run_duration_s: int | None) -> lis
 
 
 def most_wait_s(capacity: str, notice_s: int | None) -> int:
-    """Return the maximum duration of a checkpoint in seconds."""
+    """Return how long a checkpoint may take."""
     return (notice_s or SPOT_SHUTDOWN_S) if capacity == "spot" else SHUTDOWN_S
 
 
@@ -191,7 +187,6 @@ def checkpoint(
 
 
 def boot_disk(kind: str | None, machine_type: str, field: str = "disk.type") -> list[Finding]:
-    """Check the type of a boot disk. Ignores machines whose disk types are unknown."""
     allowed = boot_disks(machine_type)
     if not kind or not allowed or kind in allowed:
         return []
@@ -200,14 +195,12 @@ def boot_disk(kind: str | None, machine_type: str, field: str = "disk.type") -> 
 
 
 def secure_boot(on: bool, field: str = "secure_boot") -> list[Finding]:
-    """Check Secure Boot of a VM with GPUs."""
     if not on:
         return []
     return [SECURE_BOOT.finding(field, "is true, on a VM with GPUs", "prove that the driver of the image loads")]
 
 
 def group(machine_type: str, capacity: str, *, compact: bool) -> list[Finding]:
-    """Check a group of identical VMs."""
     found: list[Finding] = []
     if compact and compact_placement().get(series(machine_type)) is False:
         others = ", ".join(name for name, takes in compact_placement().items() if takes)
@@ -220,7 +213,6 @@ def group(machine_type: str, capacity: str, *, compact: bool) -> list[Finding]:
 
 
 def own_keys(labels: Iterable[str], metadata: Iterable[str]) -> list[Finding]:
-    """Check a person's labels and metadata for reserved keys."""
     found = [
         OWN_KEY.finding(field, f'has "{key}", and keys of {OWN_PREFIX} are the stack\'s own', "rename it")
         for field, keys in (("labels", labels), ("metadata", metadata))

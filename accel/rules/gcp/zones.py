@@ -14,14 +14,13 @@ IS_ZONE = rule("gcp.region.is-zone")
 
 
 def intersect_zones(zones: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the zones that offer all of the accelerators whose zones are known, in alphabetical order."""
+    """Return, in order, the zones that offer all of the accelerators whose zones are known."""
     known = [set(each) for each in zones.values() if each]
     return sorted(zone for zone in set[str]().union(*known) if all(zone in each for each in known))
 
 
 def common_zones(zones: Mapping[str, Sequence[str]], field: str = "accelerators") -> list[Finding]:
-    """Check that one zone has all accelerators of a job. `zones` are those of each accelerator in the job's region (an
-    empty list: unknown)."""
+    """Check that one zone has all. `zones` are each accelerator's in the job's region; empty: unknown."""
     unsure = [accelerator for accelerator, offered in zones.items() if not offered]
     doubt: list[Finding] = []
     if unsure and len(zones) > 1:
@@ -36,8 +35,7 @@ def common_zones(zones: Mapping[str, Sequence[str]], field: str = "accelerators"
 
 
 def zone(name: str, accelerator: str, offered: Sequence[str], field: str = "zone") -> list[Finding]:
-    """Check a zone against those known to offer an accelerator, a machine or a TPU. There is no finding if none is
-    known."""
+    """Check against the zones known to offer something; if none is known, there is no finding."""
     if not offered or name in offered:
         return []
     near = nearest_places(name, tuple(offered))
@@ -46,7 +44,7 @@ def zone(name: str, accelerator: str, offered: Sequence[str], field: str = "zone
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """Check that a region is not a zone. Other unknown names are left to the cloud."""
+    """Check that it is not a zone. Other unknown names are left to the cloud."""
     try:
         check_region("gcp", name)
     except UnavailableName as refused:

@@ -25,7 +25,7 @@ SNAT = rule("gcp.cluster.snat")
 def access(
     *, private_nodes: bool, private_endpoint: bool, dns_endpoint: bool, authorized: Mapping[str, str] | None
 ) -> list[Finding]:
-    """Check who reaches the API server. `authorized`: ranges, each with a name; None: no restriction by address."""
+    """Check who reaches the API server. `authorized`: ranges by name; None: no restriction by address."""
     found: list[Finding] = []
     if private_endpoint and not private_nodes:
         message = "is true, and private_nodes is false"
@@ -54,7 +54,6 @@ def access(
 
 
 def control_plane(cidr: str, field: str = "control_plane_cidr") -> list[Finding]:
-    """Check the range of the control plane."""
     known = block(cidr)
     if known is not None and known.prefixlen == 28 and internal(cidr):
         return []
@@ -62,7 +61,6 @@ def control_plane(cidr: str, field: str = "control_plane_cidr") -> list[Finding]
 
 
 def cluster_access(endpoint: str, ca_certificate: str) -> list[Finding]:
-    """Check the endpoint and certificate of an existing cluster."""
     found: list[Finding] = []
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d{1,5})?", endpoint):
         fix = "write what `gcloud container clusters describe` calls endpoint"
@@ -78,7 +76,6 @@ def cluster_access(endpoint: str, ca_certificate: str) -> list[Finding]:
 
 
 def ports(given: Sequence[int], field: str = "webhook_ports") -> list[Finding]:
-    """Check the node ports that the control plane calls."""
     return [
         PORT.finding(f"{field}[{i}]", f"must be 1 to 65535, is {port}", "write one such as 9443")
         for i, port in enumerate(given)
@@ -87,7 +84,7 @@ def ports(given: Sequence[int], field: str = "webhook_ports") -> list[Finding]:
 
 
 def snat(*, default_snat: bool, private_nodes: bool, pods: str | None = None) -> list[Finding]:
-    """Check whether nodes replace the source address of packets that pods send out of the cluster."""
+    """Check whether nodes replace the source address of what pods send out of the cluster."""
     if not default_snat and not private_nodes:
         message = "is false, and private_nodes is false"
         return [SNAT.finding("default_snat", message, "leave it true, or make the nodes private")]

@@ -32,8 +32,7 @@ def capacity(
     location_policy: str | None = None,
     max_run_duration_s: int | None = None,
 ) -> list[Finding]:
-    """Check the capacity (`on-demand`, `spot`, `flex-start` or `reservation`) and the settings that depend on it;
-    `zones` None: unknown."""
+    """Check a kind (`on-demand`, `spot`, `flex-start`, `reservation`) and what depends on it. `zones` None: unknown."""
     found: list[Finding] = []
     if kind == "reservation" and reservation is None:
         found.append(RESERVATION_MISSING.finding("reservation", "is missing beside capacity reservation", "name it"))
@@ -74,8 +73,7 @@ def flex_start(
     upgrade: str | None,
     hosts: int = 1,
 ) -> list[Finding]:
-    """Check the requirements of a flex-start pool, queued or not. None: unset, which gives the value that flex-start
-    needs."""
+    """Check a flex-start pool, queued or not. None: unset, which gives the value that flex-start needs."""
     found: list[Finding] = []
     for field, nodes in (("min_nodes", min_nodes), ("initial_nodes", initial_nodes)):
         if nodes:
@@ -94,8 +92,7 @@ def flex_start(
 
 
 def queued_provisioning(kind: str, field: str = "queued_provisioning") -> list[Finding]:
-    """Check a pool whose nodes come by ProvisioningRequest only, which GKE supports for GPUs only
-    (https://github.com/AI-Hypercomputer/xpk/pull/900)."""
+    """Check nodes by ProvisioningRequest, for GPUs only in GKE (https://github.com/AI-Hypercomputer/xpk/pull/900)."""
     if kind == "flex-start":
         return []
     return [QUEUED_FLEX.finding(field, f"is true, and capacity is {kind}", "use capacity flex-start")]

@@ -31,18 +31,15 @@ _METRICS = {"KUBELET": "1.29.3-gke.1093000", "CADVISOR": "1.29.3-gke.1093000", "
 
 
 def region_of(location: str) -> str:
-    """Return the region of a region or zone name."""
     zone = _ZONE.fullmatch(location)
     return zone[1] if zone else location
 
 
 def is_zone(location: str) -> bool:
-    """Return whether a location has the form of a zone."""
     return _ZONE.fullmatch(location) is not None
 
 
 def location(place: str, node_locations: Sequence[str], field: str = "location") -> list[Finding]:
-    """Check the location of a cluster and its nodes."""
     region = region_of(place)
     if not _REGION.fullmatch(region):
         near = " or ".join(nearest_places(place, regions("gcp"), 1))
@@ -69,15 +66,13 @@ def location(place: str, node_locations: Sequence[str], field: str = "location")
 
 
 def in_region(place: str, region: str, field: str = "location") -> list[Finding]:
-    """Check that a cluster is in the region of its section."""
     if region_of(place) == region or not _REGION.fullmatch(region_of(place)):
         return []
     return [REGION.finding(field, f"is {place}, and the section's region is {region}", f"write {region}")]
 
 
 def pool_zones(zones: Sequence[str], region: str, field: str = "zones") -> list[Finding]:
-    """Check the zones of a node pool against the region of its cluster. Empty: neither the pool nor the cluster names
-    any."""
+    """Check a pool's zones. Empty: neither the pool nor the cluster names any."""
     if not zones:
         message = "is missing, and the zones of the cluster's nodes are not known here"
         fix = "name the zones that have the machine, here or as node_locations of a cluster that is made here"
@@ -92,8 +87,7 @@ def pool_zones(zones: Sequence[str], region: str, field: str = "zones") -> list[
 
 
 def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
-    """Check that a cluster created here has room for system pods. `kept_nodes` counts nodes without accelerators and
-    taints that always exist, in all pools."""
+    """Check for room for system pods. `kept_nodes`: always there, without accelerators and taints, in all pools."""
     if kept_nodes:
         return []
     message = "keep no node without an accelerator and without taints, on which GKE's own pods could run"
@@ -101,8 +95,7 @@ def system_pool(kept_nodes: int, field: str = "pools") -> list[Finding]:
 
 
 def controllers(releases: Sequence[tuple[str, bool, str | None]], field: str = "releases") -> list[Finding]:
-    """Check the controllers of a cluster created here. `releases`: name, whether it is installed here, and who else
-    installs it."""
+    """Check controllers. `releases`: name, whether it is installed here, and who else installs it."""
     return [
         NO_CONTROLLER.finding(
             f"{field}[{index}].install",
@@ -115,15 +108,13 @@ def controllers(releases: Sequence[tuple[str, bool, str | None]], field: str = "
 
 
 def key(name: str, field: str = "key") -> list[Finding]:
-    """Check a cluster's config key, which its name begins with."""
     if len(name) <= NAME_MOST:
         return []
     return [NAME_LENGTH.finding(field, f"has {len(name)} characters, of which {NAME_MOST} are taken", "shorten it")]
 
 
 def version(channel: str, wanted: str | None, metrics: Sequence[str] = ()) -> list[Finding]:
-    """Check the release channel, the minimum version of the control plane (None: the channel's own), and the metrics
-    packages that need one."""
+    """Check channel, minimum version (None: the channel's own), and the metrics packages that need one."""
     found: list[Finding] = []
     if channel == "RAPID":
         message = "is RAPID, whose versions are not for production"

@@ -1,4 +1,4 @@
-"""Installation of the NVIDIA driver on GKE nodes, by exactly one of GKE, a DaemonSet of the stack, and NVIDIA's
+"""Installation of the NVIDIA driver on GKE nodes, by exactly one of GKE, a DaemonSet of the stack, NVIDIA's
 operator."""
 
 from accel.diagnostics.findings import Finding
@@ -32,7 +32,7 @@ def driver(
     secure_boot: bool = False,
     field: str = "driver",
 ) -> list[Finding]:
-    """Check a driver (a key of VERSIONS) on a node image; `labels` are the keys of the user's node labels."""
+    """Check a key of VERSIONS on a node image. `labels` are the keys of the user's node labels."""
     found: list[Finding] = []
     ubuntu = image_type.startswith("UBUNTU")
     if name == "latest" and ubuntu:

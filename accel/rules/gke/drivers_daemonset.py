@@ -30,7 +30,6 @@ VERSIONS = {"cos": ("default", "latest"), "ubuntu": ("default", *UBUNTU_DRIVERS)
 
 
 def installer(node_image: str, version: str) -> list[Finding]:
-    """Check the driver that a DaemonSet installs on nodes of an image, `cos` or `ubuntu`."""
     known = VERSIONS[node_image]
     if version in known:
         return []
@@ -39,7 +38,7 @@ def installer(node_image: str, version: str) -> list[Finding]:
 
 
 def partition(profile: str, accelerator: str, field: str = "mig_partition") -> list[Finding]:
-    """Check a MIG profile of a GPU (a key of the catalog) on nodes whose driver the DaemonSet installs."""
+    """Check a profile of a GPU (a key of the catalog) on nodes whose driver the DaemonSet installs."""
     if partitioner_since(accelerator, profile) <= PARTITIONER_DAY:
         return []
     message = f"is {profile} of {accelerator}, which the DaemonSet's partitioner of {PARTITIONER_DAY} does not know"

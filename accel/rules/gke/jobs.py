@@ -64,7 +64,6 @@ _ASKED = (
 
 
 def holds(place: PoolCapacity, size: Size) -> bool:
-    """Return whether a node of the pool holds such a pod. A disk of unknown size counts as large enough."""
     node = place.node
     return (
         node.cpu_m >= size.cpu_m
@@ -76,7 +75,6 @@ def holds(place: PoolCapacity, size: Size) -> bool:
 
 
 def fit(size: Size, places: Sequence[PoolCapacity]) -> list[Finding]:
-    """Check that a node of the pools holds a pod. Findings compare what is too large with the available maximum."""
     if any(holds(place, size) for place in places) or not places:
         return []
     found: list[Finding] = []
@@ -106,7 +104,7 @@ def _amount(name: str, value: int) -> str:
 
 
 def nodes(wanted: int, places: Sequence[PoolCapacity]) -> list[Finding]:
-    """Check that the pools have enough nodes for a multi-node job; `places` are those that hold one of its pods."""
+    """Check for enough nodes. `places` are those that hold one of the job's pods."""
     most = sum(place.max_nodes for place in places)
     if wanted <= most or not places:
         return []
@@ -116,12 +114,9 @@ def nodes(wanted: int, places: Sequence[PoolCapacity]) -> list[Finding]:
 
 
 def form(forms: Sequence[Slice], wanted_nodes: int, count: int) -> Slice | None:
-    """Return the form of a slice (accel.catalog.tpu.forms()) that a job's `nodes` and `accelerator.count` select, or
-    None.
-
-    It has as many hosts as the job has nodes, and the count is a host's chips or unset. Without nodes it is the first
-    form, whose chips may also be counted together. Unset values are 1.
-    """
+    """Return the form of a slice (accel.catalog.tpu.forms()) with as many hosts as the job has nodes, and a host's
+    chips as count; without nodes the first form, whose chips may also be counted together. Unset values are 1. None: no
+    form."""
     first = forms[0]
     if wanted_nodes in (1, first.hosts) and count in (1, first.chips):
         return first
@@ -130,7 +125,6 @@ def form(forms: Sequence[Slice], wanted_nodes: int, count: int) -> Slice | None:
 
 
 def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Finding]:
-    """Check that a job's nodes and count select a form of the slice."""
     if form(forms, wanted_nodes, count):
         return []
     first = forms[0]
@@ -146,17 +140,15 @@ def tpu_slice(forms: Sequence[Slice], wanted_nodes: int, count: int) -> list[Fin
 
 
 def hosts(found: Slice) -> str:
-    """Return the hosts of a slice in words."""
     return hosts_text(found.hosts, found.chips_per_host)
 
 
 def hosts_text(count: int, chips: int) -> str:
-    """Return a number of TPU hosts with their chips in words."""
     return f"{count} host{'s' if count > 1 else ''} of {chips} chip{'s' if chips > 1 else ''}"
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
-    """Check a job's labels. Values are not shown, since they often contain secrets."""
+    """Check without showing values, since they often contain secrets."""
     found: list[Finding] = []
     for key, value in sorted(given.items()):
         prefix, slash, name = key.rpartition("/")
@@ -173,7 +165,6 @@ def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
 
 
 def tasks(count: int) -> list[Finding]:
-    """Check the number of a job's tasks."""
     if count <= MAX_TASKS:
         return []
     return [TASKS.finding("tasks", f"is {count}, of which Kubernetes takes {MAX_TASKS}", "submit several jobs")]
@@ -188,7 +179,6 @@ def grace(grace_s: int | None, spot: bool) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Check for variables that Kubernetes or GKE set."""
     return [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
         for name in RESERVED_VARIABLES

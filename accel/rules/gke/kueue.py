@@ -43,7 +43,6 @@ class PoolFacts:
 
     @property
     def all(self) -> dict[str, int]:
-        """What the pool offers at its maximum size."""
         return {name: amount * self.nodes for name, amount in self.node.items()}
 
 
@@ -58,17 +57,14 @@ class Share:
 
 
 def covered_resources(shares: Sequence[Share], pools: Mapping[str, PoolFacts]) -> list[str]:
-    """Return the resources that a queue covers. A workload that requests any other is never admitted.
-
-    Always includes cores and memory; ephemeral storage if it is known for every pool; GPUs and TPUs if a pool has them.
-    """
+    """Return what a queue covers: cores and memory; ephemeral storage if it is known for every pool; GPUs and TPUs if a
+    pool has them. A workload that requests any other resource is never admitted."""
     known = [pools[share.pool].node for share in shares if share.pool in pools]
     disk = ["disk_gib"] if known and all(node.get("disk_gib") for node in known) else []
     return [*_ALWAYS, *disk, *(name for name in ACCELERATORS if any(node.get(name) for node in known))]
 
 
 def nominal(share: Share, pool: PoolFacts, resources: Sequence[str]) -> dict[str, int]:
-    """Return the nominal quota of a share for each covered resource; 0 for what the pool does not have."""
     given = pool.all if share.nominal is None else share.nominal
     return {name: given.get(name, 0) for name in resources}
 
@@ -82,7 +78,7 @@ def queue(
     borrows: str = "Never",
     provisioning: bool = False,
 ) -> list[Finding]:
-    """Check one ClusterQueue; `reclaims` and `borrows` are its preemption policies in Kueue's terms."""
+    """Check one ClusterQueue. `reclaims` and `borrows` are its preemption policies in Kueue's terms."""
     found: list[Finding] = []
     seen: set[str] = set()
     resources = covered_resources(shares, pools)
@@ -157,7 +153,7 @@ def queues(
     local_queues: Mapping[str, str],
     provisioning: bool = False,
 ) -> list[Finding]:
-    """Check all queues of a cluster together; `local_queues` is the queue of each local queue."""
+    """Check all queues of a cluster. `local_queues` is the queue of each local queue."""
     found: list[Finding] = []
     for name, target in local_queues.items():
         if target not in queues:

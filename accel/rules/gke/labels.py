@@ -28,7 +28,6 @@ _SYSTEM = ("cloud.google.com", "gke.io", "gke.networks.io")
 
 
 def pool_name(key: str, field: str = "pools") -> list[Finding]:
-    """Check the key of a pool, from which its name is derived."""
     if len(key) > KEY_MOST:
         message = f'"{key}" has {len(key)} characters, of which a pool\'s name leaves {KEY_MOST}'
         return [POOL_NAME.finding(field, message, "shorten it")]
@@ -39,7 +38,6 @@ def pool_name(key: str, field: str = "pools") -> list[Finding]:
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
-    """Check the user's labels on the nodes of a pool."""
     found = [each for key, value in given.items() for each in _pair(f"{field}.{key}", key, value)]
     size = sum(len(key) + len(value) for key, value in given.items())
     if size > SIZE_MOST:
@@ -48,7 +46,6 @@ def labels(given: Mapping[str, str], field: str = "labels") -> list[Finding]:
 
 
 def taints(given: Sequence[tuple[str, str, str]], field: str = "taints") -> list[Finding]:
-    """Check the user's taints on the nodes of a pool: key, value and effect of each."""
     found: list[Finding] = []
     seen: set[tuple[str, str]] = set()
     for index, (key, value, effect) in enumerate(given):

@@ -18,7 +18,6 @@ _NO_UPGRADES_DAYS = 90
 
 
 def window(days: Sequence[str], hours: int) -> list[Finding]:
-    """Check a weekly maintenance window: the days on which it begins, and its length in hours."""
     if not _WINDOW_LEAST_H <= hours <= 24:
         return [WINDOW.finding("hours", f"must be 4 to 24, is {hours}", "write 4 or more")]
     # Any 32 days contain each day of the week at least four times.
@@ -32,7 +31,7 @@ def window(days: Sequence[str], hours: int) -> list[Finding]:
 
 
 def exclusion(scope: str, start: datetime, end: datetime | None, field: str) -> list[Finding]:
-    """Check a time without upgrades; `end` None: until the version's support ends."""
+    """Check a time without upgrades. `end` None: until the version's support ends."""
     if end is None:
         if scope != "NO_UPGRADES":
             return []
@@ -50,7 +49,6 @@ def exclusion(scope: str, start: datetime, end: datetime | None, field: str) -> 
 
 
 def exclusions(scopes: Sequence[str], field: str = "exclusions") -> list[Finding]:
-    """Check the number of exclusions of a cluster, by scope."""
     whole = sum(scope == "NO_UPGRADES" for scope in scopes)
     if len(scopes) > 20:
         return [EXCLUSION_COUNT.finding(field, f"are {len(scopes)}, more than 20", "drop those that are over")]

@@ -29,7 +29,6 @@ def subdomain(name: str, field: str = "name") -> list[Finding]:
 
 
 def config_key(name: str, field: str = "key") -> list[Finding]:
-    """Check a key of a ConfigMap's data."""
     return _check(CONFIG_KEY, _CONFIG_KEY, name, field, "letters, digits, -, _ and .")
 
 

@@ -43,8 +43,7 @@ SURGE_MOST = 20
 
 
 def machine(machine_type: str, kind: str, attached: bool = False) -> list[Finding]:
-    """Check the machine type of a pool of a kind: `cpu`, `gpu` or `tpu`. `attached`: GPUs are attached to an N1
-    machine."""
+    """Check the type for a pool of a kind (`cpu`, `gpu`, `tpu`). `attached`: GPUs are attached to an N1 machine."""
     try:
         found = node_machine(machine_type)
     except UnknownName as unknown:
@@ -63,7 +62,7 @@ def machine(machine_type: str, kind: str, attached: bool = False) -> list[Findin
 
 
 def zone_offers(name: str, places: list[str] | None, field: str = "zones") -> list[Finding]:
-    """Check zones against those known to offer a machine type, or attached GPUs (`n1+nvidia-tesla-t4x2`)."""
+    """Check zones for a machine type, or attached GPUs (`n1+nvidia-tesla-t4x2`)."""
     try:
         offered = where("gcp", name)
     except UnknownName:
@@ -77,7 +76,7 @@ def zone_offers(name: str, places: list[str] | None, field: str = "zones") -> li
 
 
 def initial(initial_nodes: int, max_nodes: int, zone_count: int, *, min_nodes: int = 0) -> list[Finding]:
-    """Check the initial size of a pool in several zones; `min_nodes` and `max_nodes` are for all zones together."""
+    """Check a size per zone. `min_nodes` and `max_nodes` are for all zones together."""
     together = initial_nodes * zone_count
     if zone_count < 2 or not initial_nodes or min_nodes <= together <= max_nodes:
         return []
@@ -90,7 +89,6 @@ def initial(initial_nodes: int, max_nodes: int, zone_count: int, *, min_nodes: i
 
 
 def unused_pool(pool: str, used: Collection[str], field: str = "pools") -> list[Finding]:
-    """Check that some queue or target uses a pool with accelerators."""
     if pool in used:
         return []
     message = "is in no queue and no target, so no job runs on its accelerators"
@@ -98,7 +96,6 @@ def unused_pool(pool: str, used: Collection[str], field: str = "pools") -> list[
 
 
 def disk(size_gib: int, kind: str | None, machine_type: str, field: str = "disk") -> list[Finding]:
-    """Check a boot disk. For a machine with unknown disk types, checks only the size."""
     found: list[Finding] = []
     if size_gib < DISK_LEAST_GIB:
         message = f"must be at least {DISK_LEAST_GIB}, is {size_gib}"
@@ -111,21 +108,18 @@ def disk(size_gib: int, kind: str | None, machine_type: str, field: str = "disk"
 
 
 def disk_type(machine_type: str) -> str | None:
-    """Return the boot disk type of a pool that names none. None leaves it to GKE, whose pd-standard not every machine
-    supports."""
+    """Return None to leave it to GKE, whose pd-standard not every machine supports."""
     known = boot_disks(machine_type)
     return next((each for each in _DISKS if each in known), None)
 
 
 def preloaded_images(image_streaming: bool, field: str = "preloaded_images") -> list[Finding]:
-    """Check secondary boot disks with container images."""
     if image_streaming:
         return []
     return [PRELOADED.finding(field, "are given, and image_streaming is false", "write image_streaming: true")]
 
 
 def local_ssds(count: int, machine_type: str, field: str = "local_ssds.count") -> list[Finding]:
-    """Check the number of local SSDs on a machine type. Ignores unknown machine types."""
     known, name = local_ssd_counts(machine_type), series(machine_type)
     if (not known and name in ("e2", "n4", "t2a", "t2d")) or machine_type.startswith(("ct", "tpu7x")):
         message = f"is {count}, and {machine_type} takes none"
@@ -141,7 +135,7 @@ def local_ssds(count: int, machine_type: str, field: str = "local_ssds.count") -
 def compact(
     machine_type: str, max_nodes: int, zone_count: int | None, *, upgrade: str | None = None, queued: bool = False
 ) -> list[Finding]:
-    """Check compact placement; `zone_count` None: unknown. `upgrade` is `surge`, `blue-green` or None."""
+    """Check compact placement. `zone_count` None: unknown. `upgrade` is `surge`, `blue-green` or None."""
     field, found = "compact_placement", list[Finding]()
     able = compact_placement()
     if able.get(series(machine_type)) is False:
@@ -161,7 +155,6 @@ def compact(
 
 
 def surge(max_surge: int, max_unavailable: int, field: str = "max_surge") -> list[Finding]:
-    """Check how many nodes an upgrade adds and removes at once."""
     if max_surge >= 0 and max_unavailable >= 0 and 1 <= max_surge + max_unavailable <= SURGE_MOST:
         return []
     message = f"must be 1 to {SURGE_MOST} together with max_unavailable, is {max_surge} and {max_unavailable}"
@@ -169,14 +162,13 @@ def surge(max_surge: int, max_unavailable: int, field: str = "max_surge") -> lis
 
 
 def blue_green(batch_nodes: int | None, batch_percent: float | None, field: str = "batch_nodes") -> list[Finding]:
-    """Check how many of the old nodes are drained at once; neither value: GKE's own default."""
+    """Check how many old nodes are drained at once; neither value: GKE's own default."""
     if batch_nodes is None or batch_percent is None:
         return []
     return [BATCH.finding(field, "is given beside batch_percent", "keep one of the two")]
 
 
 def management(auto_upgrade: bool, auto_repair: bool | None) -> list[Finding]:
-    """Check the automatic upgrade and repair of nodes."""
     fields = (("auto_upgrade", auto_upgrade), ("auto_repair", auto_repair))
     message, fix = "is false, which GKE refuses in a release channel", "leave it out, and exclude upgrades by a window"
     return [NO_UPGRADE.finding(field, message, fix) for field, on in fields if on is False]

@@ -9,7 +9,7 @@ BOUNDS = rule("gcp.pool.bounds")
 
 
 def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> list[Finding]:
-    """Check the sizes of an autoscaled node pool; `initial_nodes` None: the minimum."""
+    """Check the sizes. `initial_nodes` None: the minimum."""
     found: list[Finding] = []
     if max_nodes < 1:
         found.append(BOUNDS.finding("max_nodes", f"must be at least 1, is {max_nodes}", "raise it"))
@@ -25,8 +25,8 @@ def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> 
 
 
 def most_accelerators(machine_type: str, max_nodes: int, attached: int = 0) -> int:
-    """Return the maximum number of accelerators in a pool, for which it needs quota: four a2-highgpu-4g are sixteen
-    A100. `attached` are those of each N1 node. An unknown machine has only the attached ones."""
+    """Return the accelerators for which a pool needs quota: four a2-highgpu-4g are sixteen A100. An unknown machine has
+    only the `attached` ones of each N1 node."""
     try:
         built_in = machine_named("gcp", machine_type).whole_accelerators
     except UnknownName:

@@ -38,8 +38,7 @@ def partition(profile: str, accelerator: str, count: float, field: str = "mig_pa
 def sharing(
     strategy: str, clients: int, *, units: float, partition: str | None = None, field: str = "sharing"
 ) -> list[Finding]:
-    """Check time-sharing or MPS with a number of clients per GPU or partition; `units` are the GPUs or partitions of a
-    node."""
+    """Check time-sharing or MPS of `clients` per GPU or partition. `units` are those of a node."""
     found: list[Finding] = []
     if not CLIENTS_LEAST <= clients <= CLIENTS_MOST:
         message = f"must be {CLIENTS_LEAST} to {CLIENTS_MOST}, is {clients}"

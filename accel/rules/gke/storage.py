@@ -42,7 +42,7 @@ def disk(
     iops: int | None = None,
     throughput_mib_s: int | None = None,
 ) -> list[Finding]:
-    """Check a disk, new or existing; `many_readers`: several nodes mount it read-only at the same time."""
+    """Check a disk. `many_readers`: several nodes mount it read-only at the same time."""
     if disk_type not in DISK_TYPES:
         fix = did_you_mean(nearest(disk_type, DISK_TYPES, 1), DISK_TYPES)
         return [DISK_TYPE.finding("type", f'is "{disk_type}", which GKE does not make', fix)]
@@ -62,7 +62,7 @@ def disk(
 
 
 def machines(disk_type: str, machine_types: Sequence[str], field: str = "type") -> list[Finding]:
-    """Check that the machines of the mounting pods' pools support a disk type. Unknown machines pass."""
+    """Check the machines of the mounting pods' pools. Unknown machines pass."""
     found: list[Finding] = []
     for machine_type in dict.fromkeys(machine_types):
         support = disk_support(machine_type)
@@ -75,7 +75,6 @@ def machines(disk_type: str, machine_types: Sequence[str], field: str = "type") 
 
 
 def filestore(tier: str, size_gib: int) -> list[Finding]:
-    """Check the size of a Filestore instance created for a claim."""
     least = FILESTORE_LEAST_GIB[tier]
     if size_gib >= least:
         return []

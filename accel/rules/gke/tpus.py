@@ -20,7 +20,7 @@ def slice_pool(
     zone_count: int | None,
     policy: str | None,
 ) -> list[Finding]:
-    """Check sizes and placement of a pool of TPU hosts; `zone_count` None: unknown."""
+    """Check sizes and placement. `zone_count` None: unknown."""
     found, _ = resolve_pool(machine_type, topology)
     if found is None or not found.multi_host:
         return []

@@ -28,7 +28,6 @@ _CONTROL = re.compile(r"[\n\r\0]")
 
 
 def image(name: str, field: str = "image") -> list[Finding]:
-    """Check the name of a container image."""
     if len(name) > IMAGE_MAX or not _IMAGE.fullmatch(name):
         message = f'is "{name[:80]}" ({len(name)} characters), which is no image name'
         return [IMAGE.finding(field, message, "write registry/repository:tag")]
@@ -49,7 +48,6 @@ def image(name: str, field: str = "image") -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    """Check names and values of environment variables."""
     found: list[Finding] = []
     for name, value in variables.items():
         shown = f"{field}.{_CONTROL.sub('?', name)}"
@@ -67,7 +65,7 @@ def environment(variables: Mapping[str, object], field: str = "env") -> list[Fin
 
 
 def aws_environment(variables: Mapping[str, object], gpus: int, field: str = "env") -> list[Finding]:
-    """Check environment variables, including those reserved by Batch and ECS. `gpus`: the job's reservation."""
+    """Check what Batch and ECS reserve too. `gpus`: the job's reservation."""
     found = environment(variables, field)
     for name in variables:
         shown = f"{field}.{name}"

@@ -20,7 +20,6 @@ _NAMED = re.compile(r"(?:cuda|cu)[-:]?(\d{2})[.-]?(\d)")
 
 
 def version_in_name(image: str) -> Version | None:
-    """Return the CUDA version in an image's name, or None."""
     told = _NAMED.search(image.rpartition("/")[2])
     return (int(told[1]), int(told[2])) if told else None
 
@@ -33,11 +32,8 @@ def image(
     driver: Version | None = None,
     field: str = "image",
 ) -> list[Finding]:
-    """Check an image against all accelerators and a driver, with at most one finding per rule.
-
-    `cuda` is the version from the image's labels; without it the version is read from the name. If that has none
-    either, only GPUs and driver are checked.
-    """
+    """Check against all accelerators and a driver, with at most one finding per rule. `cuda` is the version from the
+    image's labels, otherwise from its name; without either, only GPUs and driver are checked."""
     kinds = {each: kind for each in accelerators if (kind := gpus.find_accelerator(each)) and kind.is_nvidia_gpu}
     if not kinds:
         return []
@@ -47,7 +43,7 @@ def image(
 
 
 def everywhere(name: str, places: Iterable[Iterable[str]], field: str = "image") -> list[Finding]:
-    """Check an image against the accelerators of several queues. There is no finding if one of them can run it, since a
+    """Check the accelerators of several queues. There is no finding if one of them can run the image, since a
     submission to another one gives a warning."""
     found: list[Finding] = []
     for accelerators in places:

@@ -23,7 +23,6 @@ ROLES = {
 
 
 def flag_wins(flag: str, same: bool, new: object, field: str) -> list[Finding]:
-    """Check a setting of the file that a flag overrides."""
     if same:
         return []
     return [FLAG_WINS.finding(field, f"is set by {flag} too, which wins", "leave one of them out", new)]
@@ -38,13 +37,12 @@ def flag_after(flag: str, own: bool, field: str) -> list[Finding]:
 
 
 def variable(written: str, name: str, field: str) -> list[Finding]:
-    """Check for a variable of unknown value in a pasted command. `name` is empty if it is not a plain variable."""
+    """Check for a variable of unknown value in a pasted command. `name` is empty unless it is a plain one."""
     fix = f"give it with --var {name}=<value>" if name else "write its value instead"
     return [VARIABLE.finding(field, f"holds {written}, which no shell has replaced", fix)] if written else []
 
 
 def role(name: str, field: str = "role") -> list[Finding]:
-    """Check a role that was granted for the old service."""
     if not name.startswith("roles/ml."):
         return []
     now = ROLES.get(name, "roles/aiplatform.user")
@@ -52,27 +50,24 @@ def role(name: str, field: str = "role") -> list[Finding]:
 
 
 def timeout_flag(value: str, field: str = "--timeout") -> list[Finding]:
-    """Return the finding for `--timeout` of a command that has no such flag."""
     fix = f"write timeout_s: {value or '<seconds>'} into the job file (scheduling.timeout of the config)"
     return [TIMEOUT.finding(field, f'is "{value}", and the command has no such flag', fix)]
 
 
 def requirement(name: str, field: str) -> list[Finding]:
-    """Check a Python package to install: a requirement or the name of an archive."""
+    """Check a requirement or the name of an archive."""
     if not name.rpartition("/")[2].lower().replace("_", "-").startswith("tensorflow-gpu"):
         return []
     return [TENSORFLOW_GPU.finding(field, f'is "{name}", a package that was withdrawn', "use tensorflow[and-cuda]")]
 
 
 def pools_mapping(is_mapping: bool, field: str = "workerPoolSpecs") -> list[Finding]:
-    """Check for worker pools written as one mapping."""
     if not is_mapping:
         return []
     return [POOLS_MAPPING.finding(field, "is a mapping", "write a list of pools", "a list of one")]
 
 
 def python(words: list[str], field: str = "command") -> list[Finding]:
-    """Check for a command that begins with `python`."""
     if words[:1] != ["python"]:
         return []
     return [PYTHON.finding(field, "begins with python, which the image may not have", "use python3 unless it has")]

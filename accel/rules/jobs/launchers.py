@@ -59,7 +59,6 @@ class Shape:
 
 
 def check(command: Sequence[str], env: Mapping[str, object], shape: Shape) -> list[Finding]:
-    """Check a job's command and variables against its nodes and GPUs."""
     found = list(_unexpanded(command, env))
     for index, argv, in_shell in _launchers(command):
         for option, value in _options(argv):
@@ -88,7 +87,7 @@ def _literal(field: str, shown: str, name: str) -> Finding:
 
 
 def _launchers(command: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield the index and the arguments of each launcher, and whether a shell reads it."""
+    """Yield index and arguments of each launcher, and whether a shell reads it."""
     if not command:
         return
     if PurePosixPath(command[0]).name in SHELLS:
@@ -139,7 +138,7 @@ def _after_launcher(words: Sequence[str]) -> list[str] | None:
 
 
 def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield a launcher's own options with their values, up to the program that it starts."""
+    """Yield options with their values, up to the program that the launcher starts."""
     index = 0
     while index < len(argv):
         word = argv[index]

@@ -30,7 +30,7 @@ _VALUE = re.compile(
 
 
 def resource_id(field: str, value: str, prefix: str) -> list[Finding]:
-    """Check an EC2 id: `prefix` (subnet, sg, vpc, ami, lt, ...) and 8 or 17 hexadecimal digits."""
+    """Check for `prefix` (subnet, sg, vpc, ami, lt, ...) and 8 or 17 hexadecimal digits."""
     if re.fullmatch(rf"{re.escape(prefix)}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})", value):
         return []
     return [
@@ -43,13 +43,11 @@ def resource_id(field: str, value: str, prefix: str) -> list[Finding]:
 
 
 def resource_ids(field: str, values: Iterable[str], prefix: str) -> list[Finding]:
-    """Check a list of EC2 ids, as resource_id() does."""
     return [found for i, value in enumerate(values) for found in resource_id(f"{field}[{i}]", value, prefix)]
 
 
 def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Finding]:
-    """Check for a sample account in an account id, ARN or image name. `allowed`: sample accounts that are real here (a
-    fake cloud's account)."""
+    """Check an account id, ARN or image name. `allowed`: sample accounts that are real here (a fake cloud's)."""
     for sample in SAMPLE_ACCOUNTS:
         if sample not in allowed and re.search(rf"(?<!\d){sample}(?!\d)", value):
             return [
@@ -63,7 +61,7 @@ def account(field: str, value: str, *, allowed: Collection[str] = ()) -> list[Fi
 
 
 def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -> list[Finding]:
-    """Check all values that are ARNs, as account() does. Ignores other values, which may be secrets."""
+    """Ignore values that are not ARNs, which may be secrets."""
     return [
         found
         for field, arn in by_field.items()
@@ -73,12 +71,12 @@ def arns(by_field: Mapping[str, str | None], *, allowed: Collection[str] = ()) -
 
 
 def addresses(field: str, words: Iterable[str]) -> list[Finding]:
-    """Check those of a program's words that name a bucket. Ignores others, which may be secrets."""
+    """Ignore words that name no bucket, which may be secrets."""
     return [found for word in words if "gs://" in word for found in value(field, word)]
 
 
 def value(field: str, value: str) -> list[Finding]:
-    """Check for a text that still has a placeholder such as MY_PROJECT."""
+    """Check for a placeholder such as MY_PROJECT."""
     found = _VALUE.search(value)
     if not found:
         return []

@@ -42,7 +42,6 @@ _TPU_FIX = "use a TPU VM (tpu_vm target, v3-8), or Vertex AI with ct5lp-hightpu-
 
 
 def scale_tier(name: str, field: str = "scaleTier") -> list[Finding]:
-    """Check a scale tier, in the API's spelling."""
     if name not in TIERS:
         fix = did_you_mean(nearest(name, TIERS), TIERS)
         return [TIER.finding(field, f'is "{name}", which is no scale tier', fix)]
@@ -60,28 +59,24 @@ def scale_tier(name: str, field: str = "scaleTier") -> list[Finding]:
 
 
 def custom_only(tier: str, field: str) -> list[Finding]:
-    """Check for a machine type or a number of replicas with a scale tier that defines them."""
     if tier == "CUSTOM":
         return []
     return [CUSTOM_ONLY.finding(field, f"goes with scaleTier CUSTOM, and the tier is {tier}", "write scaleTier CUSTOM")]
 
 
 def master(tier: str, machine_type: str | None, field: str = "masterType") -> list[Finding]:
-    """Check that CUSTOM has a machine type for the master."""
     if tier != "CUSTOM" or machine_type:
         return []
     return [MASTER.finding(field, "is missing, and scaleTier is CUSTOM", "name one, such as n1-standard-8")]
 
 
 def role_type(count: int, machine_type: str | None, field: str) -> list[Finding]:
-    """Check that the replicas of a role have a machine type."""
     if count == 0 or machine_type:
         return []
     return [ROLE_TYPE.finding(field, f"is missing, and there are {count} replicas", "name a machine type for them")]
 
 
 def kinds(types: Mapping[str, str], field: str = "masterType") -> list[Finding]:
-    """Check that the machine types of a job's roles, by field, are of one kind."""
     legacy = [name for name, each in types.items() if each in legacy_machines()]
     if not legacy or len(legacy) == len(types):
         return []
@@ -91,7 +86,6 @@ def kinds(types: Mapping[str, str], field: str = "masterType") -> list[Finding]:
 
 
 def accelerators(machine_type: str, accelerator: str, field: str) -> list[Finding]:
-    """Check accelerators that are given in addition to a machine type."""
     if accelerator.upper().startswith("TPU"):
         return [TPU.finding(field, f"is {accelerator}", _TPU_FIX)]
     if machine_type in legacy_machines():
@@ -101,8 +95,7 @@ def accelerators(machine_type: str, accelerator: str, field: str) -> list[Findin
 
 
 def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | None:
-    """Return the machine and number of GPUs equivalent to `count` K80 on an N1 machine, or None. `by` is one of
-    REPLACEMENTS."""
+    """Return the machine and number of GPUs that replace `count` K80 on N1, or None. `by` is one of REPLACEMENTS."""
     size = n1(machine_type)
     assert size, machine_type
     if allowed := vertex_counts(machine_type, by):
@@ -115,7 +108,6 @@ def replacement(machine_type: str, count: int, by: str) -> tuple[str, int] | Non
 
 
 def k80(machine_type: str, count: int, by: str, field: str = "accelerator") -> list[Finding]:
-    """Check K80s on an N1 machine. The finding names the replacement."""
     new = replacement(machine_type, count, by)
     message = f"is {count} {_K80} on {machine_type}, a GPU that is no longer offered"
     if new is None:

@@ -32,8 +32,7 @@ _CHOOSE = "choose one with --image: of your own at best, which has the Python an
 def runtime_version(
     version: str, *, today: date, gpu: bool = False, region: str = "", field: str = "runtimeVersion"
 ) -> list[Finding]:
-    """Check a runtime version. The replacement is the prebuilt image with its TensorFlow, in the registry near the
-    region."""
+    """Check a version. The replacement is the prebuilt image with its TensorFlow, in the registry near the region."""
     name = f"tf-{'gpu' if gpu else 'cpu'}.{version.replace('.', '-')}"
     found = images().get(name)
     if found is None:
@@ -47,7 +46,6 @@ def runtime_version(
 
 
 def python_version(python: str, version: str, field: str = "pythonVersion") -> list[Finding]:
-    """Check the Python version that a job requests with its runtime version."""
     if python == PYTHON_OF_RUNTIMES:
         return []
     wrong = f"is {python}, and the image of runtime version {version} has Python {PYTHON_OF_RUNTIMES}"
@@ -57,7 +55,6 @@ def python_version(python: str, version: str, field: str = "pythonVersion") -> l
 def program(
     image: str | None, version: str | None, packages: bool, module: str | None, field: str = "runtimeVersion"
 ) -> list[Finding]:
-    """Check that a job has exactly one program."""
     if image and version:
         return [ONE_IMAGE.finding(field, f'is "{version}", and the job has an image too', "keep one of them")]
     if image or (packages and module and version):
@@ -70,7 +67,6 @@ def program(
 
 
 def container_command(image: str | None, args: bool, field: str) -> list[Finding]:
-    """Check the command or arguments of a container. `args`: whether the job also has arguments."""
     if not image:
         return [CONTAINER.finding(field, "stands without an image", "name masterConfig.imageUri, or use args")]
     if args:
@@ -79,28 +75,24 @@ def container_command(image: str | None, args: bool, field: str) -> list[Finding
 
 
 def local_package(path: str, upload: str, field: str = "--package-path") -> list[Finding]:
-    """Return the finding for a folder that gcloud packaged. `upload`: where the package is expected now; empty:
-    unknown."""
+    """Return the finding for a folder that gcloud packaged. `upload`: its place now; empty: unknown."""
     where = upload or "gs://<bucket>/<folder>/"
     fix = f"build it (python -m build --sdist), copy it to {where} and name it with --packages"
     return [PACKAGE_PATH.finding(field, f'is "{path}", a folder of this machine', fix, upload or None)]
 
 
 def job_dir(path: str, field: str = "jobDir") -> list[Finding]:
-    """Check the folder of a job's results."""
     if path.startswith("gs://") and len(path) > len("gs://"):
         return []
     return [JOB_DIR.finding(field, f'is "{path}", which is not in Cloud Storage', "write gs://<bucket>/<folder>")]
 
 
 def priority(value: int, field: str = "priority") -> list[Finding]:
-    """Check that a job has no priority."""
     message = f"is {value}, and custom jobs have no priority"
     return [PRIORITY.finding(field, message, "leave it out")] if value else []
 
 
 def wait(flex_start: bool, field: str = "maxWaitTime") -> list[Finding]:
-    """Check how long a job waits for resources."""
     message = "is set, and a custom job that is not flex-start waits for as long as it takes"
     return [] if flex_start else [WAIT.finding(field, message, "leave it out; vertex.wait_s goes with flex-start")]
 
@@ -108,8 +100,7 @@ def wait(flex_start: bool, field: str = "maxWaitTime") -> list[Finding]:
 def tf_config(
     version: str | None, chief: bool | None, machines: int, field: str = "useChiefInTfConfig"
 ) -> list[Finding]:
-    """Check the name of the first machine in TF_CONFIG. `version`: runtime version, None for a container; `machines`:
-    number of machines in the job."""
+    """Check the name of the first machine. `version`: of the runtime, None for a container."""
     old = version is not None and _number(version) < (2, 1)
     if machines < 2 or not (old or (version is None and not chief)):
         return []
@@ -123,13 +114,11 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def early_stopping(asked: bool, field: str = "enableTrialEarlyStopping") -> list[Finding]:
-    """Check the early stopping of unpromising trials."""
     message = "is true, and Vertex AI wants a method"
     return [STOPPING.finding(field, message, "use medianAutomatedStoppingSpec", "median")] if asked else []
 
 
 def resume(job: str, field: str = "resumePreviousJobId") -> list[Finding]:
-    """Check for a tuning job that continues another's trials."""
     if not job:
         return []
     return [
@@ -140,7 +129,7 @@ def resume(job: str, field: str = "resumePreviousJobId") -> list[Finding]:
 
 
 def metric(runs_container: bool, field: str = "hyperparameterMetricTag") -> list[Finding]:
-    """Check how a trial reports its metric. Containers already used cloudml-hypertune."""
+    """Pass containers, which already used cloudml-hypertune."""
     if runs_container:
         return []
     message = "was read from TensorFlow's summaries"
@@ -148,7 +137,6 @@ def metric(runs_container: bool, field: str = "hyperparameterMetricTag") -> list
 
 
 def tuning(params: int, field: str = "hyperparameters") -> list[Finding]:
-    """Check for a search over hyperparameters in a future job file."""
     message = f"is a search over {params} parameters, which a job file does not say"
     return (
         [TUNING.finding(field, message, "use -o tuning for Vertex AI's, or leave it out for one training")]

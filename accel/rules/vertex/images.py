@@ -17,7 +17,6 @@ _ADVICE = "build an image of your own, from one such as nvcr.io/nvidia/pytorch"
 
 
 def image(name: str, *, today: date, field: str = "image") -> list[Finding]:
-    """Check an image name, by the general rules and those of Google's training images."""
     if name.startswith(containers.LOCAL):
         return []
     of_any = containers.image(name, field) + placeholders.value(field, name)

@@ -40,7 +40,7 @@ _NETWORK = re.compile(r"projects/\d+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?"
 
 
 def command(words: Sequence[str], field: str = "command") -> list[Finding]:
-    """Check for a command whose first word contains spaces. The replacement is the whole list."""
+    """Check for a first word with spaces. The replacement is the whole list."""
     if not words or len(words[0].split()) < 2:
         return []
     try:
@@ -56,7 +56,6 @@ def _shown(words: Sequence[str]) -> str:
 
 
 def program(words: Sequence[str], args: Sequence[str], package: bool, field: str = "command") -> list[Finding]:
-    """Check that a command has neither args nor a Python package next to it."""
     if words and package:
         return [PACKAGE.finding(field, "is there beside a package", "leave it out; args are the module's")]
     if words and args:
@@ -65,8 +64,7 @@ def program(words: Sequence[str], args: Sequence[str], package: bool, field: str
 
 
 def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Sequence[str]) -> list[Finding]:
-    """Check for output paths, recognized by name, that are not persistent. Buckets are at /gcs; `shares`: mount points
-    of NFS shares."""
+    """Check for outputs, recognized by name, in neither /gcs, where buckets are, nor `shares`, mount points of NFS."""
     return [
         LOCAL_OUTPUT.finding(
             field,
@@ -78,14 +76,13 @@ def local_output(words: Sequence[str], variables: Mapping[str, str], shares: Seq
 
 
 def output(value: str, field: str = "output") -> list[Finding]:
-    """Check the base output directory."""
     if value.startswith("gs://"):
         return []
     return [OUTPUT.finding(field, f'is "{value}", which is not in Cloud Storage', "write gs://<bucket>/<folder>")]
 
 
 def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "env") -> list[Finding]:
-    """Check the names and number of a container's variables; `own` more are added."""
+    """Check names and number; `own` more are added."""
     found = [
         ENV_RESERVED.finding(f"{field}.{name}", "is set by Vertex AI", "give the variable another name")
         for name in variables
@@ -103,7 +100,7 @@ def environment(variables: Mapping[str, object], *, own: int = 0, field: str = "
 
 
 def visible_devices(variables: Mapping[str, str], gpus: int, field: str = "env") -> list[Finding]:
-    """Check CUDA_VISIBLE_DEVICES against the GPUs of a machine. Ignores names of GPUs, and -1."""
+    """Ignore names of GPUs, and -1."""
     value = variables.get("CUDA_VISIBLE_DEVICES", "")
     named = [int(each) for each in value.split(",") if each.strip().isdigit()]
     beyond = [each for each in named if each >= gpus]
@@ -116,8 +113,7 @@ def visible_devices(variables: Mapping[str, str], gpus: int, field: str = "env")
 
 
 def secret(name: str, project: str, field: str = "secrets") -> list[Finding]:
-    """Return the finding for a variable from Secret Manager. It does not show the reference, which may be the secret
-    itself."""
+    """Return the finding without the reference, which may be the secret itself."""
     fix = (
         f"read projects/{project}/secrets/<secret> in the program, as the job's account may, or use google-batch or gke"
     )
@@ -125,7 +121,6 @@ def secret(name: str, project: str, field: str = "secrets") -> list[Finding]:
 
 
 def tasks(count: int, field: str = "tasks") -> list[Finding]:
-    """Check the number of tasks."""
     if count == 1:
         return []
     fix = "submit several jobs, or use a target of kind google-batch or gke"
@@ -133,7 +128,6 @@ def tasks(count: int, field: str = "tasks") -> list[Finding]:
 
 
 def shm(mib: int | None, field: str = "shm_mib") -> list[Finding]:
-    """Check that a job sets no shared memory."""
     if mib is None:
         return []
     return [SHM.finding(field, f"is {mib}, which Vertex AI cannot be told", "leave it out, or use google-batch or gke")]
@@ -159,7 +153,6 @@ def mount(source: str, path: str, *, read_only: bool, networked: bool, at: str =
 
 
 def bucket_path(source: str) -> str:
-    """Return the mount point of a gs:// source."""
     return f"/gcs/{source.removeprefix('gs://')}".rstrip("/")
 
 
@@ -184,7 +177,6 @@ def _share(server: str, path: str, networked: bool, at: str) -> list[Finding]:
 def tensorboard(
     name: str | None, service_account: str | None, region: str, field: str = "tensorboard"
 ) -> list[Finding]:
-    """Check the TensorBoard for a job's logs."""
     if name is None:
         return []
     found = _BOARD.fullmatch(name)
@@ -199,7 +191,6 @@ def tensorboard(
 
 
 def network(name: str | None, field: str = "network") -> list[Finding]:
-    """Check a peered network."""
     if name is None or _NETWORK.fullmatch(name):
         return []
     fix = "write projects/<number of the project>/global/networks/<name>"

@@ -19,8 +19,7 @@ REGIONS = (
 
 
 def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
-    """Check a machine type of AI Platform Training. The replacement is the machine type; its GPUs are those of
-    catalog.legacy.legacy_machine(). Names of Compute Engine are accepted as well."""
+    """Check a type. The replacement has the GPUs of catalog.legacy.legacy_machine(). Compute Engine's names pass."""
     if n1(name) or name in a100_machines():
         return []
     try:
@@ -39,7 +38,6 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 
 
 def region(name: str, field: str = "region") -> list[Finding]:
-    """Check the region of an AI Platform Training job with GPUs."""
     if name in REGIONS:
         return []
     message = f'is "{name}", where AI Platform Training had no GPUs'

@@ -32,7 +32,6 @@ _HEADROOM_PARTS = 16
 
 
 def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
-    """Check the machine type of a worker pool."""
     known = offered.machine_types()
     if name in known:
         return []
@@ -43,7 +42,7 @@ def machine_type(name: str, field: str = "machine_type") -> list[Finding]:
 
 
 def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]:
-    """Check a worker pool's machine type and GPUs (None: none are named). tpus.py checks TPUs."""
+    """Check type and GPUs (None: none are named). tpus.py checks TPUs."""
     kind, found = resolve_gpu(accelerator) if accelerator is not None else (None, [])
     return with_gpus(name, kind, accelerator, count, found)
 
@@ -51,7 +50,7 @@ def pool(name: str, accelerator: str | None, count: int | None) -> list[Finding]
 def with_gpus(
     name: str, kind: Accelerator | None, written: str | None, count: int | None, of_gpu: list[Finding]
 ) -> list[Finding]:
-    """Check a pool as pool() does, given the result of resolve_gpu(): the accelerator and its findings."""
+    """Check as pool() does, given the result of resolve_gpu()."""
     found = machine_type(name) + of_gpu
     if any(finding.severity == "reject" for finding in found):
         return found
@@ -59,7 +58,7 @@ def with_gpus(
 
 
 def _gpus_on(name: str, kind: Accelerator | None, written: str | None, count: int | None) -> list[Finding]:
-    """Check the GPUs of a worker pool, built into its machine type or attached; one if no count is given."""
+    """Check built-in or attached GPUs; one if no count is given."""
     if kind is None or not name.startswith("n1-"):
         return machines.with_gpus(name, kind, written, count)
     number = 1 if count is None else count
@@ -67,7 +66,7 @@ def _gpus_on(name: str, kind: Accelerator | None, written: str | None, count: in
 
 
 def n1_gpus(machine_type: str, accelerator: str, count: int, field: str = "accelerator_count") -> list[Finding]:
-    """Check GPUs on an N1 machine, also the K80 of AI Platform Training."""
+    """Check GPUs on N1, also the K80 of AI Platform Training."""
     kind = gpus.find_accelerator(accelerator)
     return _n1_count(machine_type, kind.name if kind else accelerator.lower().replace("_", "-"), count, field)
 
@@ -85,12 +84,11 @@ def _n1_count(machine_type: str, name: str, count: int, field: str = "accelerato
 
 
 def gpu(name: str, field: str = "accelerator") -> list[Finding]:
-    """Check that Google Cloud and Vertex AI have a GPU. tpus.py checks TPUs."""
+    """Leave TPUs to tpus.py."""
     return resolve_gpu(name, field)[1]
 
 
 def resolve_gpu(name: str, field: str = "accelerator") -> tuple[Accelerator | None, list[Finding]]:
-    """Return the accelerator of a name, or None if there is none, and the findings of gpu()."""
     kind, found = gpus.resolve_accelerator(name, field)
     if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
         return kind, found
@@ -106,14 +104,13 @@ def _gpus() -> list[str]:
 
 
 def p100(kind: Accelerator, written: str, field: str = "accelerator") -> list[Finding]:
-    """Check for a P100; `written` is the name in the job."""
     if kind.name != "nvidia-tesla-p100":
         return []
     return [P100.finding(field, f'is "{written}", supported until 2026-09-15', "use nvidia-tesla-t4 or nvidia-l4")]
 
 
 def had(name: str, strategy: str | None, reservation: str | None, field: str = "provisioning") -> list[Finding]:
-    """Check a pool's strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and reservation."""
+    """Check a strategy (SPOT, FLEX_START, STANDARD; None: STANDARD) and a reservation."""
     strategy = None if strategy == "STANDARD" else strategy
     found = gpus.small_a3(name, strategy, field)
     if name.startswith("a4x-") and not reservation:
@@ -125,7 +122,6 @@ def had(name: str, strategy: str | None, reservation: str | None, field: str = "
 
 
 def arm(name: str, field: str = "image") -> list[Finding]:
-    """Check the image of a machine that is not x86."""
     try:
         other = machine("gcp", name).cpu_arch == "arm64"
     except UnknownName:
@@ -138,8 +134,7 @@ def arm(name: str, field: str = "image") -> list[Finding]:
 def fit(
     name: str, vcpus: int, memory_mib: int, cpus: int | None, asked_mib: int | None, larger: Sequence[str]
 ) -> list[Finding]:
-    """Check a job's request against the machine that it names; `larger`: machines that would hold it, with their size.
-    Fields are `cpus` and `memory_mib`."""
+    """Check `cpus` and `memory_mib` against the machine. `larger`: machines that would hold them, with their size."""
     use = f", or use {' or '.join(larger[:3])}" if larger else ""
     found: list[Finding] = []
     for field, asked, most, unit in (("cpus", cpus, vcpus, "vCPUs"), ("memory_mib", asked_mib, memory_mib, "MiB")):
@@ -159,7 +154,7 @@ def boot_disk_type(name: str) -> str | None:
 
 
 def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: str = "machine_type") -> list[Finding]:
-    """Check that a region has a machine; `places` are the regions known to have it, empty if unknown."""
+    """Check a region against `places`, those known to have the machine; empty: unknown."""
     if not places or where in places:
         return []
     message = f"is {name}, which {where} is not known to have; {', '.join(list(places)[:6])} have it"
@@ -167,7 +162,6 @@ def region(name: str, where: str, places: Mapping[str, Sequence[str]], field: st
 
 
 def disk(name: str, size_gb: int | None, disk_type: str | None) -> list[Finding]:
-    """Check a pool's boot disk. Fields are `disk_gib` and `disk_type`."""
     found: list[Finding] = []
     if size_gb is not None and not DISK_MIN_GB <= size_gb <= DISK_MAX_GB:
         fix = f"use {DISK_MIN_GB} to {DISK_MAX_GB}; a bucket is at /gcs/<bucket>"

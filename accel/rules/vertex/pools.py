@@ -24,7 +24,6 @@ REDUCER_GBPS = 32
 
 
 def chief(replicas: int, field: str = "workerPoolSpecs[0].replicaCount") -> list[Finding]:
-    """Check the replicas of the first pool."""
     if replicas == 1:
         return []
     fix = f"write 1, and {replicas - 1} in the second pool" if replicas > 1 else "write 1"
@@ -32,7 +31,6 @@ def chief(replicas: int, field: str = "workerPoolSpecs[0].replicaCount") -> list
 
 
 def most(pools: int, field: str = "workerPoolSpecs") -> list[Finding]:
-    """Check the number of a document's pools."""
     if pools <= POOLS:
         return []
     fix = "use four: first machine, workers, parameter or reduction servers, evaluators"
@@ -40,7 +38,6 @@ def most(pools: int, field: str = "workerPoolSpecs") -> list[Finding]:
 
 
 def tpu(pools: Sequence[str], nodes: int, hosts: int) -> list[Finding]:
-    """Check further pools, by field, and nodes of a job on a slice of `hosts` hosts."""
     found = [TPU.finding(field, "is there, and the job runs on TPUs", "leave it out") for field in pools]
     if nodes not in (1, hosts):
         message = f"is {nodes}, and the slice is one replica of {hosts} host{'s' * (hosts > 1)}"
@@ -49,7 +46,6 @@ def tpu(pools: Sequence[str], nodes: int, hosts: int) -> list[Finding]:
 
 
 def reduction(workers: int, gpus: int, own_gpus: bool, field: str = "reduction_servers") -> list[Finding]:
-    """Check reduction servers for `workers` machines with `gpus` GPUs each."""
     found: list[Finding] = []
     if workers < 2 or not gpus:
         message = f"is there, and the job has {workers} machine{'s' * (workers > 1)} with {gpus or 'no'} GPUs"
@@ -64,8 +60,7 @@ def reduction_ratio(
     workers: int, machine: str, accelerator: str | None, count: int, servers: int, server_machine: str,
     field: str = "reduction_servers.replicas",
 ) -> list[Finding]:  # fmt: skip
-    """Check the bandwidth of reduction servers against that of the workers. There is no finding if either is
-    unknown."""
+    """Compare bandwidths; if one is unknown, there is no finding."""
     each, reducer = bandwidth_gbps(machine, accelerator, count), _reducer_gbps(server_machine)
     if each is None or reducer is None:
         return []
@@ -79,7 +74,6 @@ def reduction_ratio(
 
 
 def bandwidth_gbps(machine: str, accelerator: str | None, count: int) -> float | None:
-    """Return the network bandwidth of a worker, or None if unknown."""
     if n1(machine) and accelerator and (kind := find_accelerator(accelerator)):
         try:
             return machines_for(kind.name, count, "gcp")[0].network_gbps

@@ -30,7 +30,6 @@ _RESERVATION = re.compile(r"projects/([^/]+)/zones/([a-z0-9-]+)/reservations/([^
 
 
 def strategy(name: str, field: str = "strategy") -> list[Finding]:
-    """Check a strategy as spelt in a document."""
     if name in STRATEGIES:
         return []
     if now := _RENAMED.get(name):
@@ -41,7 +40,7 @@ def strategy(name: str, field: str = "strategy") -> list[Finding]:
 def flex_start(
     machines: Sequence[tuple[str, str | None, int | None]], timeout_s: int | None, field: str = "provisioning"
 ) -> list[Finding]:
-    """Check a job that requests flex-start. `machines`: type, accelerator and count of each pool."""
+    """Check a flex-start job. `machines`: type, accelerator and count of each pool."""
     kinds = {kind for _, kind, _ in machines if kind}
     gpus = {found.name for kind in kinds if (found := find_accelerator(kind))}
     faults = (
@@ -61,19 +60,16 @@ def flex_start(
 
 
 def flex_with_spot(field: str = "provisioning") -> list[Finding]:
-    """Return the finding for a job that requests both."""
     return [FLEX.finding(field, "is flex-start, beside spot: true", "leave one of the two out")]
 
 
 def wait(wait_s: int | None, flex: bool, field: str = "wait_s") -> list[Finding]:
-    """Check how long a job waits for its machines."""
     if wait_s is None or flex:
         return []
     return [WAIT.finding(field, f"is {wait_s}, and the job is not flex-start", "leave it out, or ask for flex-start")]
 
 
 def spot_tpu(name: str, hosts: int, spot: bool, field: str = "spot") -> list[Finding]:
-    """Check that Spot TPUs have one host."""
     if not spot or hosts == 1:
         return []
     fix = "use a slice of one host, spot: false, or a target of kind tpu-vm or gke"
@@ -81,7 +77,6 @@ def spot_tpu(name: str, hosts: int, spot: bool, field: str = "spot") -> list[Fin
 
 
 def reservation(name: str, region: str, field: str = "reservation") -> list[Finding]:
-    """Check a reservation by its name."""
     found = _RESERVATION.fullmatch(name)
     if found is None:
         fix = "write projects/<project>/zones/<zone>/reservations/<name>"
@@ -93,7 +88,6 @@ def reservation(name: str, region: str, field: str = "reservation") -> list[Find
 
 
 def reservation_with(*, spot: bool, flex: bool, persistent: bool, field: str = "reservation") -> list[Finding]:
-    """Check for settings that conflict with a reservation."""
     beside = ((spot, "spot: true"), (flex, "flex-start"), (persistent, "a persistent resource"))
     return [
         RESERVATION_WITH.finding(field, f"is named beside {what}", "keep one of the two") for is_, what in beside if is_
@@ -101,7 +95,6 @@ def reservation_with(*, spot: bool, flex: bool, persistent: bool, field: str = "
 
 
 def persistent(name: str, *, spot: bool, flex: bool, field: str = "persistent_resource") -> list[Finding]:
-    """Check for settings that conflict with a persistent resource."""
     beside = ((spot, "spot: true"), (flex, "flex-start"))
     return [
         PERSISTENT.finding(field, f"is {name}, beside {what}", "keep one of the two") for is_, what in beside if is_
@@ -109,7 +102,6 @@ def persistent(name: str, *, spot: bool, flex: bool, field: str = "persistent_re
 
 
 def retries(failures: int | None, lost: int | None) -> list[Finding]:
-    """Check a job's `retries` and `lost_retries`, unless they are 0."""
     found: list[Finding] = []
     if failures:
         message = f"is {failures}, and Vertex AI tries again only after exit codes 6, 11, 134 and 139, three times"

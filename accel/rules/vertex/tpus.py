@@ -1,8 +1,6 @@
-"""TPU pools on Vertex AI: the slice given by machine type, accelerator and topology together.
-
-Slices of v2 and v3 are requested by cores, newer ones by a topology. Source:
-https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute#tpus
-"""
+"""TPU pools on Vertex AI: the slice given by machine type, accelerator and topology together. v2 and v3 are requested
+by cores, newer ones by a topology. Source:
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/configure-compute#tpus"""
 
 from dataclasses import dataclass
 
@@ -51,7 +49,7 @@ class PoolSlice:
 
     @property
     def name(self) -> str:
-        """Its name in the catalog, or the machine's."""
+        """In the catalog, or the machine's."""
         return self.shape.name if self.shape else self.machine
 
     def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:
@@ -61,8 +59,7 @@ class PoolSlice:
 def need_of(
     machine_type: str | None, written: str | None, count: int, topology: str | None, kind: Accelerator | None
 ) -> TpuNeed | None:
-    """Return the TPUs that a pool requests, by the accelerator's own name, Vertex AI's (`kind`: either), or that of a
-    slice, or None if it is not a TPU."""
+    """Return None if it is not a TPU. The name is the accelerator's own or Vertex AI's (`kind`), or a slice's."""
     if kind:
         generation, name = kind.name if kind.is_tpu else None, kind.name.removeprefix("tpu-")
     else:
@@ -74,7 +71,6 @@ def need_of(
 
 
 def resolve_slice(wanted: TpuNeed) -> tuple[PoolSlice | None, list[Finding]]:
-    """Return the slice that a pool requests, or None with the findings."""
     machine_type = wanted.machine_type or ""
     said = wanted.generation if wanted.sized else wanted.written
     if wrong := _trained(machine_type, wanted.generation, said):
@@ -116,14 +112,12 @@ def _by_topology(wanted: TpuNeed, named: Slice | None) -> tuple[PoolSlice | None
 
 
 def spec(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
-    """Check a TPU pool: cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology. Fields are
-    `machine_type`, `accelerator`, `accelerator_count` and `topology`."""
+    """Check cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology."""
     return trains(name, accelerator) or (_cores(count) if name == offered.CLOUD_TPU else _topology(name, topology))
 
 
 def trains(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
-    """Check a TPU of a Vertex AI custom job: machine type `cloud-tpu` with TPU_V2 or TPU_V3, or a newer host with a
-    topology."""
+    """Check a custom job's `cloud-tpu` with TPU_V2 or TPU_V3, or a newer host with a topology."""
     kind = find_accelerator(accelerator) if accelerator is not None else None
     if kind and kind.is_tpu and (wrong := _trained(machine_type, kind.name, accelerator)):
         return wrong

@@ -19,11 +19,8 @@ __all__ = ["KIND", "AwsBatchBackend", "Timing"]
 
 
 class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
-    """Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas, FreeGpus and Explain.
-
-    References are `aws-batch:<region>/<Batch job id>`, for an array's task `aws-batch:<region>/<id>:<index>`, for a
-    node `aws-batch:<region>/<id>#<index>`.
-    """
+    """Backend for AWS Batch. References are `aws-batch:<region>/<Batch job id>`, for an array's task with `:<index>`,
+    for a node with `#<index>`."""
 
     KIND = KIND
     NO_TARGET = "a region alone does not say which queue"
@@ -45,20 +42,15 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """Submit the one job of request.key. See submit.py for the method and its limits."""
         return self._submission.submit(request, self._clients, self._target)
 
     def status(self, ref: JobRef) -> Status:
-        """Return what DescribeJobs reports. Raise NotFound if Batch does not know the job."""
         return self._states.status(self._clients, self._checked(ref), self._queue_name)
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Read the jobs from DescribeJobs, a hundred a call. Omit those that Batch does not know."""
         return self._states.statuses(self._clients, [self._checked(ref) for ref in refs], self._queue_name)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Set up clients and a rate that all threads of one process share: by default, 49 SubmitJob calls per second at
-        most."""
         clients = self._clients
         clients.submits = Rate(submits_per_s or clients.timing.submits_per_s)
         for _ in (clients.batch, clients.batch_once, clients.dynamodb):
@@ -66,35 +58,29 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return CONNECTIONS
 
     def stop(self) -> None:
-        """Stop sending requests that have not been sent yet."""
         self._clients.submits.close()
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Call TerminateJob, which also cancels a job that has not started. No effect on an ended job."""
         self._submission.cancel(self._clients, self._checked(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Yield every attempt's lines in order; tasks of an array or nodes side by side, unless `task` names one."""
         group = self._target.log_group if self._target else None
         return self._streams.logs(self._clients, self._checked(ref), group, task=task, follow=follow, tail=tail)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield the queue's jobs, newest first. Array tasks are part of their job."""
         target_name, target = self._needed("list")
         return self._states.list_jobs(
             self._clients, target_name, target.queue_arn, limit=limit, ended=ended, progress=progress
         )
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        """Return a request with the same definition, size, command and environment as the job of `ref`."""
         return self._submission.resubmit_request(self._clients, self._checked(ref), key, self._queue_name, self._target)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        """Return the same for an array of these tasks, or for a plain job if there is one."""
         return self._submission.resubmit_request(
             self._clients, self._checked(ref), key, self._queue_name, self._target, tasks
         )
@@ -107,11 +93,9 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return self._streams.progress_lines(self._clients, self._checked(ref), group, tasks)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """Return the ended attempts and the present one, from DescribeJobs."""
         return self._states.attempts(self._clients, self._checked(ref))
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return why the job waits or failed. `elsewhere` returns the regions in which to look for a missing job."""
         from ..diagnosis.aws_batch import explain  # a dozen modules that nothing else needs
 
         return explain(self._clients, self._checked(ref), elsewhere)
@@ -150,5 +134,4 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
         return quota
 
     def _queue_name(self, queue_arn: str) -> str | None:
-        """Return the target's name if the queue is the target's."""
         return self._target_name if self._target and self._target.queue_arn == queue_arn else None

@@ -20,17 +20,14 @@ FIELDS = {
 """The job file's names for the rules' fields."""
 
 SHOWN = 6
-"""Number of instance types named in one message."""
 
 
 def field_name(field: str) -> str:
-    """Return the job file's name for a field of the rules."""
     head, bracket, rest = field.partition("[")
     return f"{FIELDS.get(head, head)}{bracket}{rest}"
 
 
 def check(job: Job, size: Size, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
-    """Check whether the target's queue can run the job as requested: size, accelerator, Spot and disk."""
     _spot(job, target, diagnostics)
     _disk(job, target, diagnostics)
     machines, unknown = aws_types.resolve_machines(_types(target.environments))
@@ -109,7 +106,7 @@ def _accelerator(
 
 
 def _one_type(wanted: str, target: AwsBatchTarget) -> str:
-    """Return the hint for a queue of one accelerator only: the lines to write into the stack."""
+    """Return the lines to write into the stack for a queue of one accelerator only."""
     short = wanted.removeprefix("nvidia-")
     environments: list[str] = []
     for each in target.environments:

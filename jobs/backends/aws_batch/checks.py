@@ -1,8 +1,5 @@
-"""Checks of a job against AWS Batch: what it cannot do, and what it does in another way than the job says.
-
-Each check reads the job and its target, the later ones also the chosen definition, and adds to the diagnostics. The
-order of the checks is the order of the messages.
-"""
+"""Checks of a job against AWS Batch: what it cannot do, and what it does in another way than the job says. Their order
+is the order of the messages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -152,7 +149,6 @@ JOB = (
     _shares,
     _retries,
 )
-"""Checks of every job."""
 
 PLACED = (_definition, _queue, _environment, _image)
 """Checks of a job whose definition, and so its size, is chosen."""

@@ -31,7 +31,7 @@ class DefinitionChoice:
     size: Size
     shm_mib: int | None
     attempts: int | None = None
-    """Attempts of the definition. None: the target does not tell."""
+    """None: the target does not tell."""
     timeout_s: int | None = None
     register: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
@@ -40,12 +40,9 @@ class DefinitionChoice:
 
 
 def choose(job: Job, target: AwsBatchTarget, diagnostics: Diagnostics) -> DefinitionChoice | None:
-    """Return the definition for a job, or None with the reasons added to `diagnostics`.
-
-    The base is the definition that the job names, else the stack's only one with the same image, else (for a job
-    without image) the stack's only one. It is used unchanged if it agrees with the job in everything that SubmitJob
-    cannot override.
-    """
+    """Return None with the reasons added to `diagnostics`. The base is the definition that the job names, else the
+    stack's only one with the same image, else (for a job without image) the stack's only one. It is used unchanged if
+    it agrees with the job in everything that SubmitJob cannot override."""
     found = len(diagnostics.errors)
     base = _base(job, target, diagnostics)
     if len(diagnostics.errors) > found:
@@ -95,7 +92,7 @@ def _size(job: Job, base: tuple[str, AwsBatchDefinition] | None, diagnostics: Di
 
 
 def _differences(job: Job, base: AwsBatchDefinition) -> list[str]:
-    """Return the fields on which job and definition disagree and which SubmitJob cannot override."""
+    """Name the fields that disagree and that SubmitJob cannot override."""
     disagrees = {
         "image": job.image not in (None, base.image),
         "shm_mib": job.shm_mib not in (None, base.shm_mib),
@@ -186,6 +183,6 @@ def _volume(name: str, mount: Mount) -> dict[str, Any]:
 
 
 def requirements(size: Size) -> list[dict[str, str]]:
-    """Return the resourceRequirements for a size, ordered by type."""
+    """Return the resourceRequirements, ordered by type."""
     amounts = {"GPU": size.gpus, "MEMORY": size.memory_mib, "VCPU": size.vcpus}
     return [{"type": kind, "value": str(amount)} for kind, amount in amounts.items() if amount]

@@ -20,7 +20,6 @@ RESERVED = ("aws:", "accel:")
 
 
 def faults(labels: Mapping[str, str], key: str) -> list[str]:
-    """Return which of a job's labels and submission key AWS does not accept."""
     found: list[str] = []
     signs = "letters, digits, spaces and _.:/=+-@"
     for name, value in sorted(labels.items()):

@@ -1,11 +1,10 @@
 """Log lines of a job from CloudWatch Logs: each once, in order, until the job has ended and its log is drained.
 
 GetLogEvents with its tokens loses nothing; Live Tail samples above 500 events a second
-(https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartLiveTail.html).
-
-GetLogEvents reads every line of one attempt's log. Progress lines of an array's tasks come from FilterLogEvents, for a
-hundred attempts a call. It returns only the lines with the progress mark. It may be called five times a second
-(https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fails if one of the attempts never wrote anything.
+(https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartLiveTail.html). FilterLogEvents returns
+only the lines with the progress mark, of a hundred attempts of an array's tasks a call. It may be called five times a
+second (https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fails if one of the attempts never wrote
+anything.
 """
 
 import time
@@ -29,16 +28,13 @@ from .status import PHASES, detail, node_count, streams
 BATCH_GROUP = "/aws/batch/job"
 """Log group that Batch uses without a log configuration."""
 PAGE = 10_000
-"""Most events that one call returns. Source:
-https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
+"""Most events of a call: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
 LOOKED_AT_ONCE = 500
 """Tasks of an array whose state is read in one round: five calls."""
 
 
 @dataclass
 class _Stream:
-    """Log of one attempt, read up to a token."""
-
     group: str
     name: str | None
     token: str | None = None
@@ -60,7 +56,6 @@ class _Tail:
     """False as long as its last lines are still to be found."""
 
     def update(self, job: dict[str, Any], group: str | None) -> None:
-        """Apply the state that DescribeJobs reports now."""
         options = structure(structure(structure(job, "container"), "logConfiguration"), "options")
         in_group = options.get("awslogs-group") or group or BATCH_GROUP
         for i, name in enumerate(streams(job)):
@@ -82,11 +77,8 @@ class _Tail:
 def logs(
     clients: Clients, ref: JobRef, group: str | None, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines of a job, of one task of an array or node of a multi-node job, or of all of them side by side.
-
-    `group`: log group if the job does not name one. `tail`: only the last ones of the lines so far. Raise NotFound,
-    BadInput for a missing task or node.
-    """
+    """Yield the lines of one task or node, or of all side by side. `group`: log group if the job does not name one.
+    `tail`: only the last of the lines so far. Raise NotFound, BadInput for a missing task or node."""
     job = detail(clients, ref)
     nodes = node_count(job)
     size = nodes or structure(job, "arrayProperties").get("size")
@@ -100,8 +92,6 @@ def logs(
 
 
 class _Reader:
-    """Reader of the tails, in rounds of a page each."""
-
     def __init__(
         self, clients: Clients, job_id: str, tails: list[_Tail], group: str | None, follow: bool, newest: int | None
     ) -> None:
@@ -148,7 +138,7 @@ class _Reader:
                 pause(wait_s)
 
     def _ready(self) -> list[LogLine]:
-        """Return the lines that are due. The last lines of all tails are due once those of each tail are known."""
+        """Hold back the last lines of all tails until those of each tail are known."""
         if not all(tail.begun for tail in self._open):
             return []
         count, self._newest = self._newest, None
@@ -169,7 +159,7 @@ class _Reader:
                 tail.ended = True  # a task that was never created
 
     def _read(self, tail: _Tail) -> bool:
-        """Read a page of the tail's present attempt. Return whether more may follow at once."""
+        """Return whether more may follow at once."""
         if not tail.begun:
             self._begin(tail, self._newest or 1)
             # Only new lines are left to be read.
@@ -209,7 +199,6 @@ class _Reader:
         self._buffer += lines
 
     def _newest_of(self, stream: _Stream, count: int) -> list[dict[str, Any]]:
-        """Return the last events of a stream, at most `count`. The API reads from the newest backwards."""
         found: list[dict[str, Any]] = []
         token: str | None = None
         while len(found) < count:
@@ -224,13 +213,12 @@ class _Reader:
         return found
 
     def _page(self, stream: _Stream) -> list[dict[str, Any]]:
-        """Return the next events, at most a page (10,000 or 1 MiB). At the end, the token stays the same."""
+        """Read a page at most (10,000 events or 1 MiB). At the end, the token stays the same."""
         answer = self._ask(stream, True, stream.token)
         stream.token = answer.get("nextForwardToken", stream.token)
         return answer.get("events", [])
 
     def _ask(self, stream: _Stream, head: bool, token: str | None, limit: int = PAGE) -> dict[str, Any]:
-        """Return a page of a stream, empty if the stream does not exist yet."""
         if stream.name is None:
             return {}
         more: dict[str, Any] = {"nextToken": token} if token else {}
@@ -263,8 +251,7 @@ PATTERN = f'"{MARK.strip()}"'
 def progress_lines(
     clients: Clients, ref: JobRef, group: str | None, tasks: Sequence[int]
 ) -> Iterator[tuple[int, LogLine]]:
-    """Yield the progress lines of these tasks, in order within each, and lines that only look like them. `group`: log
-    group if the job does not name one."""
+    """Yield progress lines, in order within each task, and lines that only look like them. `group`: see `logs`."""
     rate = Rate(CALLS_PER_S)
     groups: dict[str, dict[str, int]] = {}
     for job in describe(clients.batch, [f"{ref.id}:{task}" for task in tasks]):

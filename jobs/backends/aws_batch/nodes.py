@@ -1,7 +1,5 @@
-"""Jobs of several nodes as Batch's multi-node parallel jobs: one container per node, on an instance of its own.
-
-Source: https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html
-"""
+"""Jobs of several nodes as Batch's multi-node parallel jobs: one container per node, on an instance of its own. Source:
+https://docs.aws.amazon.com/batch/latest/userguide/multi-node-parallel-jobs.html"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +17,6 @@ MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the co
 
 
 def check(job: Job, size: Size, target: AwsBatchTarget) -> list[Finding]:
-    """Check whether the target's queue can run all nodes of the job at once."""
     return aws_nodes.job(job.nodes, [_place(each, size) for each in target.environments])
 
 
@@ -30,8 +27,7 @@ def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnviro
 
 
 def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
-    """Return the vCPUs of the smallest instance that holds a node; None if a name is not in the catalog, or none holds
-    it."""
+    """Return None if a name is not in the catalog, or no instance holds a node."""
     try:
         held = holding(expand("aws", environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
     except UnknownName:
@@ -40,17 +36,14 @@ def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
 
 
 def efa_interfaces(target: AwsBatchTarget) -> int | None:
-    """Return the number of an instance's EFA interfaces, wherever Batch places the job; None if the environments
-    differ."""
+    """Return None if the environments differ: Batch may place the job in any of them."""
     counts = {each.efa_interfaces for each in target.environments}
     return counts.pop() if len(counts) == 1 else None
 
 
 def with_efa(container: Mapping[str, Any], interfaces: int) -> dict[str, Any]:
-    """Return the container with each EFA device, and without a limit on the memory that RDMA pins.
-
-    Source: https://docs.aws.amazon.com/batch/latest/userguide/efa.html
-    """
+    """Add each EFA device, and lift the limit on the memory that RDMA pins. Source:
+    https://docs.aws.amazon.com/batch/latest/userguide/efa.html"""
     devices = [
         {"hostPath": path, "containerPath": path, "permissions": ["READ", "WRITE", "MKNOD"]}
         for path in (f"/dev/infiniband/uverbs{i}" for i in range(interfaces))
@@ -61,22 +54,20 @@ def with_efa(container: Mapping[str, Any], interfaces: int) -> dict[str, Any]:
 
 
 def every(nodes: int) -> str:
-    """Return the range of all nodes. Definition and overrides must spell it alike."""
+    """Spell the range of all nodes, alike in definition and overrides."""
     return f"0:{nodes - 1}"
 
 
 def properties(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `nodeProperties` for a definition: every node runs the same container, and 0 is the main one."""
     ranges = [{"targetNodes": every(nodes), "container": dict(container)}]
     return {"numNodes": nodes, "mainNode": 0, "nodeRangeProperties": ranges}
 
 
 def overrides(nodes: int, container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `nodeOverrides` for a submit. The size is that of the definition, which is the job's own."""
+    """Leave the size to the definition, which is the job's own."""
     kept = {name: value for name, value in container.items() if name != "resourceRequirements"}
     return {"nodePropertyOverrides": [{"targetNodes": every(nodes), "containerOverrides": kept}]}
 
 
 def environment(nodes: int, kind: str) -> dict[str, str]:
-    """Return the variables of a node besides Batch's own."""
     return {variables.NODE_COUNT: str(nodes), **variables.NODE_VARIABLES[kind]} if nodes > 1 else {}

@@ -37,7 +37,7 @@ class Demand:
 
 
 def demand(job: Job, target: AwsBatchTarget) -> Demand:
-    """Return what the job needs and where it fits. Raise BadInputs if the job fits no definition."""
+    """Raise BadInputs if the job fits no definition."""
     diagnostics = Diagnostics()
     choice = definition.choose(job, target, diagnostics)
     if choice is None:

@@ -1,9 +1,8 @@
 """EC2 quotas that may keep every instance for a job from starting, and free GPUs of a queue.
 
-A quota of 0 is the usual limit, and a job above it waits in RUNNABLE without a word. Free are the GPUs that a queue's
-environments may still start: what max_vcpus leaves above the vCPUs that Batch wants now. `desiredvCpus` is the size to
-which Batch has scaled an environment, and a GPU that idles on a running instance counts as taken: no page says what
-ECS's `remainingResources` lists for GPUs. Source:
+A quota of 0 is the usual limit, and a job above it waits in RUNNABLE without a word. Free are the GPUs that max_vcpus
+leaves above `desiredvCpus`, the size to which Batch has scaled an environment. A GPU that idles on a running instance
+counts as taken: no page says what ECS's `remainingResources` lists for GPUs. Source:
 https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
 """
 
@@ -41,15 +40,13 @@ class _Option:
 
 
 def check(size: Size, target: AwsBatchTarget, nodes: int = 1) -> QuotaAnswer:
-    """Check the quotas for a task of that size, or for all nodes at once, in each environment of the target. An
-    unreadable limit is reported and is no error: submission does not depend on it."""
+    """Report an unreadable limit, and raise nothing: submission does not depend on it."""
     return of_environments(size, target.environments, target.region, nodes)
 
 
 def of_environments(
     size: Size, environments: Iterable[AwsBatchEnvironment], region: str, nodes: int = 1
 ) -> QuotaAnswer:
-    """Check the quotas for any environments, like `check`."""
     places = {each.name: _options(size, each, nodes) for each in environments if each.max_vcpus >= size.vcpus}
     codes = [option.quota.code for options, _ in places.values() for option in options if option.quota]
     answer = QuotaAnswer()
@@ -81,8 +78,7 @@ def _judged(
 
 
 def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], list[str]]:
-    """Return the smallest type that holds the task under each quota of an environment, and the names that are not in
-    the catalog: whether those hold it is unknown."""
+    """Return the smallest type that holds the task under each quota, and the names that are not in the catalog."""
     machines: dict[str, Machine] = {}
     unsized: list[str] = []
     for name in environment.instance_types:
@@ -113,7 +109,7 @@ def _over(option: _Option, limit: float, region: str) -> str:
 
 
 def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
-    """Return the free GPUs of each environment with GPUs, in the order in which Batch tries them."""
+    """Return the environments with GPUs, in the order in which Batch tries them."""
     arns = [each.arn for each in target.environments]
     with asking("DescribeComputeEnvironments"):
         answer = clients.batch.describe_compute_environments(computeEnvironments=arns)
@@ -133,5 +129,4 @@ def free(clients: Clients, target: AwsBatchTarget) -> Sequence[Free]:
 
 
 def _gpus(vcpus: int, machines: Sequence[Machine]) -> int:
-    """Return the most GPUs that instances with that many vCPUs have."""
     return max(max(0, vcpus) // machine.vcpus * ecs_gpus(machine) for machine in machines)

@@ -25,7 +25,6 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?")
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarget) -> Request:
-    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(name_of=capacity.field_name)
     draft = Draft(job, name, key, target, _dependencies(job, target.region, diagnostics), _tags(job, key, target))
     choice = definition.choose(job, target, diagnostics)
@@ -42,8 +41,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: AwsBatchTarg
 
 
 def spec_hash(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the request without its own place in the tags and the stack's tag: the request of a version
-    that did not tag its jobs is the same job."""
+    """Hash without the tags of hash and stack: the request of a version that did not tag its jobs is the same job."""
     submit = dict(body["submit"])
     submit["tags"] = {name: value for name, value in submit["tags"].items() if name not in (labels.SPEC, labels.STACK)}
     return content_hash({**body, "submit": submit})
@@ -56,7 +54,6 @@ def _tags(job: Job, key: str, target: AwsBatchTarget) -> dict[str, str]:
 
 
 def _dependencies(job: Job, region: str, diagnostics: Diagnostics) -> list[dict[str, str]]:
-    """Return references of the same region, and raw Batch job ids, each with its type."""
     waits_for: list[dict[str, str]] = []
     for i, entry in enumerate(job.aws_batch.depends_on if job.aws_batch else ()):
         field, text, kind = f"aws_batch.depends_on[{i}]", entry.job, {"type": entry.type} if entry.type else {}
@@ -107,8 +104,7 @@ def _submit(draft: Draft, choice: DefinitionChoice) -> dict[str, Any]:
 
 
 def _overrides(job: Job, choice: DefinitionChoice) -> dict[str, Any]:
-    """Return command, environment and size. The size is included even if the definition has the same, so that a request
-    is complete."""
+    """Include the size even if the definition has the same, so that the request is complete."""
     own = {name: value for name, value in job.env.items() if name not in containers.ASSIGNED}
     several = nodes.environment(job.nodes, KIND)
     merged = own | tasks.environment(job, KIND) | several | sweep_tasks.environment(job)

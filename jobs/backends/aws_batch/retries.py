@@ -1,7 +1,7 @@
 """Retry strategies: which failures are retried.
 
-Batch evaluates the rules in order and, if none matches, retries. The last rule therefore says EXIT where only some
-failures are to be retried. A cancelled or terminated job and a timed-out attempt are never retried. Source:
+Batch evaluates the rules in order and, if none matches, retries: the last rule says EXIT where only some failures are
+to be retried. It never retries a cancelled or terminated job, or a timed-out attempt. Source:
 https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html
 """
 
@@ -22,19 +22,15 @@ _API = {"on_status_reason": "onStatusReason", "on_reason": "onReason", "on_exit_
 
 
 def infrastructure_only(attempts: int = DEFAULT_ATTEMPTS) -> dict[str, Any]:
-    """Retry after a lost host, a failed pull, a failed agent and a command that stopped because its host goes away. Any
-    other end of the command is final."""
+    """Retry lost hosts, failed pulls or agents, and commands that stopped because the host goes away; no other end."""
     rules = [{_API.get(key, key): value for key, value in rule.items()} for rule in INFRASTRUCTURE]
     return {"attempts": attempts, "evaluateOnExit": rules}
 
 
 def of_job(failures: int | None, lost: int | None) -> dict[str, Any] | None:
-    """Return the strategy for `retries` and `lost_retries`; None if a job has neither, so that the definition's
-    applies.
-
-    Batch has one count. If only one of the two is given, the rules reserve the count for it. If both are, the count is
-    their sum: neither takes from the other, and either may use what the other leaves.
-    """
+    """Return None if a job has neither `retries` nor `lost_retries`, so that the definition's strategy applies. Batch
+    has one count. For one of the two alone, the rules reserve it; for both it is their sum: neither takes from the
+    other, and either may use what the other leaves."""
     if lost is None:
         return None if failures is None else any_failure(failures)
     if not failures:
@@ -49,8 +45,7 @@ def failures_only(retries: int) -> dict[str, Any]:
 
 
 def any_failure(retries: int) -> dict[str, Any]:
-    """Allow that many more attempts after any failure, except a command that cannot be run: `retries: n` of a job
-    file."""
+    """Allow that many more attempts after any failure but a command that cannot be run: `retries: n` of a job file."""
     if retries == 0:
         return {"attempts": 1}
     return {"attempts": 1 + retries, "evaluateOnExit": [NOT_EXECUTABLE, NOT_FOUND]}

@@ -47,13 +47,12 @@ FEW = 10 * FILTERED_PAGE
 
 
 def status(clients: Clients, ref: JobRef, target_of: Callable[[str], str | None]) -> Status:
-    """Return what DescribeJobs reports. Raise NotFound."""
     job = detail(clients, ref)
     return status_of(ref, job, target_of(str(job.get("jobQueue", ""))))
 
 
 def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str], str | None]) -> dict[JobRef, Status]:
-    """Read the jobs from DescribeJobs, a hundred a call. Omit those that Batch does not know."""
+    """Omit jobs that Batch does not know. Cost: a call per hundred."""
     found = {job["jobId"]: job for job in describe(clients.batch, dict.fromkeys(ref.id for ref in refs))}
     return {
         ref: status_of(ref, found[ref.id], target_of(str(found[ref.id].get("jobQueue", ""))))
@@ -63,7 +62,6 @@ def statuses(clients: Clients, refs: Sequence[JobRef], target_of: Callable[[str]
 
 
 def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
-    """Return the JobDetail. Raise NotFound."""
     found = describe(clients.batch, [ref.id])
     if not found:
         raise NotFound(
@@ -75,7 +73,7 @@ def detail(clients: Clients, ref: JobRef) -> dict[str, Any]:
 def list_jobs(
     clients: Clients, target_name: str, queue: str, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """Yield the jobs of a queue, newest first, at most `limit`."""
+    """Yield the newest first. Array tasks are part of their job."""
     batch = clients.batch  # created here: the creation of a client is not thread-safe
     jobs: list[dict[str, Any]] = []
     if ended and limit <= FEW:
@@ -102,14 +100,13 @@ def list_jobs(
 
 
 def _hidden(summary: Mapping[str, Any]) -> bool:
-    """Return whether a JobSummary hides the job's progress: an array's parent is PENDING while its tasks run."""
+    """Return whether the job's progress is hidden: an array's parent is PENDING while its tasks run."""
     return (
         summary["status"] == "PENDING" and "size" in structure(summary, "arrayProperties") and not task_counts(summary)
     )
 
 
 def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return JobDetails by id; none if they may not be read."""
     try:
         return {job["jobId"]: job for job in describe(batch, ids)}
     except CloudRefused:
@@ -117,8 +114,6 @@ def _details(batch: Client, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 class _Count:
-    """Number of jobs that the threads have listed so far."""
-
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress = progress
         self._lock = threading.Lock()
@@ -139,7 +134,7 @@ def _of_status(batch: Client, queue: str, seen: _Count, native: str) -> list[dic
 
 
 def phase(job: Mapping[str, Any]) -> Phase:
-    """Return the phase of a JobDetail or JobSummary. An array's parent stays PENDING while its tasks run."""
+    """Derive the phase of an array's parent, which stays PENDING, from its tasks."""
     tasks = task_counts(job)
     own = PHASES[job["status"]]
     if own is not Phase.QUEUED or not tasks:
@@ -151,7 +146,6 @@ def phase(job: Mapping[str, Any]) -> Phase:
 
 
 def task_counts(job: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of tasks in each state, for an array's parent."""
     counts = structure(structure(job, "arrayProperties"), "statusSummary")
     return {native: counts[native] for native in PHASES if counts.get(native)}
 
@@ -205,7 +199,6 @@ def _gpus(container: Mapping[str, Any]) -> int:
 
 
 def _node(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the container of a job, or of the first of its nodes."""
     ranges = structures(structure(job, "nodeProperties"), "nodeRangeProperties")
     return structure(ranges[0], "container") if ranges else structure(job, "container")
 
@@ -221,16 +214,14 @@ def _taken(job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> str
 
 
 def node_count(job: Mapping[str, Any]) -> int:
-    """Return the number of nodes of a multi-node job as a whole; 0 for any other job, and for a single node."""
+    """Return 0 for a job of one node, and for a single node of several."""
     return 0 if "#" in job["jobId"] else int(structure(job, "nodeProperties").get("numNodes", 0))
 
 
 def streams(job: Mapping[str, Any]) -> list[str | None]:
-    """Return the log stream of each attempt of a JobDetail, the present one last; None for an attempt that never
-    started, and for the present one of a multi-node job, whose nodes have the streams.
-
-    Batch adds an attempt to `attempts` when it ends; until then `container` describes it.
-    """
+    """Return the log stream of each attempt of a JobDetail, the present one last. None: an attempt that never started,
+    or the present one of a multi-node job, whose nodes have the streams. Batch adds an attempt to `attempts` when it
+    ends; until then `container` describes it."""
     found = [structure(attempt, "container").get("logStreamName") for attempt in structures(job, "attempts")]
     present = structure(job, "container").get("logStreamName")
     running = PHASES[job["status"]] in (Phase.STARTING, Phase.RUNNING)
@@ -240,7 +231,7 @@ def streams(job: Mapping[str, Any]) -> list[str | None]:
 
 
 def _attempt_count(job: Mapping[str, Any]) -> int:
-    """Return the number of attempts so far with the present one, which may not have a log stream yet."""
+    """Count the present attempt too, which may not have a log stream yet."""
     known = len(streams(job))
     return known + (job["status"] == "STARTING" and known == len(structures(job, "attempts")))
 
@@ -251,15 +242,11 @@ def _reason(batch: str | None, container: str | None) -> str | None:
 
 
 def batch_time(milliseconds: Any) -> datetime | None:
-    """Convert a time of Batch's; None if there is none."""
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC) if milliseconds else None
 
 
 def tasks(clients: Clients, ref: JobRef) -> list[TaskStatus]:
-    """Return the tasks by index, without those that Batch has not created yet. A job that is no array is its only task.
-
-    Cost: a call for a hundred tasks. Raise NotFound.
-    """
+    """Omit tasks not created yet. A job that is no array is its only task. Raise NotFound. Cost: a call per hundred."""
     job = detail(clients, ref)
     size = structure(job, "arrayProperties").get("size")
     if not size:
@@ -275,12 +262,11 @@ def _state(ref: JobRef, job: "dict[str, object]", index: int) -> TaskStatus:
 
 
 TASKS_MAX = 100
-"""Tasks of an array whose attempts are read: one call. Source:
-https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""
+"""Tasks that one call describes: https://docs.aws.amazon.com/batch/latest/APIReference/API_DescribeJobs.html"""
 
 
 def attempts(clients: Clients, ref: JobRef) -> list[Attempt]:
-    """Return the attempts of the job, or of the first tasks of an array. Raise NotFound."""
+    """Return those of the first TASKS_MAX tasks of an array. Raise NotFound."""
     job = detail(clients, ref)
     size = structure(job, "arrayProperties").get("size")
     if not size:
@@ -294,7 +280,7 @@ def _first(size: int) -> int:
 
 
 def of_job(job: Mapping[str, Any], place: int | None) -> list[Attempt]:
-    """Return the ended attempts and the running one, which is not in `attempts` before its end."""
+    """Add the running attempt, which is not in `attempts` before its end."""
     found: list[Attempt] = []
     made = batch_time(job.get("createdAt"))
     for number, each in enumerate(structures(job, "attempts"), 1):

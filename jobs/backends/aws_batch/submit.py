@@ -1,7 +1,4 @@
-"""Calls that change jobs: SubmitJob after registering the definition, resubmission, and TerminateJob.
-
-See jobs.backends.claims.submit for how one key makes one job.
-"""
+"""Calls that change jobs: SubmitJob, resubmission and TerminateJob. claims/submit.py says how one key makes one job."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -49,11 +46,9 @@ log = logging.getLogger("accel.jobs.aws_batch")
 
 
 def submit(request: Request, clients: Clients, target: AwsBatchTarget | None) -> JobRef:
-    """Return the job of request.key, created now or before. The key is claimed in the stack's table, if it has one.
-
-    Raise OverLimit if a budget has stopped the stack, BadInput if the key belongs to another job, NoCredentials and
-    CloudRefused if nothing was created, CloudSilent if that is unknown: submit the same key again.
-    """
+    """Claim the key in the stack's table, if it has one. Raise OverLimit if a budget has stopped the stack, BadInput if
+    the key belongs to another job, NoCredentials and CloudRefused if nothing was created, CloudSilent if that is
+    unknown: submit the same key again."""
     table = target.claim_table if target else None
     if target and table and target.budget_stops:
         refuse(clients, table)
@@ -90,7 +85,6 @@ class _Batch:
                 known[name] = now()
 
     def send(self) -> str:
-        """Call SubmitJob. boto3 sends it once; see clients.batch_once."""
         with asking(f"SubmitJob {self.name}"):
             answer = self._clients.batch_once.submit_job(**self._submit)
         job_id = answer.get("jobId")
@@ -143,8 +137,7 @@ def find_jobs(batch: Client, queue: str, name: str, key: str) -> list[ClaimedJob
 
 
 LOOKED_S = 5
-"""Seconds between two reads, for a command that submits thousands of jobs. The queues themselves are disabled shortly
-after the stack is stopped."""
+"""Interval of reads: a command may submit thousands of jobs, and the queues are disabled soon after a stop."""
 
 
 def refuse(clients: Clients, table: str) -> None:
@@ -174,10 +167,7 @@ def resubmit_request(
     target: AwsBatchTarget | None,
     tasks: Sequence[int] | None = None,
 ) -> Request:
-    """Return a request for the same job under a new key, or for some `tasks` of a sweep.
-
-    Raise NotFound if Batch has forgotten the job or its definition, BadInput for a task of an array.
-    """
+    """Raise NotFound if Batch has forgotten the job or its definition, BadInput for a single task or node."""
     for mark, whole in ((":", "a task of an array; give the array"), ("#", "a node of a job; give the job")):
         if mark in ref.id:
             raise BadInput(f"{ref}: is {whole}, {ref.id.partition(mark)[0]}")
@@ -213,7 +203,7 @@ def resubmit_request(
 
 
 def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
-    """Limit a submit to these tasks. For a single task Batch makes no array, and sets no index."""
+    """Make no array of a single task: Batch makes none, and sets no index."""
     overrides = structure(submit, "containerOverrides")
     env = sweep_tasks.narrow_environment(
         {each["name"]: each["value"] for each in structures(overrides, "environment")}, tasks, ref
@@ -228,7 +218,6 @@ def _narrow(submit: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
 
 
 def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
-    """Return the same revision while it is active, else the latest with its name."""
     family = arn.rpartition(":")[0]
     name = family.rpartition("/")[2]
     with asking(f"DescribeJobDefinitions {name}"):
@@ -243,7 +232,7 @@ def _definition(clients: Clients, arn: str) -> tuple[str, list[str]]:
 
 
 def _as_it_was(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the overrides that turn the definition's containers into those of the job."""
+    """Turn the definition's containers into those of the job."""
     count = node_count(job)
     if not count:
         return {"containerOverrides": _overrides(structure(job, "container"))}
@@ -273,7 +262,6 @@ def _overrides(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def cancel(clients: Clients, ref: JobRef, reason: str) -> None:
-    """Terminate the job unless it has ended. Raise NotFound."""
     if not PHASES[detail(clients, ref)["status"]].ended:
         _terminate(clients.batch, ref.id, reason or "cancelled")
 

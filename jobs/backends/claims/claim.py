@@ -1,8 +1,6 @@
-"""The claim on a submission key: who may submit it, and which job came of it.
-
-A write happens only if its condition holds, and does not report whether it did: a client may send it twice, and a proxy
-may answer for the service. Writers read again after each write. Only what they read counts.
-"""
+"""The claim on a submission key: who may submit it, and which job came of it. A write happens only if its condition
+holds, and does not report whether it did: a client may send it twice, and a proxy may answer for the service. So
+writers read after each write, and only what they read counts."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -28,10 +26,7 @@ class Claim:
 
 
 def claim_of(fields: Mapping[str, Any], where: str) -> Claim:
-    """Build a claim from a row's values by field name. `where` names the row in messages.
-
-    Raise CloudSilent for a damaged row: whether its job was created is unknown.
-    """
+    """Raise CloudSilent for a damaged row, called `where`: whether its job was created is unknown."""
     wrong = [name for name in ("key", "spec_hash", "owner", "job_name") if not isinstance(fields.get(name), str)]
     wrong += [] if isinstance(fields.get("lease_until"), int | float) else ["lease_until"]
     wrong += [] if isinstance(fields.get("job_id"), str | None) else ["job_id"]

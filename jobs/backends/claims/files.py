@@ -12,11 +12,9 @@ from .store import StoreClaims
 
 
 class FileClaims(StoreClaims):
-    """Claims for targets without a table, under $XDG_STATE_HOME/accel/claims.
-
-    The holder of the file's lock has the key to itself; the kernel releases the lock when a process dies. A claim
-    without a job that another process left is therefore always free.
-    """
+    """Claims for targets without a table, under $XDG_STATE_HOME/accel/claims. The holder of the file's lock has the key
+    to itself. The kernel releases the lock when a process dies, so a claim without a job that another process left is
+    always free."""
 
     shared = False
 
@@ -26,11 +24,10 @@ class FileClaims(StoreClaims):
         self._owner = ""
 
     def alone(self, key: str) -> AbstractContextManager[None]:
-        """Hold the lock on the key's file."""
         return self._files.lock(key)
 
     def read(self, key: str) -> Claim | None:
-        """Read the claim. Treat the lease of another owner as over, because its process no longer runs."""
+        """Treat the lease of another owner as over, because its process no longer runs."""
         claim = super().read(key)
         if claim is None or claim.owner == self._owner:
             return claim

@@ -47,14 +47,10 @@ class Forgetting(NamedTuple):
 
 
 class Platform(Protocol):
-    """Service without idempotency, for one request.
-
-    Calls raise CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled or Unreached if nothing was
-    created, and CloudSilent if that is unknown.
-    """
+    """Service without idempotency, for one request. Calls raise CloudRefused, NoCredentials, NotFound, BadInput,
+    OverLimit, Throttled or Unreached if nothing was created, and CloudSilent if that is unknown."""
 
     name: str
-    """Name of the job."""
     key: str
     spec: str
     """Hash of the request, so that one key is not taken for another job."""
@@ -73,9 +69,7 @@ class Platform(Protocol):
         """Send the request once, and return the job's id."""
         ...
 
-    def listed(self) -> list[ClaimedJob]:
-        """Return the jobs of the key that the service lists."""
-        ...
+    def listed(self) -> list[ClaimedJob]: ...
 
     def stop(self, job_id: str, reason: str) -> None:
         """Stop a job in any state."""

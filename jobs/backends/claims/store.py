@@ -22,7 +22,6 @@ class StoreClaims:
     def __init__(self, store: FieldStore, place: str = "") -> None:
         self._store, self._place = store, place
         self._last: dict[str, Record[Fields]] = {}
-        """Last version read of each key."""
 
     def alone(self, key: str) -> AbstractContextManager[None]:
         """Do nothing: the record itself keeps others out."""
@@ -44,7 +43,6 @@ class StoreClaims:
             self._store.create(claim.key, self._fields(claim))
 
     def take_over(self, seen: Claim, claim: Claim) -> None:
-        """Replace the whole record."""
         with suppress(WriteConflict):
             self._store.replace(claim.key, self._seen(seen), self._fields(claim), same=_FREE)
 
@@ -52,7 +50,6 @@ class StoreClaims:
         self._update(claim, {columns.JOB_ID: job_id})
 
     def end_lease(self, claim: Claim) -> None:
-        """Move the lease's end into the past."""
         self._update(claim, {columns.LEASE_UNTIL: self.now() - 1})
 
     def forget(self, claim: Claim) -> None:

@@ -40,7 +40,7 @@ from .platform import ClaimedJob, Platform
 WRITES = 3
 """Writes of a row that may stay unanswered."""
 WAIT_LEASES = 3
-"""Number of other clients' leases that a client waits for."""
+"""Leases of other clients that a client waits for."""
 NOT_MADE = (CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled, Unreached)
 """Errors of a request that was sent and created no job."""
 AGAIN = "run the same command with the same --key again: it makes no second job"
@@ -49,19 +49,15 @@ log = logging.getLogger("accel.jobs.claims")
 
 
 def submit(platform: Platform, claims: Claims) -> tuple[str, bool]:
-    """Submit the request; return the id of its key's job, and whether the job existed before.
-
-    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused, NotFound and OverLimit if nothing was
-    created, CloudSilent if that is unknown: submit the same key again.
-    """
+    """Return the job's id, and whether it existed before. Raise BadInput if the key belongs to another job,
+    NoCredentials, CloudRefused, NotFound and OverLimit if nothing was created, CloudSilent if that is unknown: submit
+    the same key again."""
     with claims.alone(platform.key):
         submission = _Submission(platform, claims)
         return submission.run(), not submission.sent
 
 
 class _Submission:
-    """Submission of one key."""
-
     def __init__(self, platform: Platform, claims: Claims) -> None:
         self._platform = platform
         self._name, self._key, self._spec = platform.name, platform.key, platform.spec
@@ -75,7 +71,6 @@ class _Submission:
         self._seen: set[str] = set()
         """Jobs of this key that were created or found here: one, apart from the gap described above."""
         self._unwritten = 0
-        """Number of unanswered writes of the row."""
 
     def run(self) -> str:
         deadline = now() + WAIT_LEASES * self._pace.lease_s
@@ -118,8 +113,8 @@ class _Submission:
         self._write("claimed", partial(put, mine))
 
     def _write(self, done: str, change: Callable[[], None]) -> None:
-        """Write the row; the next read tells whether the write took effect. Raise after several unanswered writes,
-        unless there is a job, which counts for more than its row."""
+        """Raise after several unanswered writes, unless there is a job, which counts for more than its row. The next
+        read tells whether a write took effect."""
         try:
             change()
         except JobsError as error:
@@ -131,7 +126,7 @@ class _Submission:
         log.debug(done)
 
     def _make(self, claim: Claim, taken: Claim | None, lease: Lease) -> str:
-        """Return the id of a job that was found or created. Release the claim after an error."""
+        """Find or create the job. Release the claim after an error."""
         self._in_doubt = taken is not None
         try:
             job_id = self._made_before(taken, lease)
@@ -191,7 +186,7 @@ class _Submission:
         return job_id
 
     def _look(self, lease: Lease, quiet_s: float) -> str | None:
-        """Return the oldest job of this key once one is listed, or None if none was by the end of the quiet period."""
+        """Return the oldest job of the key once one is listed; None if none was by the end of the quiet period."""
         until = now() + quiet_s
         wait_s = 0.2
         while True:
@@ -207,7 +202,7 @@ class _Submission:
             wait_s = min(2 * wait_s, 3)
 
     def _listed(self) -> list[ClaimedJob] | None:
-        """Return the jobs of this key, or None if they cannot be listed just now."""
+        """Return None if they cannot be listed just now."""
         try:
             found = self._platform.listed()
         except CloudSilent as error:

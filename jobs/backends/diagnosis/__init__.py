@@ -1,2 +1,1 @@
-"""Diagnosis of jobs that wait or failed: one engine, one table of causes, and the words that several platforms
-write."""
+"""Diagnosis of jobs that wait or failed: an engine, a table of causes, and words that several platforms write."""

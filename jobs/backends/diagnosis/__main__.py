@@ -52,7 +52,6 @@ This page is written by `python -m jobs.backends.diagnosis > docs/explain.md`.
 
 
 def page() -> str:
-    """Return the page, as Markdown."""
     return _HEAD + "".join(_section(title, causes) for title, causes in SECTIONS.items())
 
 

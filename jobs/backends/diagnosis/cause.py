@@ -28,7 +28,7 @@ class Cause:
 
 
 def define(cause: str, title: str, reason: str = "", next_step: str = "", everywhere: str = "", **on: str) -> Cause:
-    """Return a cause. `everywhere`: the source on each platform; `on`: the sources of single platforms."""
+    """Take `everywhere` as the source on each platform, `on` as those of single platforms."""
     sources = dict.fromkeys(PLATFORMS, everywhere) if everywhere else dict[str, str]()
     return Cause(cause, title, {**sources, **on}, reason, next_step)
 

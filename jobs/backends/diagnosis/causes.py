@@ -1,5 +1,4 @@
-"""All causes that `accel-jobs explain` can name, once for all platforms. docs/explain.md is generated from this
-table."""
+"""All causes that `accel-jobs explain` can name, for all platforms. docs/explain.md is generated from this table."""
 
 from .cause import DEPLOY, RETRY, THEN_RETRY, Cause, define
 
@@ -392,5 +391,4 @@ CAUSES = {cause.id: cause for causes in SECTIONS.values() for cause in causes}
 
 
 def of_platform(platform: str) -> dict[str, Cause]:
-    """Return the causes that a platform can name."""
     return {name: cause for name, cause in CAUSES.items() if platform in cause.sources}

@@ -1,5 +1,4 @@
-"""The engine that judges the facts of a job: the first rule that holds names the cause. Pure but for what the facts
-read."""
+"""The engine that judges a job's facts: the first rule that holds names the cause. Pure but for what the facts read."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +27,7 @@ class Facts:
 
     @property
     def unread(self) -> Iterable[str]:
-        """Sources that could not be read, each with the permission that it needs. An unread source makes no cause
-        true."""
+        """What could not be read, each with the permission that it needs. An unread source makes no cause true."""
         return ()
 
     def texts(self, kind: str) -> Sequence[str]:
@@ -41,15 +39,13 @@ class Facts:
         return ()
 
     def unknown(self) -> Explanation:
-        """Return the explanation if no cause fits, with the evidence that was read."""
         return self.explanation("unknown")
 
     @classmethod
     def explanation(
         cls, cause: str, reason: str = "", evidence: Iterable[str] = (), next_step: str = ""
     ) -> Explanation:
-        """Return a cause of the table, with the table's words where the rule has none, and evidence of readable
-        width."""
+        """Take the table's words where the rule has none, and cut the evidence to a readable width."""
         row = CAUSES[cause]
         assert cls.PLATFORM in row.sources, f"{cause} is no cause of {cls.PLATFORM}"
         step = next_step or cls.NEXT_STEPS.get(cause) or row.next_step
@@ -60,7 +56,6 @@ class LazyFacts(Facts):
     """Facts from API calls, with a record of the calls that were refused."""
 
     MISSING_IS_UNREAD: ClassVar[bool] = True
-    """Whether a missing source counts as unread."""
 
     def __init__(self) -> None:
         self._unread: dict[str, None] = {}
@@ -71,11 +66,10 @@ class LazyFacts(Facts):
         return tuple(self._unread)
 
     def miss(self, what: str) -> None:
-        """Record that a source could not be read."""
         self._unread[what] = None
 
     def read(self, what: str, call: Callable[[], T]) -> T | None:
-        """Return a call's answer; None if it is refused or its subject is missing."""
+        """Return None if the call is refused or its subject is missing."""
         try:
             return call()
         except NotFound as error:
@@ -86,14 +80,13 @@ class LazyFacts(Facts):
         return None
 
     def age_s(self, moment: datetime | None) -> float:
-        """Return the seconds since a moment; 0 for none."""
+        """Return 0 without a moment."""
         return (self.now - moment).total_seconds() if moment else 0.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """Words that name a cause, the kind of text in which they stand, and the reason and next step if not the
-    table's."""
+    """Words that name a cause, the kind of text that has them, and the reason and next step if not the table's."""
 
     cause: str
     pattern: re.Pattern[str]
@@ -104,11 +97,9 @@ class Row:
     """Additional pattern that a text must have."""
 
     def fits(self, text: str) -> bool:
-        """Return whether a text contains the words."""
         return bool(self.pattern.search(text)) and (self.within is None or bool(self.within.search(text)))
 
     def explanation(self, facts: Facts, text: str, more: Iterable[str] = ()) -> Explanation:
-        """Return the row's cause, with a text as evidence."""
         return facts.explanation(self.cause, self.reason, (text, *more), self.next_step)
 
     def __call__(self, facts: Facts) -> Explanation | None:
@@ -118,17 +109,14 @@ class Row:
 
 
 def row(cause: str, pattern: str, reason: str = "", next_step: str = "", kind: str = "") -> Row:
-    """Return a row whose pattern ignores case."""
     return Row(cause, re.compile(pattern, re.IGNORECASE), kind, reason, next_step)
 
 
 def within(pattern: str, rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return rows that hold only in texts which also have another pattern."""
     return tuple(replace(each, within=re.compile(pattern, re.IGNORECASE)) for each in rows)
 
 
 def of_kind(kind: str, *rows: Row) -> tuple[Row, ...]:
-    """Return rows for a kind of text."""
     return tuple(replace(each, kind=kind) for each in rows)
 
 
@@ -150,18 +138,15 @@ def match(facts: Facts, rows: Iterable[Row], texts: Iterable[str], more: Iterabl
 
 
 def judge(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation | None:
-    """Return the explanation of the first rule that holds."""
     return next((found for rule in rules if (found := rule(facts))), None)
 
 
 def diagnose(facts: FactsT, rules: Iterable[Rule[FactsT]]) -> Explanation:
-    """Return why a job waits or failed: by the first rule that holds, or "unknown" with the evidence that was read."""
     found = judge(facts, rules) or facts.unknown()
     return replace(found, unread=tuple(facts.unread))
 
 
 def cut(text: str) -> str:
-    """Return a text on one line, shortened to a readable length."""
     text = " ".join(text.split())
     return text if len(text) <= EVIDENCE_WIDTH else text[: EVIDENCE_WIDTH - 3] + "..."
 

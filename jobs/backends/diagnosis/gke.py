@@ -1,5 +1,4 @@
-"""Diagnosis of GKE jobs that wait or failed, from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads
-only."""
+"""Diagnosis of GKE jobs from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads only."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +31,6 @@ _START_ERROR = r"^(StartError|ContainerCannotRun): "
 
 
 def explain(api: Api, scope: Scope, ref: JobRef) -> Explanation:
-    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         job = lookup.look(api, scope, ref)
     except NotFound as missing:
@@ -121,7 +119,6 @@ def _well(facts: GkeFacts) -> Explanation:
 
 
 def _some_wait(facts: GkeFacts) -> Explanation | None:
-    """Explain a running array whose other tasks wait: for what, or that it is not their turn."""
     waiting, running = facts.status.tasks.get("Pending", 0), facts.status.tasks.get("Running", 0)
     if not waiting:
         return None
@@ -139,7 +136,6 @@ def _verb(count: int, verb: str) -> str:
 
 
 def _without_driver(facts: GkeFacts) -> Explanation | None:
-    """Check for nodes with the pod's kind of GPU that have long been Ready and offer none."""
     selector = object_at(facts.job.pod_spec, "nodeSelector")
     if not facts.gpus or not facts.texts("scheduler") or facts.nodes is None:
         return None
@@ -180,7 +176,6 @@ def _mislabelled(facts: GkeFacts) -> Explanation | None:
 
 
 def _wanted(facts: GkeFacts) -> dict[str, list[str]]:
-    """Return the labels that the pod asks for, in its selector and in the first term of its affinity."""
     wanted = {name: [str(value)] for name, value in object_at(facts.job.pod_spec, "nodeSelector").items()}
     required = object_at(
         facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
@@ -201,7 +196,7 @@ def _offers(node: dict[str, Any]) -> bool:
 
 
 def _ready_s(facts: GkeFacts, node: dict[str, Any]) -> float:
-    """Return how long a node has been Ready; 0 if it is not."""
+    """Return 0 if the node is not Ready."""
     return facts.age_s(lookup.at((lookup.condition(node, "Ready") or {}).get("lastTransitionTime")))
 
 
@@ -395,4 +390,3 @@ RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_stopped, _preempted, *FAILED, _program),
 }
-"""Rules by phase. The first that holds counts."""

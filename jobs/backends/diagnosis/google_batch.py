@@ -1,7 +1,4 @@
-"""Diagnosis of Google Batch jobs that wait or failed, from their events, tasks and logs. Reads only.
-
-What Batch and Cloud Logging know of a job is read when a rule first needs it.
-"""
+"""Diagnosis of Google Batch jobs from their events, tasks and logs. Reads only, each when a rule first needs it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -69,7 +66,6 @@ class BatchFacts(LazyFacts):
 
     @cached_property
     def status(self) -> Status:
-        """Status, including what the tasks say."""
         return status_of(self.ref, self.job, self.tasks)
 
     @cached_property
@@ -114,8 +110,7 @@ SLOW_S = 20 * 60
 """Longest time to boot a VM. Batch gives it 18 minutes to report. Source: the event of agent-silent."""
 GIVEN_UP_S = 2 * 24 * 3600 - 600
 PULL_FAILED, DOCKER_FAILED, OWN = 1, 125, 50000
-"""Exit codes; from the last one on they are Batch's own. Source of the second:
-https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
+"""From OWN on, codes are Batch's own. 125: https://docs.docker.com/reference/cli/docker/container/run/#exit-status"""
 
 # Unless another source is given: https://docs.cloud.google.com/batch/docs/troubleshooting
 EVENTS = (
@@ -155,7 +150,6 @@ EVENTS = (
     ),
     row("refused", r"Batch Error: code|creation failed", "its VMs cannot be made", "the evidence has Google's words"),
 )
-"""Words of a job's events."""
 
 AGENT = (
     # https://github.com/nextflow-io/nextflow/issues/3273
@@ -231,7 +225,6 @@ OWN_CODES = {
 
 
 def explain(google: Google, scope: Scope, ref: JobRef) -> Explanation:
-    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         job = look(google, scope, ref.id)
     except NotFound as missing:
@@ -268,7 +261,6 @@ def _hindrance(facts: BatchFacts, more: Iterable[str] = ()) -> Explanation | Non
 
 
 def _starts_again(facts: BatchFacts) -> Explanation | None:
-    """Check for a task that lost its VM, or failed, and waits for the next one."""
     counts = facts.job.counts
     if counts.get("RUNNING") or counts.get("ASSIGNED") or not counts.get("PENDING"):
         return None
@@ -310,7 +302,7 @@ def _ended_by_someone(facts: BatchFacts) -> Explanation | None:
 
 
 def _own_code(facts: BatchFacts) -> Explanation | None:
-    """Explain a code of Batch's own in the decisive attempt. Codes of earlier attempts do not count."""
+    """Judge the decisive attempt: codes of earlier ones do not count."""
     code = facts.status.exit_code
     if code not in OWN_CODES:
         return None
@@ -336,8 +328,7 @@ def _never_began(facts: BatchFacts) -> Explanation | None:
 
 
 def _not_started(facts: BatchFacts) -> Explanation | None:
-    """Explain a container that was not created, or lacks what it needs. Batch gives 1 for an image that it cannot pull,
-    and so do programs: in that case only docker's words in the agent's log tell."""
+    """Trust only docker's words for code 1: programs give it, and Batch for an image that it cannot pull."""
     code = facts.status.exit_code
     if code == PULL_FAILED:
         return match(facts, NOT_STARTED, filter(DOCKER_WORDS.search, facts.agent), facts.place)
@@ -367,4 +358,3 @@ RULES: dict[Phase, tuple[Rule[BatchFacts], ...]] = {
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_ended_by_someone, _own_code, _never_began, _not_started, _program),
 }
-"""Rules by phase. The first that holds counts."""

@@ -36,11 +36,9 @@ class LocalFacts(Facts):
         self._folder = folder
 
     def texts(self, kind: str) -> list[str]:
-        """Return the reason that the runner left."""
         return [self.status.reason or ""]
 
     def output(self) -> tuple[str, ...]:
-        """Return the end of the output of the first task that failed."""
         task = _failed(self._folder, self.body["tasks"])
         return tuple(line.text for line in lines(self._folder, self.body["tasks"], task, lambda: True))[-outcome.TAIL :]
 
@@ -50,7 +48,7 @@ class LocalFacts(Facts):
 
 
 def explain(folder: Path, status: Status, body: dict[str, Any]) -> Explanation:
-    """Return the cause. `body` is that of the job's request."""
+    """Take `body` from the job's request."""
     facts = LocalFacts(folder, status, body)
     if status.phase is Phase.QUEUED:
         return facts.explanation("not-started", status.reason or "", (), "submit the same file with the same --key")
@@ -76,7 +74,6 @@ def _program(facts: LocalFacts) -> Explanation | None:
 
 
 def _failed(folder: Path, tasks: int) -> int:
-    """Return the first task whose last attempt failed."""
     for task in range(tasks):
         attempts = folder / "tasks" / str(task)
         records = [read_if_there(attempts / str(number) / "status.json", StatusRecord) for number in numbers(attempts)]

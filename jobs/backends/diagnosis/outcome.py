@@ -10,7 +10,7 @@ from ..base import Explanation
 from .engine import Facts
 
 TAIL = 100
-"""Number of lines read, from the end."""
+"""Lines read, from the end."""
 ENOUGH = 20
 SHOWN = 5
 WIDTH = 300
@@ -85,8 +85,7 @@ WORDS = (
 
 
 def program_failure(facts: Facts, ended: FailedAttempt, more: Iterable[str] = ()) -> Explanation | None:
-    """Return why the command failed, as far as its own output tells; None without an exit code. `more`: evidence that
-    belongs to its last lines."""
+    """Return None for code 0, and without a code unless words fit. `more`: evidence that belongs to the last lines."""
     code = ended.exit_code
     lines = region(ended.lines or ())
     if code == 0:
@@ -139,7 +138,6 @@ def _went_on(after: Sequence[str]) -> bool:
 
 
 def last(lines: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the last lines that are not blank."""
     return tuple(_cut(line) for line in [line for line in lines or () if line.strip()][-SHOWN:])
 
 

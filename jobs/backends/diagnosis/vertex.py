@@ -1,8 +1,4 @@
-"""Diagnosis of Vertex AI's custom jobs that wait or failed, from their state, error and the end of their log. Reads
-only.
-
-What Vertex AI and Cloud Logging know of a job is read when a rule first needs it.
-"""
+"""Diagnosis of Vertex AI's custom jobs from their state, error and the end of their log. Reads only what it needs."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -25,7 +21,6 @@ from .engine import LazyFacts, Rule, diagnose, newest, row, span
 
 TAIL_LINES = 100
 SHOWN = 3
-"""Number of Vertex's own lines given as evidence."""
 HOLDING = ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING")
 """States in which jobs have machines."""
 
@@ -101,7 +96,6 @@ class VertexFacts(LazyFacts):
 
     @cached_property
     def limits(self) -> Mapping[str, Limit]:
-        """Limits of the quotas that the job takes."""
         limits = quota.limits(self._google, self._scope.project, self.job.spec, self._scope.region)
         for name, limit in limits.items():
             if limit.value is None:
@@ -116,14 +110,12 @@ class VertexFacts(LazyFacts):
 
 
 FLEX_WAIT_S = 24 * 3600
-"""Wait of flex-start, if the job does not set one:
-https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"""
+"""If the job sets none: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"""
 TRANSIENT = {6, 134, 11, 139}
 """Exit codes after which Vertex retries up to three times. Source: the page of the training service."""
 
 
 def explain(google: Google, scope: Scope, ref: JobRef) -> Explanation:
-    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the job itself cannot be read."""
     try:
         facts = VertexFacts(google, scope, look(google, scope, ref.id))
     except NotFound as missing:
@@ -304,7 +296,6 @@ ERRORS = (
     words.NETWORK_MISSING,
     words.PERMISSION,
 )
-"""Words of a job's error. The first row that fits counts."""
 
 RULES: dict[str, tuple[Rule[VertexFacts], ...]] = {
     "JOB_STATE_QUEUED": (_queued,),
@@ -317,4 +308,3 @@ RULES: dict[str, tuple[Rule[VertexFacts], ...]] = {
     "JOB_STATE_EXPIRED": (_expired,),
     "JOB_STATE_FAILED": (_no_machines, newest("error", ERRORS), _program),
 }
-"""Rules by Vertex's own states. The first that holds counts."""

@@ -34,7 +34,6 @@ PULL = (
         r"|repository .*not ?found|ImageNotFound|no such (image|manifest)|name unknown|invalid reference format",
     ),
 )
-"""Words about an image that could not be pulled."""
 
 CONTAINER_GPU = row(
     "container-gpu",
@@ -85,4 +84,4 @@ GOOGLE = (
     RESERVATION,
     PERMISSION,
 )
-"""Refusals of Compute Engine and other Google services. The first row that fits counts."""
+"""Refusals of Compute Engine and other Google services."""

@@ -1,5 +1,4 @@
-"""Facts that a cluster knows about a job, each read when it is first needed: the job, its Workload, pods, events, nodes
-and log."""
+"""Facts that a cluster knows about a job, each read when first needed: its Workload, pods, events, nodes and log."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -49,7 +48,6 @@ class GkeFacts(LazyFacts):
         self.status: Status = status_of(ref, job)
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return what Kueue, the autoscaler, the scheduler or the kubelet says, newest first."""
         if kind in _EVENTS:
             return self._messages(*_EVENTS[kind])
         match kind:
@@ -104,7 +102,6 @@ class GkeFacts(LazyFacts):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Task or node that is explained, if there are several."""
         several = self.job.several
         return (f"{several} {lookup.index(self.pod)} of {self.job.count}",) if several and self.pod else ()
 
@@ -135,7 +132,7 @@ class GkeFacts(LazyFacts):
 
     @cached_property
     def nodes(self) -> list[dict[str, Any]] | None:
-        """Nodes of the cluster. None if they may not be read."""
+        """None if they may not be read."""
         return self.read("list nodes", lambda: list(self.api.items("/api/v1/nodes")))
 
     @cached_property

@@ -22,8 +22,7 @@ KEY = "accel.dev/key"
 SPEC = "accel.dev/spec"
 """Annotation for the hash of the request, so that one key is not taken for another job."""
 REQUEST = "accel.dev/request"
-"""Annotation for the object as it was submitted, which a resubmission uses: the cluster has added to the object
-itself."""
+"""Annotation for the objects as they were submitted, for a resubmission: the cluster adds to them."""
 CANCELLED = "accel.dev/cancelled"
 """Annotation for the reason why the job was asked to stop."""
 
@@ -43,8 +42,7 @@ _NO_DNS = re.compile(r"[^a-z0-9-]+")
 
 
 def object_name(name: str) -> str:
-    """Convert a platform name (see keys.platform_name) to a name of a Job, JobSet and Service: a label of RFC 1035.
-    Keep the digits of the key."""
+    """Convert a platform name (see keys.platform_name) to a label of RFC 1035. Keep the digits of the key."""
     head, _, digits = name.rpartition("-")
     plain = _NO_DNS.sub("-", head.lower())
     if not plain[:1].isalpha():
@@ -63,7 +61,7 @@ class Scope(ClusterName):
 
     @classmethod
     def parse(cls, text: str) -> "Scope":
-        """Parse a scope. Raise BadInput. A project may contain dots, the other parts have none."""
+        """Raise BadInput. A project may contain dots, the other parts have none."""
         parts = text.rsplit(".", 3)
         if len(parts) != 4 or not all(parts):
             raise BadInput(
@@ -72,7 +70,6 @@ class Scope(ClusterName):
         return cls(*parts)
 
     def ref(self, name: str) -> JobRef:
-        """Return the reference of a job in this namespace."""
         return JobRef(KIND, str(self), name)
 
     @property
@@ -88,5 +85,4 @@ class Scope(ClusterName):
         return f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{self.namespace}/workloads"
 
     def core(self, plural: str) -> str:
-        """Return the path of objects of the core group."""
         return f"/api/v1/namespaces/{self.namespace}/{plural}"

@@ -1,8 +1,8 @@
 """Log lines of a job from its pods: each once, in order, until the job has ended and every pod was read to its end.
 
-A log is requested from the second of its last line on, and lines up to that one are skipped by their time stamp. So
-neither a broken connection nor a second that two reads share loses or repeats a line. Lines that the node has rotated
-away, and the log of a deleted pod, are lost.
+A log is requested from the second of its last line on, and known lines are skipped by their time stamp, so neither a
+broken connection nor a second that two reads share loses or repeats a line. Lines that the node has rotated away, and
+the log of a deleted pod, are lost.
 """
 
 import time
@@ -22,8 +22,7 @@ from .status import status
 
 LONGEST_PAUSE_S = 8
 PAUSE_S, READS_A_SECOND = 0.5, 20
-"""Pause between two rounds, plus a time for each pod: the API server allows one client about that many reads a
-second."""
+"""Pause between rounds, longer for each pod: the API server allows a client about that many reads a second."""
 
 
 @dataclass
@@ -42,7 +41,7 @@ class _Tail:
     whole: bool = False
 
     def take(self, lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-        """Yield the new lines with their time stamps."""
+        """Yield new lines as pairs of time stamp and text."""
         skip = self.same
         for line in lines:
             stamp, _, text = line.partition(" ")
@@ -60,8 +59,6 @@ class _Tail:
 
 @dataclass
 class _Reader:
-    """Reader of a job's pods, in rounds."""
-
     api: Api
     scope: Scope
     ref: JobRef
@@ -70,7 +67,6 @@ class _Reader:
     tails: dict[str, _Tail] = field(default_factory=dict[str, _Tail])
 
     def update(self) -> None:
-        """Update the list of pods."""
         seen: dict[int, int] = {}
         there: set[str] = set()
         for pod in self._pods():
@@ -90,8 +86,7 @@ class _Reader:
         return sorted(listed, key=lambda pod: str(object_at(pod, "metadata").get("creationTimestamp")))
 
     def read(self, into: list[tuple[str, LogLine]], newest: int | None = None) -> None:
-        """Append the new lines of every pod, or the newest lines of pods that were not read before. Lines read before
-        an error are kept."""
+        """Append new lines, or the `newest` of pods that were not read before. Keep those read before an error."""
         for tail in list(self.tails.values()):
             if tail.whole:
                 continue
@@ -120,7 +115,6 @@ class _Reader:
             tail.whole = ended
 
     def pause_s(self) -> float:
-        """Return the time until the next round."""
         unread = sum(not tail.whole for tail in self.tails.values())
         return min(self.api.timing.poll_s, PAUSE_S + unread / READS_A_SECOND)
 
@@ -136,11 +130,8 @@ class _Reader:
 def logs(
     api: Api, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines of all pods side by side, or of one task's or node's. `tail`: only the last ones of the lines so
-    far.
-
-    Raise NotFound, BadInput for a task or node that does not exist.
-    """
+    """Yield the lines of all pods side by side, or of one task or node. `tail`: only the last of the lines so far.
+    Raise NotFound, BadInput for a task or node that does not exist."""
     job = GkeJob(lookup.body(api, scope, ref.id))
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
@@ -179,7 +170,7 @@ def _lines(reader: _Reader, follow: bool, newest: int | None) -> Iterator[LogLin
 
 
 def _second(stamp: str) -> str | None:
-    """Return the second of a time stamp, which is the precision of `sinceTime`."""
+    """Cut to the second, which is the precision of `sinceTime`."""
     return f"{stamp[:19]}Z" if stamp else None
 
 

@@ -21,8 +21,7 @@ POD_SAMPLE = 500
 
 @dataclass(frozen=True)
 class GkeJob:
-    """Job with its pods and Workload. `pods` are those read, oldest first; `workload` is None without a queue, or if it
-    may not be read."""
+    """Job with the pods that were read, oldest first, and its Workload: None without a queue, or if it was not read."""
 
     body: dict[str, Any]
     pods: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -81,7 +80,7 @@ class GkeJob:
 
 
 def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
-    """Return the Job or JobSet. Raise NotFound if there is neither."""
+    """Raise NotFound if there is neither a Job nor a JobSet."""
     try:
         return api.get(f"{scope.jobs}/{name}")
     except NotFound:
@@ -95,7 +94,7 @@ def body(api: Api, scope: Scope, name: str) -> dict[str, Any]:
 
 
 def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
-    """Return the job with its pods and, while it is queued, its Workload. Raise NotFound."""
+    """Read the Workload only while the job is queued. Raise NotFound."""
     job = body(api, scope, ref.id)
     found = GkeJob(job, pods(api, scope, ref.id))
     if not (found.queue and found.suspended):
@@ -104,13 +103,12 @@ def look(api: Api, scope: Scope, ref: JobRef) -> GkeJob:
 
 
 def pods(api: Api, scope: Scope, name: str) -> list[dict[str, Any]]:
-    """Return pods of the job, oldest first."""
     found = api.first(scope.core("pods"), POD_SAMPLE, labelSelector=f"{labels.OBJECT}={name}")
     return sorted(found, key=lambda pod: (str(object_at(pod, "metadata").get("creationTimestamp")), index(pod)))
 
 
 def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
-    """Return Kueue's view of the job; None if there is none yet, or it may not be read."""
+    """Return None if there is none yet, or it may not be read."""
     try:
         found = api.first(scope.workloads, 10, labelSelector=f"kueue.x-k8s.io/job-uid={uid}")
     except (NotFound, CloudRefused):
@@ -119,7 +117,6 @@ def workload(api: Api, scope: Scope, uid: str) -> dict[str, Any] | None:
 
 
 def index(pod: Mapping[str, Any]) -> int:
-    """Return the index of a task or node; 0 for a pod without one."""
     metadata = object_at(pod, "metadata")
     told = object_at(metadata, "annotations").get(labels.INDEX) or object_at(metadata, "labels").get(labels.INDEX)
     return int(str(told)) if str(told).isdigit() else 0
@@ -136,7 +133,7 @@ def state(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
-    """Return a condition of an object if it is true."""
+    """Return None unless the condition is true."""
     conditions = objects_at(object_at(found, "status"), "conditions")
     return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
 
@@ -155,7 +152,6 @@ def is_lost(pod: Mapping[str, Any]) -> bool:
 
 
 def at(text: Any) -> datetime | None:
-    """Parse a time of Kubernetes."""
     try:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00")) if text else None
     except ValueError:

@@ -42,7 +42,7 @@ class PoolChoice:
 
 
 def choose(job: Job, target: GkeTarget, diagnostics: Diagnostics) -> PoolChoice | None:
-    """Return the pools for a job, or None with the reasons added to `diagnostics`."""
+    """Return None with the reasons added to `diagnostics`."""
     before = len(diagnostics.errors)
     found = _slice(job, diagnostics)
     pools = _named(job, target, diagnostics)
@@ -78,7 +78,6 @@ def _sized(job: Job, pools: list[GkePool], found: Slice | None, diagnostics: Dia
 
 
 def place(pool: GkePool) -> PoolCapacity:
-    """Convert a pool to the type of the rules."""
     node = Size(pool.cpu_m, pool.memory_mib, pool.gpus, pool.tpu_chips, pool.disk_gib)
     return PoolCapacity(pool.key, node, pool.max_nodes)
 
@@ -119,7 +118,7 @@ def _is_gpu(kind: str) -> bool:
 
 
 def _requirements(job: Job, target: GkeTarget, found: Slice | None) -> list[Requirement[GkePool]]:
-    """Return the requirements for a pool, in order: the first that no pool meets is reported."""
+    """Order them: the first that no pool meets is reported."""
     own = job.gke
     requirements = [_kind(job, found)]
     if job.accelerator and found is None:
@@ -216,8 +215,7 @@ def _accelerator(pool: GkePool) -> str:
 
 
 def _size(job: Job, pools: list[GkePool], found: Slice | None, extra: Size, diagnostics: Diagnostics) -> Size | None:
-    """Return the resources of a pod. Without cpus or memory_mib, a pod with GPUs gets their share of the smallest node
-    with that many, and one with a TPU host the whole node."""
+    """Default cpus and memory to the GPUs' share of the smallest node with that many, or a TPU host's whole node."""
     gpus = job.accelerator.count if job.accelerator and found is None else 0
     chips = found.chips_per_host if found else 0
     cpu_m = job.cpus * 1000 if job.cpus else None

@@ -1,9 +1,8 @@
 """Free GPUs and TPU chips of a namespace's pools, and what its queue's quota leaves of them.
 
-Free in a pool is what its nodes can allocate less what the pods on them request, plus what the pool's further nodes
-would have. Kueue's quota is the ClusterQueue's: nominal, less the reservations for everybody's workloads; quota that
-could be borrowed from a cohort is not counted. Sources:
-https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/,
+Free in a pool is what its nodes can allocate less what the pods on them request, plus what further nodes would have.
+Kueue's quota is the ClusterQueue's: nominal, less everybody's reservations; what could be borrowed from a cohort is not
+counted. Sources: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/,
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
 """
 
@@ -49,7 +48,7 @@ def free(api: Api, target: GkeTarget) -> Sequence[Free]:
 
 
 def _pool(node: Mapping[str, Any], names: Mapping[str, str]) -> str | None:
-    """Return the target's key of a node's pool; the pool's name if a node has no label of ours."""
+    """Find the target's key by our label, else by the pool's name."""
     labels = object_at(node, "metadata", "labels")
     return labels.get(POOL_LABEL) or names.get(str(labels.get("cloud.google.com/gke-nodepool")))
 
@@ -66,7 +65,7 @@ def _used(api: Api) -> Counter[tuple[str, str]]:
 
 
 def _quota(api: Api, target: GkeTarget) -> list[Free]:
-    """Return what the queue's quota leaves; nothing without a queue, or if it may not be read."""
+    """Return nothing without a queue, or if it may not be read."""
     if target.queue is None:
         return []
     try:

@@ -52,7 +52,6 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -> Request:
-    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics()
     choice = choose(job, target, diagnostics)
     draft = Draft(job, target, choice)
@@ -68,7 +67,7 @@ def render(job: Job, name: str, key: str, target_name: str, target: GkeTarget) -
 
 
 def request(target_name: str, key: str, scope: str, objects: list[dict[str, Any]], warnings: list[str]) -> Request:
-    """Return the request for objects, the last of which is the job. Add the hash of them all to it."""
+    """Add the hash of all objects to the last one, which is the job."""
     metadata = objects[-1]["metadata"]
     metadata["annotations"][marks.SPEC] = content_hash(objects)
     return Request(KIND, target_name, metadata["name"], key, {"scope": scope, "objects": objects}, tuple(warnings))
@@ -157,13 +156,13 @@ def _mount_faults(field: str, mount: Mount, target: GkeTarget) -> list[str]:
 
 
 CHECKS = (_image, _secrets, _mounts, _user, _priority, _unused, _labels, _variables, _nodes)
-"""Checks for what GKE cannot honour of a job, in the order of the messages."""
+"""In the order of the messages."""
 
 
 def _objects(
     job: Job, name: str, target_name: str, target: GkeTarget, choice: PoolChoice, key: str
 ) -> list[dict[str, Any]]:
-    """Return the objects in the order of creation. The last one is the job."""
+    """Order the objects by creation. The last one is the job."""
     labels = {**job.labels, marks.OWNER: marks.JOBS}
     annotations = {marks.NAME: job.name, marks.TARGET: target_name, marks.KEY: key}
     head = labels | _queued(job, target)
@@ -237,7 +236,7 @@ def _jobset(
 
 
 def _environment(job: Job, name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
-    """Return the variables of every pod. The job file's own win over torchrun's."""
+    """Let the job file's own variables win over torchrun's."""
     ours = tasks.environment(job, KIND) | grace.environment(KIND, _grace_s(job, choice))
     return _node_environment(name, choice, jobset) | job.env | ours | sweep_tasks.environment(job)
 
@@ -249,8 +248,7 @@ INDEX_FIELD = f"metadata.annotations['{marks.INDEX}']"
 
 
 def _node_environment(name: str, choice: PoolChoice, jobset: bool) -> dict[str, str]:
-    """Return the variables of a node: torch.distributed's, torchrun's (PET_ before an option's name), and a TPU
-    slice's."""
+    """Return those of torch.distributed, torchrun (PET_ before an option's name) and a TPU slice."""
     if choice.nodes == 1 and not jobset:
         return {}
     hosts = [f"{_host(name, index, jobset)}.{name}" for index in range(choice.nodes)]
@@ -285,8 +283,7 @@ def _host(name: str, index: int, jobset: bool) -> str:
 
 
 def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
-    """Return the headless Service of an Indexed Job. Names resolve before pods are ready, because pods wait for each
-    other."""
+    """Resolve names before pods are ready, because pods wait for each other."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -304,8 +301,7 @@ _UNSURE = re.compile(r"\$[$(]")
 def _pod_template(
     job: Job, target: GkeTarget, choice: PoolChoice, environment: Mapping[str, str], fields: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the pod template's spec. `environment` are plain variables, `fields` those that hold a field of the
-    pod."""
+    """Take `environment` as plain variables, `fields` as those that hold a field of the pod."""
     volumes, mounts = _volumes(job, target)
     container: dict[str, Any] = {
         "name": marks.CONTAINER,
@@ -341,8 +337,7 @@ def _pod_template(
 
 
 def _security(job: Job, target: GkeTarget) -> dict[str, Any]:
-    """Return the pod's security context, as its namespace accepts it. Source:
-    https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
+    """Meet what the namespace takes: https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
     user = job.gke.user if job.gke else None
     made: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
     if target.pod_security == RESTRICTED:
@@ -445,8 +440,7 @@ def _claim(volume: Mapping[str, Any]) -> str | None:
 
 
 def _bucket(name: str, found: re.Match[str], read_only: bool) -> dict[str, Any]:
-    """Return the volume of a bucket. Source:
-    https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral"""
+    """Follow https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral."""
     folder = (found["folder"] or "").strip("/")
     options = ["implicit-dirs", *([f"only-dir={folder}"] if folder else [])]
     attributes = {"bucketName": found["bucket"], "mountOptions": ",".join(options)}

@@ -32,7 +32,7 @@ def lost_exit_codes(timed: bool) -> list[int]:
 def of_job(
     failures: int | None, lost: int | None, *, array: bool = False, nodes: int = 1, timed: bool = False
 ) -> dict[str, Any]:
-    """Return the retry policy of a Job's spec. An array counts for each task; `nodes` fail together, and count so."""
+    """Count for each task of an array. `nodes` fail together, and count so."""
     final: Action = "FailIndex" if array else "FailJob"
     limit = ((failures or 0) + (lost or 0)) * nodes
     rules = _lost("Ignore" if lost is None else "Count" if lost else final, lost is None, timed)
@@ -47,11 +47,9 @@ def of_job(
 
 
 def of_jobset(failures: int | None, lost: int | None, *, timed: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the same for nodes that restart together: the failure policy of the JobSet, and the part of its Job.
-
-    The Job ends with the first pod that fails; its reason shows the JobSet whether the pod was lost. A Job that ran out
-    of time was cancelled (see submit.py). Source: https://jobset.sigs.k8s.io/docs/tasks/failure_policy/
-    """
+    """Return the failure policy of a JobSet, whose nodes restart together, and the part of its Job. The Job ends with
+    the first pod that fails; its reason shows the JobSet whether the pod was lost. A Job that ran out of time was
+    cancelled (see submit.py). Source: https://jobset.sigs.k8s.io/docs/tasks/failure_policy/"""
     lost_action = "RestartJobSetAndIgnoreMaxRestarts" if lost is None else "RestartJobSet" if lost else "FailJobSet"
     rules = [
         {"name": "cancelled", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},

@@ -29,10 +29,7 @@ IDLE_S = 30
 
 
 def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int | None, streams: Streams) -> int:
-    """Run the command in the job's container and return its exit code.
-
-    Raise NotFound for a missing job, BadInput for one without a running pod, or with several and no `task`.
-    """
+    """Return the exit code. Raise NotFound, BadInput for a job without a running pod, or with several and no `task`."""
     pod = _pod(api, scope, ref, task)
     query = [
         ("container", labels.CONTAINER),
@@ -52,8 +49,6 @@ def run(api: Api, scope: Scope, ref: JobRef, command: Sequence[str], task: int |
 
 
 def places(api: Api, scope: Scope, ref: JobRef) -> Places:
-    """Return the tasks or nodes whose pods run, and the resources of each. Raise NotFound, and BadInput if none
-    runs."""
     job = GkeJob(lookup.body(api, scope, ref.id))
     running = {lookup.index(pod) if job.several else 0 for pod in _running(api, scope, ref, "task", None)}
     asked = object_at(job.container, "resources", "limits")
@@ -80,7 +75,6 @@ def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
 
 
 def _running(api: Api, scope: Scope, ref: JobRef, word: str, task: int | None) -> list[dict[str, Any]]:
-    """Return running pods of the job, or of one of its tasks. Raise BadInput if there are none."""
     selector = f"{labels.OBJECT}={ref.id}" + (f",{labels.INDEX}={task}" if task is not None else "")
     listed = api.first(scope.core("pods"), 500, labelSelector=selector, fieldSelector="status.phase=Running")
     running = [pod for pod in listed if not object_at(pod, "metadata").get("deletionTimestamp")]

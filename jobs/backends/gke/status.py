@@ -1,11 +1,9 @@
 """Status and listing of jobs, their tasks, and their attempts.
 
-Attempts come from the job's pods, and from events about pods that are gone. A pod goes with its node, and all pods of a
-JobSet that restarts go with their Job. Events are kept for an hour:
-https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl). Their reasons are those
-of the Job controller, the scheduler and the kubelet.
-
-Source: PodStatus of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+Attempts come from the job's pods, and from events about pods that are gone: a pod goes with its node, and all pods of a
+JobSet that restarts go with their Job. Events, of the Job controller, the scheduler and the kubelet, are kept for an
+hour: https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl). Source: PodStatus
+of https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
 import re
@@ -29,19 +27,17 @@ from .machines import CHIPS, GPUS
 
 TAKEN = "its machine was taken away"
 FEW = 20
-"""Most jobs that are read one by one; more are read with a list of all."""
+"""Most jobs that are read one by one, not with a list of all."""
 _ENDS = {"Complete": Phase.SUCCEEDED, "Completed": Phase.SUCCEEDED, "Failed": Phase.FAILED}
 """Conditions of a Job and of a JobSet."""
 _LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def status(api: Api, scope: Scope, ref: JobRef) -> Status:
-    """Read the job. Raise NotFound."""
     return status_of(ref, lookup.look(api, scope, ref))
 
 
 def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """Read the jobs. Omit those that the cluster does not know."""
     if len(refs) <= FEW:
         known: dict[JobRef, Status] = {}
         for ref in refs:
@@ -56,7 +52,7 @@ def statuses(api: Api, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Sta
 
 
 def list_jobs(api: Api, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]) -> Iterator[Status]:
-    """Yield the namespace's jobs, newest first, at most `limit`."""
+    """Yield the newest first. Tasks and nodes are part of their job."""
     seen = [status_of(scope.ref(each.name), each, whole=False) for each in _all(api, scope, progress)]
     seen.sort(key=lambda each: each.created or datetime.min.replace(tzinfo=UTC), reverse=True)
     yield from [each for each in seen if ended or not each.phase.ended][:limit]
@@ -208,8 +204,7 @@ def _finished(pod: dict[str, Any]) -> str:
 
 
 def _exit_code(job: GkeJob) -> int | None:
-    """Return the exit code of the deciding pod: the last one that failed, or, for a job that succeeded, the last of
-    all."""
+    """Return that of the pod that failed last, or, of a job that succeeded, of the last of all."""
     pod = _last_failed(job) if _ended(job.body) and lookup.condition(job.body, "Failed") else None
     if pod is None:
         done = [each for each in job.pods if object_at(each, "status").get("phase") == "Succeeded"]
@@ -219,8 +214,7 @@ def _exit_code(job: GkeJob) -> int | None:
 
 
 def _attempts(job: GkeJob, lost: int) -> int:
-    """Count the pods of a single task, or the starts of nodes that restart together. A lost pod counts while it exists:
-    nothing else remembers it."""
+    """Count a task's pods, or the starts of nodes that restart together; a lost pod counts only while it exists."""
     told = object_at(job.body, "status")
     if job.jobset:
         return int(told.get("restarts") or 0) + bool(job.pods or told.get("terminalState"))
@@ -264,7 +258,6 @@ def _gpu_hours(job: GkeJob, lost: Sequence[dict[str, Any]]) -> float | None:
 
 
 def _gpus(job: GkeJob) -> int:
-    """Return the GPUs or TPU chips of a pod."""
     limits = object_at(job.container, "resources", "limits")
     return int(limits.get(GPUS) or limits.get(CHIPS) or 0)
 
@@ -296,7 +289,6 @@ _VANISHED = "its pod is gone with its node"
 
 
 def attempts(api: Api, scope: Scope, ref: JobRef) -> list[Attempt]:
-    """Return the attempts by task or node, oldest first. Raise NotFound."""
     job = lookup.look(api, scope, ref)
     made = lookup.at(object_at(job.body, "metadata").get("creationTimestamp"))
     places: dict[int, list[Attempt]] = {}
@@ -341,7 +333,6 @@ def _of(pod: Mapping[str, Any], job: GkeJob) -> Attempt:
 
 
 def _moved(pod: Mapping[str, Any], kind: str) -> datetime | None:
-    """Return the time since which a condition holds."""
     told = lookup.condition(pod, kind)
     return lookup.at(told.get("lastTransitionTime")) if told else None
 
@@ -431,10 +422,8 @@ _PODS = {"Running": Phase.RUNNING, "Succeeded": Phase.SUCCEEDED, "Pending": Phas
 
 
 def tasks(api: Api, scope: Scope, ref: JobRef) -> list[TaskStatus]:
-    """Return the tasks by index. A job that is no array is its only task. Raise NotFound.
-
-    The Job lists the indexes that have succeeded and failed, its pods show the rest; of deleted pods nothing is known.
-    """
+    """Read succeeded and failed indexes from the Job, the rest from its pods, several hundred a call; of deleted pods
+    nothing is known. A job that is no array is its only task. Raise NotFound."""
     whole = lookup.look(api, scope, ref)
     job = status_of(ref, whole)
     if whole.several != "task" and whole.job_spec.get("completionMode") != "Indexed":

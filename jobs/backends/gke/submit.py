@@ -46,11 +46,8 @@ AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, api: Api) -> JobRef:
-    """Return the job of request.key, created now or before.
-
-    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was created,
-    CloudSilent if that is unknown: submit the same key again.
-    """
+    """Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was
+    created, CloudSilent if that is unknown: submit the same key again."""
     scope = Scope.parse(request.body["scope"])
     objects: list[dict[str, Any]] = request.body["objects"]
     *others, job = objects
@@ -73,7 +70,6 @@ def submit(request: Request, api: Api) -> JobRef:
 
 
 def path_of(scope: Scope, made: dict[str, Any]) -> str:
-    """Return the path of objects of the same kind."""
     return {"Job": scope.jobs, "JobSet": scope.jobsets, "Service": scope.core("services")}[made["kind"]]
 
 
@@ -99,7 +95,6 @@ def _made(api: Api, path: str, body: dict[str, Any]) -> tuple[dict[str, Any], bo
 
 
 def _there(api: Api, path: str, name: str) -> dict[str, Any] | None:
-    """Return the object with the name; None if it is gone, or going, or cannot be seen just now."""
     try:
         found = api.get(f"{path}/{name}")
     except (NotFound, CloudSilent):
@@ -139,10 +134,7 @@ def _take_back(api: Api, scope: Scope, others: list[dict[str, Any]]) -> None:
 
 
 def resubmit_request(api: Api, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None) -> Request:
-    """Return the request for the same job under a new key, or for some `tasks` of a sweep.
-
-    Raise NotFound if the job has been deleted, BadInput if it does not record its request.
-    """
+    """Raise NotFound if the job has been deleted, BadInput if it does not record its request."""
     job = GkeJob(body(api, scope, ref.id))
     kept = job.annotations.get(labels.REQUEST)
     if not isinstance(kept, str):
@@ -178,7 +170,6 @@ DEADLINE_S = 1
 
 
 def cancel(api: Api, scope: Scope, ref: JobRef, reason: str) -> None:
-    """Ask the job to stop. Raise NotFound."""
     if status(api, scope, ref).phase.ended:
         return
     body = lookup.body(api, scope, ref.id)

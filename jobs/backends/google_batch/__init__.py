@@ -20,15 +20,11 @@ __all__ = ["KIND", "GoogleBatchBackend"]
 THREADS = 16
 _ANY_KEY = "0" * 64
 SUBMITS_PER_S = 95
-"""Submits per second. A region takes 6,000 changes a minute, including cancels. Source:
-https://docs.cloud.google.com/batch/quotas"""
+"""A region takes 6,000 changes a minute, including cancels. Source: https://docs.cloud.google.com/batch/quotas"""
 
 
 class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]):
-    """Backend with Logs, Listing, Many, Concurrent, Resubmit, ResubmitTasks, Tasks, Quotas and Explain.
-
-    References are `google-batch:<project>.<region>/<job id>`.
-    """
+    """Backend whose references are `google-batch:<project>.<region>/<job id>`."""
 
     KIND = KIND
     NO_TARGET = "a region alone does not say what jobs run on"
@@ -47,22 +43,19 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """Submit the one job of request.key. See submit.py."""
         refuse(self._google, self._target)
         return self._submission.submit(request, self._google, self._turn)
 
     def status(self, ref: JobRef) -> Status:
-        """Read the job and, if they are few, its tasks. Raise NotFound."""
         return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Read many jobs with a few lists. Omit those that Batch does not know."""
         return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield the region's jobs, newest first. Tasks and nodes are part of their job."""
+        """List tasks and nodes as part of their job."""
         return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
@@ -72,11 +65,9 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Yield every attempt's lines; tasks or nodes side by side, unless `task` names one."""
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        """Derive the attempts from Batch's events of each task."""
         return self._states.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
@@ -90,8 +81,6 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return self._states.tasks(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Check whether the project's GPU quotas of the region let the job's VMs start. Return an empty answer for a
-        job that cannot be rendered. See quota.py."""
         try:
             request = self.render(job, platform_name(job.name, _ANY_KEY), _ANY_KEY)
         except BadInput:
@@ -99,7 +88,7 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
         return self._quotas.quota(request, self._timing)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return why the job waits or failed. A reference names its region, so `elsewhere` is not used."""
+        """Ignore `elsewhere`: a reference names its region."""
         from ..diagnosis.google_batch import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))

@@ -28,8 +28,7 @@ class Scope(Region):
 
 
 def job_id(name: str) -> str:
-    """Convert a platform name (see keys.platform_name) to what Batch accepts: small letters, digits and hyphens, first
-    a letter. Keep the digits of the key."""
+    """Convert a platform name (see keys.platform_name) to what Batch accepts, keeping the digits of the key."""
     head, _, digits = name.rpartition("-")
     plain = _NO_ID.sub("-", head.lower())
     if not plain[:1].isalpha():

@@ -1,8 +1,6 @@
-"""Output of tasks, from Cloud Logging: the lines of all tasks by one query, each once.
-
-Batch's agent writes a task's output to the log batch_task_logs, with the job's uid and the task among its labels, and
-its own actions to batch_agent_logs. Source: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs
-"""
+"""Output of tasks, from Cloud Logging: the lines of all tasks by one query, each once. Batch's agent writes a task's
+output to the log batch_task_logs, with the job's uid and the task among its labels, and its own actions to
+batch_agent_logs. Source: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs"""
 
 import json
 import re
@@ -34,8 +32,8 @@ https://github.com/opentargets/gentropy"""
 def logs(
     google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines of all tasks or nodes side by side, or of one. Raise NotFound, and BadInput for a task that does
-    not exist, and for a job whose logs go elsewhere."""
+    """Yield the lines of every attempt, all tasks or nodes side by side, or of one. Raise NotFound, and BadInput for a
+    task that does not exist, and for a job whose logs go elsewhere."""
     job = look(google, scope, ref.id)
     if task is not None and not (job.several and 0 <= task < job.count):
         word = job.several or "task"
@@ -53,7 +51,7 @@ def agent(google: Google, scope: Scope, job: BatchJob, count: int) -> list[str]:
 
 
 def newest_lines(google: Google, scope: Scope, job: BatchJob, task: int | None, count: int) -> list[str]:
-    """Return the newest lines of a task, or of all, oldest first."""
+    """Return a task's newest lines, or those of all tasks, oldest first."""
     return _newest(google, scope, job, query(scope, job.uid, TASKS, task), count)
 
 
@@ -63,7 +61,6 @@ def _newest(google: Google, scope: Scope, job: BatchJob, asked: str, count: int)
 
 
 def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
-    """Return the query for one of the job's logs, or for one task's part of it."""
     found = f'logName="projects/{scope.project}/logs/{log}" AND labels.job_uid="{uid}"'
     if task is None:
         return found
@@ -72,7 +69,7 @@ def query(scope: Scope, uid: str, log: str, task: int | None = None) -> str:
 
 
 def text(entry: Entry) -> str:
-    """Return the text of an entry. Output that was JSON is returned as JSON."""
+    """Return output that was JSON as JSON."""
     if "textPayload" in entry:
         return str(entry["textPayload"]).rstrip("\n")
     payload: dict[str, Any] = mapping(entry.get("jsonPayload")) or {}
@@ -80,7 +77,6 @@ def text(entry: Entry) -> str:
 
 
 def created_at(job: BatchJob) -> datetime:
-    """Return the creation time of a job."""
     return job_time(job, "createTime") or datetime(2022, 1, 1, tzinfo=UTC)
 
 

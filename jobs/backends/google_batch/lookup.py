@@ -58,7 +58,6 @@ class BatchJob:
 
     @property
     def events(self) -> list[Event]:
-        """Events, oldest first."""
         return events(self._status)
 
     @property
@@ -130,7 +129,6 @@ class Task:
 
     @property
     def failures(self) -> list[Event]:
-        """Events that ended failed attempts."""
         return [event for event in self.events if event.exit_code]
 
     @property
@@ -164,7 +162,7 @@ def events(status: Mapping[str, Any]) -> list[Event]:
 
 
 def look(google: Google, scope: Scope, name: str) -> BatchJob:
-    """Return the job. Raise NotFound, and CloudSilent for an answer that is not Batch's."""
+    """Raise NotFound, and CloudSilent for an answer that is not Batch's."""
     try:
         found = BatchJob(google.get("batch", path_of(scope, name)))
     except NotFound:
@@ -192,7 +190,7 @@ def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:
 
 
 def tasks(google: Google, scope: Scope, name: str, *, state: str | None = None, limit: int) -> list[Task]:
-    """Return tasks in Batch's order, at most `limit`, optionally of one state."""
+    """Return tasks in Batch's order."""
     return [*islice(_listed(google, scope, name, state, limit), limit)]
 
 
@@ -208,7 +206,6 @@ def _listed(google: Google, scope: Scope, name: str, state: str | None, limit: i
 
 
 def path_of(scope: Scope, name: str) -> str:
-    """Return the path of a job below the API's root."""
     return f"v1/{scope.parent}/jobs/{path_segment(name)}"
 
 

@@ -62,7 +62,7 @@ class BatchChoice:
 
 
 def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> BatchChoice | None:
-    """Return the VMs for a job. Add what rules them out; return None if nothing is left."""
+    """Add to `diagnostics` what rules machines out; return None if nothing is left."""
     block = job.google_batch or GoogleBatch()
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
     before = len(diagnostics.errors)
@@ -86,7 +86,6 @@ def choose(job: Job, target: GoogleBatchTarget, diagnostics: Diagnostics) -> Bat
 
 
 def field_name(field: str) -> str:
-    """Return the job file's name for a field of the rules."""
     block = ("zones", "disks", "logs_path", "exit_codes", "runnables", "docker_options", "in_order", "boot_image")
     head = field.partition("[")[0].partition(".")[0]
     return f"google_batch.{field}" if head in block else _FIELDS.get(field, field)
@@ -165,7 +164,6 @@ def offer_by_name(name: str, kind: str | None, count: int, per_vm: int) -> Offer
 
 
 def check_machine(name: str, kind: str | None, count: int, per_vm: int) -> list[Finding]:
-    """Return the rules' findings on a machine that a job names, and on the GPUs that each task needs."""
     host = n1(name)
     findings = gcp_machines.machine(name, kind, count * per_vm if host and kind else None)
     offer = None if host or any(each.severity == "reject" for each in findings) else offer_of(name)
@@ -176,7 +174,6 @@ def check_machine(name: str, kind: str | None, count: int, per_vm: int) -> list[
 
 
 def offer_of(name: str) -> Offer | None:
-    """Return a machine type, predefined or custom; None if its size is unknown."""
     if custom := _CUSTOM.fullmatch(name):
         return Offer(name, int(custom[2]), int(custom[3]))
     return google_machines.offer_of(name)
@@ -204,8 +201,7 @@ def _per_vm(job: Job, block: GoogleBatch, offers: Sequence[Offer]) -> int | None
 
 
 def _machine(need: Need, offers: Sequence[Offer], tasks: int, region: str, diagnostics: Diagnostics) -> Offer | None:
-    """Return the smallest machine that holds a VM's tasks with some spare room, preferably one that the region is known
-    to have."""
+    """Return the smallest that holds a VM's tasks with some spare room, preferably one known to be in the region."""
     memory_mib = (need.memory_mib or 0) * tasks
     vm = replace(need, cpus=(need.cpus or 1) * tasks, memory_mib=memory_mib)
     cpus = (need.cpus or _task_cpus(need, offers[0])) * tasks
@@ -287,9 +283,8 @@ def _choice(
 
 
 def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[list[str], list[Finding]]:
-    """Return the zones to use. All zones that a job names are tried, whatever the catalog says. The target's or the
-    region's are limited to those that have the machine: Batch fails if one does not. Source:
-    https://github.com/nextflow-io/nextflow/issues/5550"""
+    """Try all zones that a job names, whatever the catalog says. Limit the target's or the region's to those that have
+    the machine: Batch fails if one does not. Source: https://github.com/nextflow-io/nextflow/issues/5550"""
     places = offer.places
     if block.zones:
         known = [zone for zones in places.values() for zone in zones]
@@ -304,8 +299,7 @@ def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple
 
 
 def _disk_type(machine: str) -> str | None:
-    """Return None for Batch's own disk type, or one that the machine accepts. Source: the discovery document of
-    batch.v1 (Disk.type)."""
+    """Return a type that the machine accepts; None: Batch's own. Source: discovery document of batch.v1 (Disk.type)."""
     allowed = boot_disks(machine)
     if not allowed or "pd-balanced" in allowed:
         return None

@@ -1,10 +1,8 @@
-"""Jobs of several nodes: tasks of one group that all run at once, a VM each, and find each other.
-
-Batch writes the names of the group's VMs to a file. It does not say which task is on which VM, so a node's number is
-its VM's line in the file: node 0 is on the host that all take for the main one. Sources:
+"""Jobs of several nodes: tasks of one group that all run at once, a VM each, and find each other. Batch writes the
+names of the group's VMs to a file, but not which task is on which VM, so a node's number is its VM's line in the file:
+node 0 is on the host that all take for the main one. Sources:
 https://docs.cloud.google.com/batch/docs/create-run-basic-job#use-predefined-environment-variables,
-https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container
-"""
+https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
 
 import shlex
 from collections.abc import Sequence
@@ -71,7 +69,7 @@ def environment(name: str, count: int, gpus: int) -> dict[str, str]:
 
 
 def command(words: Sequence[str]) -> list[str]:
-    """Return a container's argv with the prelude before the command. The image needs /bin/sh."""
+    """Return an argv with the prelude before the command. The image needs /bin/sh."""
     return ["/bin/sh", "-c", f'{PRELUDE}exec "$@"', "accel", *words]
 
 

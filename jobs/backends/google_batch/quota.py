@@ -13,8 +13,7 @@ https://docs.cloud.google.com/managed-spark/docs/guides/dws-serverless"""
 
 
 def quota(request: Request, timing: Timing | None = None) -> QuotaAnswer:
-    """Check a request's VMs. Return an empty answer for machines without GPUs, and for those of an instance template or
-    a reservation."""
+    """Return an empty answer for machines without GPUs, and for those of an instance template or a reservation."""
     _, project, _, region = str(request.body["parent"]).split("/")
     job = BatchJob(request.body["job"])
     kind = job.policy.get("machineType")
@@ -37,8 +36,7 @@ def _built_in(kind: str) -> int:
 
 
 def _vms(job: BatchJob) -> int:
-    """Return the number of VMs that must exist at once: all nodes, or one for an array, whose tasks can wait for each
-    other."""
+    """Return how many must exist at once: all nodes, or one for an array, whose tasks can wait for each other."""
     if job.several != "node":
         return 1
     return -(-job.count // int(job.group.get("taskCountPerNode") or 1))

@@ -55,8 +55,7 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchTarget) -> Request:
-    """Return the request for a job; its body is {"parent": ..., "job": ...}. Raise BadInputs for every field that
-    cannot be honoured."""
+    """Return a request with the body {"parent": ..., "job": ...}. Raise BadInputs for what cannot be honoured."""
     diagnostics = Diagnostics(name_of=field_name)
     secrets = agent_spec.secrets(job, target.project, diagnostics)
     draft = Draft(job, marks.job_id(name), target, secrets)
@@ -133,7 +132,6 @@ def _capacity(draft: Draft, choice: BatchChoice, diagnostics: Diagnostics) -> No
 
 
 JOB = (_unsupported, _tasks, _retries, _variables, _labels, _steps)
-"""Checks of every job."""
 
 PLACED = (_gpus, _capacity)
 """Checks of a job whose VMs are chosen."""
@@ -193,7 +191,7 @@ def _resources(job: Job, choice: BatchChoice) -> dict[str, int]:
 
 
 def _environment(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
-    """Return the variables of every task. The job file's own win over torchrun's."""
+    """Let the job file's own variables win over torchrun's."""
     job = draft.job
     several = nodes.environment(draft.name, job.nodes, choice.gpus) if job.nodes > 1 else {}
     merged = several | job.env | tasks.environment(job, KIND) | sweep_tasks.environment(job)
@@ -256,7 +254,6 @@ def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any
 
 
 def _boot_disk(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
-    """Return the settings that differ from Batch's own choice."""
     own = nodes.BOOT_IMAGE if draft.hosts else None
     fields = {"image": draft.block.boot_image or draft.target.boot_image or own, "type": choice.disk_type}
     return {name: value for name, value in fields.items() if value}

@@ -26,8 +26,7 @@ from ..vm.agent_spec import LOST_RETRIES
 
 
 def lost_retries(job: Job) -> int | None:
-    """Return the job file's number, or our default if it sets no retries: none for several nodes, as one of them cannot
-    go on alone."""
+    """Return our default if a job file sets no retries: none for several nodes, as one cannot go on alone."""
     if job.lost_retries is None and not job.retries:
         return LOST_RETRIES if job.nodes == 1 else 0
     return job.lost_retries
@@ -40,7 +39,6 @@ def exit_codes(block: GoogleBatch) -> tuple[list[int], list[int]]:
 
 
 def of_job(job: Job, block: GoogleBatch) -> dict[str, Any]:
-    """Return the retry policy of a task's spec."""
     lost = lost_retries(job)
     count = (job.retries or 0) + (lost or 0)
     if not count:

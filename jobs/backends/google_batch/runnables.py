@@ -20,7 +20,6 @@ https://github.com/GoogleCloudPlatform/batch-samples/tree/main/mpi-container"""
 
 
 def faults(job: Job, block: GoogleBatch) -> list[str]:
-    """Return faults for fields that exclude each other."""
     found: list[str] = []
     if block.runnables:
         beside = {"image": job.image, "command": job.command, "google_batch.args": block.args}
@@ -57,7 +56,6 @@ def scripts(job: Job, block: GoogleBatch) -> bool:
 
 
 def findings(job: Job, block: GoogleBatch) -> list[Finding]:
-    """Return findings on images, commands and options."""
     kept = [mount.path for mount in job.mounts if not mount.read_only]
     if not block.runnables:
         found = _image(job.image, "image") + runnables.docker_options(block.docker_options)
@@ -83,7 +81,7 @@ def _image(image: str | None, field: str) -> list[Finding]:
 
 
 def build(job: Job, block: GoogleBatch, volumes: Sequence[MountedVolume], *, hosts: bool) -> list[dict[str, Any]]:
-    """Return the runnables. `hosts`: tasks get the list of their VMs."""
+    """Return the runnables; with `hosts`, tasks get the list of their VMs."""
     several = job.nodes > 1
     binds = [each.bind for each in volumes]
     if hosts:

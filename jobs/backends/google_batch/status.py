@@ -1,7 +1,5 @@
-"""Status and listing of jobs, their tasks and their attempts, from the events that Batch keeps of each task.
-
-Source of the events: https://docs.cloud.google.com/batch/docs/view-jobs-tasks
-"""
+"""Status and listing of jobs, their tasks and their attempts, from the events that Batch keeps of each task. Source:
+https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -57,8 +55,7 @@ def status(google: Google, scope: Scope, ref: JobRef) -> Status:
 
 
 def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Task]:
-    """Return the tasks that show how the job is doing: its only one, its nodes, or one failed task of a failed
-    array."""
+    """Return the tasks that show how a job is doing: its only one, its nodes, or a failed one of a failed array."""
     if job.state == "QUEUED":
         return []
     if job.count == 1:
@@ -70,7 +67,6 @@ def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Ta
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """Read the jobs, many of them as `list_jobs` does. Omit those that Batch does not know."""
     left = {ref.id: ref for ref in refs}
     found: dict[JobRef, Status] = {}
     if len(left) > FEW:
@@ -96,7 +92,7 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
 def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """Yield the region's jobs that accel submitted, newest first, at most `limit`. Omit what only tasks tell."""
+    """Omit what only tasks tell."""
     # In the order of a job's states: one that changes its state between two lists is seen twice rather than never.
     lists = [_ours(google, scope, None)] if ended else [_ours(google, scope, state) for state in LIVE]
     seen: dict[str, BatchJob] = {}
@@ -114,15 +110,14 @@ def _ours(google: Google, scope: Scope, state: str | None) -> Iterator[BatchJob]
 
 
 def _jobs(google: Google, scope: Scope, state: str | None = None) -> Iterator[BatchJob]:
-    """Yield jobs, newest first, optionally of one state. Source:
-    https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
+    """Yield jobs, newest first. Source: https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
     wanted = f'status.state="{state}"' if state else None
     query = {"orderBy": "create_time desc", "pageSize": PAGE, "filter": wanted}
     return (BatchJob(each) for each in google.pages("batch", f"v1/{scope.parent}/jobs", "jobs", **query))
 
 
 def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) -> Status:
-    """Convert the job and the tasks that were read. None: none were."""
+    """Convert the job, and the tasks that were read; `looked` is None if none were."""
     now, seen = phase(job), looked or ()
     counted = job.several != "task" and (looked is not None or job.state == "QUEUED")
     lost = [(each, event) for each in seen for event in each.failures if event.exit_code in LOST]
@@ -150,8 +145,7 @@ def status_of(ref: JobRef, job: BatchJob, looked: Sequence[Task] | None = None) 
 
 
 def phase(job: BatchJob) -> Phase:
-    """Return the phase by the job's state. If that is a failure and every task has succeeded in the end, the tasks
-    decide."""
+    """Return the phase of the job's state; if that is a failure and every task has succeeded in the end, SUCCEEDED."""
     now = PHASES.get(job.state, Phase.QUEUED)
     if job.state in ("FAILED", GOING) and job.counts.get("SUCCEEDED", 0) >= job.count:
         return Phase.SUCCEEDED
@@ -159,8 +153,7 @@ def phase(job: BatchJob) -> Phase:
 
 
 def deciding_task(job: BatchJob, seen: Sequence[Task]) -> Task | None:
-    """Return the task that decided the job's end: the first that failed for a reason of its own, else any that
-    failed."""
+    """Return the task that decided the end: the first that failed for a reason of its own, else any that failed."""
     if phase(job) is not Phase.FAILED:
         return next((each for each in seen if each.state == "SUCCEEDED"), None)
     failed = [each for each in seen if each.state == "FAILED"]
@@ -173,7 +166,6 @@ def _end(each: Task) -> float:
 
 
 def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
-    """Return the exit code of the decisive task. Without one, use the job's last event."""
     if decisive is not None:
         return decisive.exit_code
     if phase(job) is Phase.SUCCEEDED:
@@ -183,7 +175,6 @@ def exit_code(job: BatchJob, decisive: Task | None) -> int | None:
 
 
 def state_time(job: BatchJob, state: str, *, oldest: bool = False) -> datetime | None:
-    """Return the time when the job reached this state."""
     event = _last(job, state, oldest=oldest)
     return event.at if event else None
 
@@ -194,7 +185,6 @@ def _last(job: BatchJob, state: str, *, oldest: bool = False) -> Event | None:
 
 
 def job_time(job: BatchJob, field: str) -> datetime | None:
-    """Return a time field of the job."""
     return parse_time(job.body.get(field))
 
 
@@ -256,7 +246,6 @@ _TASK_MOVED = re.compile(r"Task state is updated from \w+ to (\w+)")
 
 
 def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
-    """Return the attempts of the job's task, or of the first tasks of several. Raise NotFound."""
     job = look(google, scope, ref.id)
     queued = state_time(job, "SCHEDULED") or job_time(job, "createTime")
     if job.state == "QUEUED":
@@ -269,8 +258,7 @@ def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
 
 
 def _of(each: Task, place: int | None, asked: datetime | None) -> list[Attempt]:
-    """Return a task's attempts. A machine is found when the task is assigned to one; a later state of an ended task
-    begins another attempt."""
+    """Return a task's attempts: any state after an end begins another, and ASSIGNED is when a machine was found."""
     found: list[Attempt] = []
     placed = started = None
     begun = True
@@ -313,8 +301,7 @@ https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jo
 
 
 def tasks(google: Google, scope: Scope, ref: JobRef) -> list[TaskStatus]:
-    """Return the tasks that Batch has created, by index. A task that had not ended when its job did has failed. Raise
-    NotFound."""
+    """Return the tasks that Batch has created. One that had not ended when its job did has failed. Raise NotFound."""
     job = look(google, scope, ref.id)
     ended = phase(job).ended
     found = [_state(each, ended) for each in list_tasks(google, scope, ref.id, limit=job.count)]

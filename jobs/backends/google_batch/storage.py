@@ -57,7 +57,6 @@ def _of_mount(mount: Mount) -> dict[str, Any]:
 
 
 def findings(job: Job, block: GoogleBatch) -> list[Finding]:
-    """Return findings on sources and paths, and on the folder for logs."""
     found: list[Finding] = []
     for i, mount in enumerate(job.mounts):
         found += under(f"mounts[{i}]", runnables.mount(mount.source))
@@ -68,12 +67,11 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
 
 
 def disks(block: GoogleBatch) -> list[dict[str, Any]]:
-    """Return the new disks of each VM."""
     return [{"deviceName": disk.name, "newDisk": {"sizeGb": disk.gib, "type": disk.type}} for disk in block.disks]
 
 
 def logs(block: GoogleBatch, volumes: list[MountedVolume]) -> dict[str, Any]:
-    """Return the logs policy. A folder is the VM's, not the container's."""
+    """Return the logs policy, whose folder is the VM's, not the container's."""
     if block.logs_path is None:
         return {"destination": "CLOUD_LOGGING"}
     for each in volumes:

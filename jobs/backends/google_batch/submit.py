@@ -1,8 +1,8 @@
 """Calls that change jobs: idempotent submission, resubmission, and cancellation.
 
-The job's id is derived from the key, and Batch accepts an id once; for an hour it also knows the request's id. A create
-without an answer is therefore repeated, and either is ignored or finds what the first one created. The key is
-remembered for as long as the job exists: 60 days after its end. Sources:
+The job's id is derived from the key, and Batch accepts an id once; for an hour it also knows the request's id. So a
+create without an answer is repeated, and is ignored or finds what the first one created. The key is remembered until 60
+days after the job's end. Sources:
 https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs/create,
 https://docs.cloud.google.com/batch/docs/view-jobs-tasks
 """
@@ -34,11 +34,9 @@ AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: None) -> JobRef:
-    """Return the job of request.key, created now or before. `turn` waits until a request may be sent.
-
-    Raise BadInput if the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was created,
-    CloudSilent if that is unknown: submit the same key again.
-    """
+    """Return the job of request.key, created now or before. `turn` waits until a request may be sent. Raise BadInput if
+    the key belongs to another job, NoCredentials, CloudRefused and NotFound if nothing was created, CloudSilent if that
+    is unknown: submit the same key again."""
     scope = Scope.of_parent(str(request.body["parent"]))
     found, there = _made(google, scope, request, turn)
     asked: dict[str, Any] = request.body["job"]["labels"]
@@ -51,7 +49,6 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
 
 
 def request_id(key: str) -> str:
-    """Return a UUID for the key."""
     return str(uuid5(NAMESPACE_OID, f"accel:{key}"))
 
 
@@ -93,14 +90,12 @@ def _made(google: Google, scope: Scope, request: Request, turn: Callable[[], Non
 
 
 def _old(job: BatchJob) -> bool:
-    """Return whether an answered create made no new job: for an hour Batch knows the request's id, and answers with the
-    existing job."""
+    """Return whether an answered create made no job: for an hour Batch answers a known request's id with its job."""
     created = job_time(job, "createTime")
     return job.state != "QUEUED" or (created is not None and datetime.now(UTC) - created > NEW)
 
 
 def _there(google: Google, scope: Scope, name: str) -> BatchJob | None:
-    """Return the job; None if it is missing, or going, or cannot be seen just now."""
     try:
         found = look(google, scope, name)
     except (NotFound, CloudRefused, CloudSilent, NoCredentials):
@@ -117,8 +112,7 @@ PREDEFINED = ("goog-", "google-", "batch-job-id", "batch-job-uid", "batch-node")
 def resubmit_request(
     google: Google, scope: Scope, ref: JobRef, key: str, tasks: Sequence[int] | None = None
 ) -> Request:
-    """Return the request for the same job under a new key, or for some `tasks` of a sweep. Raise NotFound if Batch has
-    forgotten the job."""
+    """Return the same job under a new key, or `tasks` of a sweep. Raise NotFound if Batch has forgotten the job."""
     found = look(google, scope, ref.id)
     name = str(found.labels.get(marks.NAME) or ref.id[: marks.ID_MAX - NAMED_DIGITS - 1])
     target = str(found.labels.get(marks.TARGET, ""))

@@ -1,9 +1,7 @@
-"""Jobs that run on this machine and outlive the command line.
-
-A job lives in $XDG_STATE_HOME/accel/local/<id>/ (see supervisor.py). `cpus`, `memory_mib`, `shm_mib`, `disk_gib` and
-`accelerator` are requests that the machine meets if it has that much for one task: checked when the job is submitted,
-not reserved and not enforced. GPUs are shared out among the tasks of one job, not between jobs.
-"""
+"""Jobs that run on this machine and outlive the command line, each in $XDG_STATE_HOME/accel/local/<id>/
+(supervisor.py). `cpus`, `memory_mib`, `shm_mib`, `disk_gib` and `accelerator` are requests that the machine meets if it
+has that much for one task: checked when the job is submitted, neither reserved nor enforced. GPUs are shared out among
+the tasks of one job, not between jobs."""
 
 import os
 import shlex
@@ -35,11 +33,11 @@ from .records import CancelRecord, RequestRecord, StatusRecord, SupervisorRecord
 
 KIND = "local"
 GRACE_S = 30
-"""Seconds between SIGTERM and SIGKILL, the same as on AWS Batch and Kubernetes."""
+"""Between SIGTERM and SIGKILL, the same as on AWS Batch and Kubernetes."""
 
 _IMAGES = "local/"
 _TASKS_MAX = 10_000
-"""Most tasks, as many as an array of AWS Batch has: accel.rules.aws.jobs."""
+"""As many as an array of AWS Batch has: accel.rules.aws.jobs."""
 _SHM = Path("/dev/shm")  # noqa: S108, looked at only
 _ROOT = Path(__file__).parents[__name__.count(".") + 1]
 
@@ -64,8 +62,6 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return ""
 
     def render(self, job: Job, name: str, key: str) -> Request:
-        """Return a request for the processes of the job, or the containers of one with an image. Pure. Raise BadInputs
-        for each field that this machine cannot honour."""
         faults = _refusals(job)
         try:
             folder = self._folder(job.image)
@@ -97,10 +93,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return Request(KIND, self.name, name, key, body, unused_blocks(job, KIND))
 
     def check(self, request: Request) -> None:
-        """Raise NoRuntime if no container can be run here, BadInputs if the machine has less than the job requests.
-
-        A job that exists is not checked: the machine may have had more when it was created.
-        """
+        """Raise NoRuntime if no container can be run here, BadInputs if the machine has less than the job requests. A
+        job that exists is not checked: the machine may have had more when it was created."""
         if (_folder_of(request.name) / "request.json").exists():
             return
         if "image" in request.body:
@@ -109,10 +103,8 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         _check_size(request, devices, kinds)
 
     def submit(self, request: Request) -> JobRef:
-        """Start the job, or find the one that this key started: one run, whatever crashes in between.
-
-        Raise the errors of `check`, and BadInput if the key belongs to another job.
-        """
+        """Start the job, or find the one that this key started: one run, whatever crashes in between. Raise the errors
+        of `check`, and BadInput if the key belongs to another job."""
         self.check(request)
         folder = _folder_of(request.name)
         devices = gpus()[0] if request.body["accelerator"] else []
@@ -125,7 +117,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return JobRef(KIND, "", request.name, there)
 
     def _claim(self, request: Request, folder: Path, devices: "list[str]") -> bool:
-        """Claim the folder. Return whether the job is new."""
+        """Return whether the job is new. Raise BadInput if the key belongs to another job."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         claim = {
             "key": request.key,
@@ -188,8 +180,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        """Yield the jobs, newest first. A folder whose submit never wrote a request is no job. Raise Damaged at the
-        end."""
+        """Yield the jobs, newest first. A folder whose submit wrote no request is no job. Raise Damaged at the end."""
         claimed: list[tuple[int, str]] = []
         if _jobs().exists():
             for entry in os.scandir(_jobs()):
@@ -336,7 +327,6 @@ def _check_runtime(request: Request) -> None:
 
 
 def _check_size(request: Request, devices: list[str], kinds: list[str]) -> None:
-    """Raise BadInputs if this machine has less than the job requests."""
     faults = _shortfalls(request.body, devices, kinds)
     if not Path(request.body["folder"]).is_dir():
         faults.append(f"image: the folder {request.body['folder']} does not exist")
@@ -364,12 +354,10 @@ def _cpus() -> int:
 
 
 def _memory_mib() -> int:
-    """Return the total memory, in use or not."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _shm_mib() -> int:
-    """Return the size of the shared memory file system; 0 if there is none."""
     return shutil.disk_usage(_SHM).total // 2**20 if _SHM.exists() else 0
 
 
@@ -390,7 +378,6 @@ _MEASURES: dict[str, Callable[[], int]] = {
 
 
 def _shortfalls(body: dict[str, Any], devices: list[str], names: list[str]) -> list[str]:
-    """Return a line for each request of one task that this machine cannot meet."""
     faults = [
         f"{field}: asks for {wanted}, this machine has {has}"
         for field, measure in _MEASURES.items()

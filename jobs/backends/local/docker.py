@@ -1,9 +1,7 @@
-"""Containers for jobs on this machine: docker's command lines, and a check whether docker is available.
-
-`docker run` is the attempt's process: it prints what the container prints, forwards SIGTERM to it, and ends with its
-exit code. A client that is killed leaves its container behind, so each attempt has a command that removes it. Source:
-https://docs.docker.com/reference/cli/docker/container/run/
-"""
+"""Containers for jobs on this machine: docker's command lines, and a check whether docker is available. `docker run` is
+the attempt's process: it prints what the container prints, forwards SIGTERM to it, and ends with its exit code. A
+killed client leaves its container behind, so each attempt has a command that removes it. Source:
+https://docs.docker.com/reference/cli/docker/container/run/"""
 
 import os
 import shutil
@@ -48,10 +46,8 @@ def faults(mounts: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def command(body: Mapping[str, Any], name: str, env: Mapping[str, str], devices: Sequence[str]) -> list[str]:
-    """Return the argv that runs a task of a request's body in a container called `name`.
-
-    `devices` are the ids of its GPUs. If they are unknown, docker gets their number.
-    """
+    """Return the argv that runs a task in a container called `name`. `devices` are the ids of its GPUs; if they are
+    unknown, docker gets their number."""
     # An init process forwards SIGTERM, as on AWS Batch: as process 1, Python without a handler ignores it.
     line = ["docker", "run", "--rm", "--init", "--name", name]
     if accelerator := body["accelerator"]:
@@ -74,7 +70,6 @@ def removal(name: str) -> list[str]:
 
 
 def task_variables(body: Mapping[str, Any], task: int, attempt: int) -> dict[str, str]:
-    """Return the variables that every backend sets for an attempt."""
     return {
         variables.JOB_NAME: body["job"],
         variables.TASK_COUNT: str(body["tasks"]),

@@ -13,8 +13,7 @@ from .records import Record
 
 
 def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
-    """Write the file completely or not at all, for the first of several writers only: link() is atomic and never
-    replaces."""
+    """Write the whole file or nothing, and only for the first of several writers: link() is atomic, never replaces."""
     draft = path.with_name(f".{path.name}.{keys.random_key()}")
     draft.write_text(json.dumps(value))
     try:
@@ -27,8 +26,7 @@ def put_if_absent(path: Path, value: dict[str, Any]) -> bool:
 
 
 def read(path: Path, kind: type[Record]) -> dict[str, Any]:
-    """Read a record. Raise CloudSilent if the file exists and is unreadable or of another kind: that says nothing about
-    the job."""
+    """Raise CloudSilent if the file exists and is unreadable or of another kind: that says nothing about the job."""
     try:
         document: Any = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -39,10 +37,8 @@ def read(path: Path, kind: type[Record]) -> dict[str, Any]:
 
 
 def read_if_there(path: Path, kind: type[Record]) -> dict[str, Any] | None:
-    """Read a record; return None if there is no file."""
     return read(path, kind) if path.exists() else None
 
 
 def numbers(folder: Path) -> list[int]:
-    """Return the numbers of the numbered folders in a folder, in order; none if it does not exist."""
     return sorted(int(each.name) for each in folder.iterdir() if each.name.isdecimal()) if folder.exists() else []

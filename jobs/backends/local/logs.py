@@ -51,8 +51,7 @@ class Tail:
 def lines(
     folder: Path, tasks: int, task: int | None, ended: Callable[[], bool], count: int | None = None
 ) -> Iterator[LogLine]:
-    """Yield lines until `ended` returns true and all is read. Tasks that run at once are mixed by line. `count`: only
-    the last ones of the lines so far."""
+    """Yield lines until `ended` and all is read, tasks mixed by line; with `count`, only the last ones so far."""
     tails: dict[tuple[int, int], Tail] = {}
     while True:
         # Checked before the reading: output written before the end is read below, and nothing comes after.

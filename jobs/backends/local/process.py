@@ -21,10 +21,8 @@ def identity(pid: int) -> dict[str, Any]:
 
 
 def presence(noted: dict[str, Any]) -> Presence:
-    """Return "gone" only on proof: another boot of the same machine, no such pid, or a pid that another process has.
-
-    A process of another machine or container, whose record is seen over a shared folder, is unknown.
-    """
+    """Return "gone" only on proof: another boot of the same machine, no such pid, or a pid that another process has. A
+    process of another machine or container, whose record is seen over a shared folder, is unknown."""
     if noted["host"] != platform.node():
         return "unknown"
     boot = _text(Path("/proc/sys/kernel/random/boot_id"))

@@ -64,7 +64,6 @@ class Stop:
 
 
 def main(arguments: list[str]) -> None:
-    """Run one attempt, from its spec to its last status."""
     folder = Path(arguments[0])
     spec: dict[str, Any] = json.loads((folder / "spec.json").read_text())
     guard = _guard(_removal(spec))
@@ -133,7 +132,6 @@ def _wait(process: subprocess.Popen[bytes], spec: dict[str, Any], stop: Stop) ->
 
 
 def environment(wanted: dict[str, str]) -> dict[str, str]:
-    """Return the job's environment: the spec's, over the few defaults that programs need."""
     beside = str(Path(sys.executable).parent)
     defaults = {
         "PATH": os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]),
@@ -159,10 +157,10 @@ def _removal(spec: dict[str, Any]) -> Callable[[], None]:
 def _guard(remove: Callable[[], None]) -> int:
     """Start a process that kills the job's group if this runner is killed; return the pipe that it listens to.
 
-    SIGKILL of a runner reaches neither the job nor the processes that it started. (PR_SET_PDEATHSIG would reach the
-    first process of the job only: `bash -c "a && b"` would leave `b` running.) The job's process writes its id into the
-    pipe before it becomes the job; the runner writes "." once the group is gone; a pipe that ends without it is a
-    death. If the guard is killed as well, the job keeps running: nothing short of a container prevents that.
+    SIGKILL of a runner reaches neither the job nor what it started. (PR_SET_PDEATHSIG would reach the job's first
+    process only: `bash -c "a && b"` would leave `b` running.) The job's process writes its id into the pipe before it
+    becomes the job; the runner writes "." once the group is gone; a pipe that ends without it is a death. If the guard
+    is killed as well, the job keeps running: nothing short of a container prevents that.
     """
     listening, telling = os.pipe()
     if os.fork():

@@ -1,5 +1,4 @@
-"""Tasks of a local job: their states and attempts, from the folders that their runners write, the rule for retries, and
-the repetition of some tasks of a sweep."""
+"""Tasks of a local job, from their runners' folders: states, attempts, retries, and reruns of some tasks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,12 +27,12 @@ def in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
 
 
 def states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
-    """Return the state of each task. A task without one waits, unless the job has ended."""
+    """Return the state of each task; one without attempts waits, unless the job has ended."""
     return [_state(folder / "tasks" / str(index), index, job, body["retries"]) for index in range(body["tasks"])]
 
 
 def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None], datetime | None]) -> list[Attempt]:
-    """Return the attempts of the first hundred tasks. What a killed runner did not write is unknown."""
+    """Return the attempts of the first ATTEMPTED_MAX tasks. What a killed runner did not write is unknown."""
     several: bool = request["body"]["tasks"] > 1
     found: list[Attempt] = []
     for task in range(min(request["body"]["tasks"], ATTEMPTED_MAX)):
@@ -60,8 +59,7 @@ def attempts(folder: Path, request: dict[str, Any], time: Callable[[str | None],
 
 
 def is_retried(status: dict[str, Any], attempt: int, retries: int) -> bool:
-    """Return whether another attempt follows one with this status. As on AWS Batch, none follows one that ran out of
-    time or whose command cannot be run."""
+    """Return False, as AWS Batch does, for an attempt that ran out of time or whose command cannot be run."""
     if status["phase"] != "failed" or status["reason"] == "timeout" or status["exit_code"] in CANNOT_RUN:
         return False
     return attempt <= retries

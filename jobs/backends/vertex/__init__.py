@@ -17,10 +17,10 @@ from .request import render
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
 THREADS = 4
-"""Threads that submit at once. With a submission a second, more would only wait."""
+"""With a submission a second, more would only wait."""
 SUBMITS_PER_MINUTE = 60 - THREADS
-"""Limit of submissions. Vertex accepts 60 a minute, from everybody in a project and region together. However late the
-calls of the threads come, no minute has more. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
+"""Vertex accepts 60 a minute, from everybody in a project and region together. However late the calls of the threads
+come, no minute has more. Source: https://docs.cloud.google.com/vertex-ai/docs/quotas"""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,11 @@ class Timing(timeouts.Timing):
         return self.connect_s + self.read_s
 
     def rate(self, submits_per_s: int | None = None) -> Rate:
-        """Return the rate of submits; by default slightly less than Vertex accepts."""
         return Rate(submits_per_s) if submits_per_s else Rate(self.submits, within_s=self.window_s)
 
 
 class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
-    """Backend with Logs, Listing, Many, Concurrent, Resubmit, Quotas and Explain.
-
-    References are `vertex:<project>.<region>/<number of the custom job>`.
-    """
+    """Backend whose references are `vertex:<project>.<region>/<number of the custom job>`."""
 
     KIND = KIND
 
@@ -72,22 +68,17 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return render(job, name, key, target_name, target)
 
     def submit(self, request: Request) -> JobRef:
-        """Submit the one job of request.key. See jobs.backends.claims.submit for the method and its limits."""
         refuse(self._google, self._target)
         return self._submission.submit(request, self._google, self._target, self._times, self._turn)
 
     def threads(self, submits_per_s: int | None = None) -> int:
-        """Set up a session and a rate that all threads of one process share: by default slightly less than Vertex
-        accepts."""
         self._rate = self._times.rate(submits_per_s)
         return THREADS
 
     def status(self, ref: JobRef) -> Status:
-        """Read the custom job. Raise NotFound."""
         return self._states.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        """Read many jobs with a few lists. Omit those that Vertex does not know."""
         return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
@@ -96,26 +87,24 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        """Ask Vertex to stop the job; it stores no reason. No effect on an ended job."""
+        """Ask Vertex to stop the job. It stores no reason."""
         self._submission.cancel(self._google, self._scope, self._checked(ref).id)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Yield every replica's lines; nodes side by side, unless `task` names one."""
         return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         return self._submission.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return why the job waits or failed. A reference names its region, so `elsewhere` is not used."""
+        """Ignore `elsewhere`: a reference names its region."""
         from ..diagnosis.vertex import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Check whether Vertex AI's quotas of the target's region let the job start. See quota.py."""
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
         return self._quotas.check(body["customJob"], target.project, target.region)

@@ -52,7 +52,6 @@ def _fit(target: VertexTarget, choices: Sequence[VertexChoice]) -> bool:
 
 
 def tries_once(job: Job) -> bool:
-    """Return whether retries are switched off."""
     return not job.retries and not job.lost_retries and (job.retries is not None or job.lost_retries is not None)
 
 
@@ -75,7 +74,6 @@ def scheduling(job: Job, capacity: Capacity, *, several: bool) -> dict[str, Any]
 
 
 def affinity(capacity: Capacity) -> dict[str, Any]:
-    """Return the part of a MachineSpec that names a reservation."""
     if capacity.reservation is None:
         return {}
     fields = {"reservationAffinityType": "SPECIFIC_RESERVATION", "key": KEY, "values": [capacity.reservation]}

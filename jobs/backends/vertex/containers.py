@@ -91,7 +91,7 @@ def task(program: Program, job: Job, name: str, node: Node | None) -> dict[str, 
 
 
 def _env(told: Mapping[str, str], plain: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the variables. Vertex AI expands its own variables in those of `plain` only."""
+    """Let Vertex AI expand its own variables in those of `plain` only."""
     found = {name: literal(text) for name, text in told.items()} | dict(plain)
     return [{"name": name, "value": found[name]} for name in sorted(found)]
 

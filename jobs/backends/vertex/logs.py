@@ -1,10 +1,7 @@
-"""Output of a job's replicas, from Cloud Logging.
-
-Entries have the resource ml_job, with the job's number and the replica's name in the resource's labels; lines of the
-task `service` are Vertex's own. Sources:
+"""Output of a job's replicas, from Cloud Logging. Entries have the resource ml_job, with the job's number and the
+replica's name in the resource's labels; lines of the task `service` are Vertex's own. Sources:
 https://docs.cloud.google.com/vertex-ai/docs/training/monitor-debug-interactive-shell,
-https://github.com/tensorflow/models/issues/10735, and the filter of `gcloud ai custom-jobs stream-logs`.
-"""
+https://github.com/tensorflow/models/issues/10735, and the filter of `gcloud ai custom-jobs stream-logs`."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -20,7 +17,6 @@ from .labels import Scope
 from .lookup import Job, look
 
 SERVICE = "service"
-"""Task whose lines are Vertex's own."""
 EARLY = timedelta(minutes=1)
 """Time before a job's creation from which entries are read, because clocks differ."""
 
@@ -28,8 +24,7 @@ EARLY = timedelta(minutes=1)
 def logs(
     google: Google, scope: Scope, ref: JobRef, *, task: int | None, follow: bool, tail: int | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines of all replicas side by side, or of one. Raise NotFound, and BadInput for a replica that does not
-    exist."""
+    """Yield all replicas' lines side by side, or one's. Raise NotFound, and BadInput for a replica that is missing."""
     job = look(google, scope, ref.id)
     replicas = job.replicas
     if task is not None and not 0 <= task < len(replicas):
@@ -49,13 +44,11 @@ def logs(
 
 
 def query(job: Job, replica: str | None) -> str:
-    """Return the query for the lines of one replica, or of all."""
     named = f'="{replica}"' if replica else f'!="{SERVICE}"'
     return f'resource.type="ml_job" AND resource.labels.job_id="{job.number}" AND resource.labels.task_name{named}'
 
 
 def since(job: Job) -> datetime:
-    """Return a time before every line of the job."""
     created = job.at("createTime")
     assert created is not None, "a job without the time of its creation"
     return created - EARLY
@@ -68,11 +61,9 @@ def task_of(entry: Mapping[str, Any]) -> str:
 
 
 def text_of(entry: Mapping[str, Any]) -> str:
-    """Return the text of an entry, which a replica writes as JSON with a message, or as text."""
     told = (mapping(entry.get("jsonPayload")) or {}).get("message", entry.get("textPayload", ""))
     return str(told).removesuffix("\n")
 
 
 def _source(replica: str, index: int) -> str:
-    """Return the source of a line. Replicas of the first two pools are nodes; others have Vertex's names."""
     return f"node {index}" if replica.startswith(("workerpool0-", "workerpool1-")) else replica

@@ -93,7 +93,6 @@ class Job:
 
     @property
     def machine(self) -> dict[str, Any]:
-        """Machine of the first pool."""
         return mapping(self.pools[0].get("machineSpec")) or {} if self.pools else {}
 
     @property
@@ -128,7 +127,6 @@ class Job:
         return int(at.timestamp() * 1000) if at else 0
 
     def at(self, field: str) -> datetime | None:
-        """Return a time field of the job."""
         return parse_time(self.body.get(field))
 
 
@@ -139,7 +137,7 @@ def number(body: Mapping[str, Any]) -> str | None:
 
 
 def look(google: Google, scope: Scope, wanted: str) -> Job:
-    """Return the job. Raise NotFound."""
+    """Raise NotFound if Vertex AI knows no such job."""
     try:
         job = Job(google.get(scope.api, f"{scope.jobs}/{path_segment(wanted)}"))
     except NotFound:
@@ -150,7 +148,7 @@ def look(google: Google, scope: Scope, wanted: str) -> Job:
 
 
 def query_jobs(google: Google, scope: Scope, query: str) -> Iterator[Job]:
-    """Yield the jobs that match a filter. The order is not guaranteed. Source of filters:
+    """Yield the jobs that match a filter, in no guaranteed order. Source of filters:
     https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs/list"""
     token: object = None
     while True:

@@ -47,7 +47,6 @@ class VertexChoice:
 
     @property
     def key(self) -> str:
-        """Name of the machine and its attached GPUs."""
         return self.offer.key
 
     def spec(self) -> dict[str, Any]:
@@ -76,8 +75,7 @@ class VertexChoice:
 
 
 def choose(need: Need, topology: str | None, names: Mapping[str, str], diagnostics: Diagnostics) -> VertexChoice | None:
-    """Return the machine of a pool. Add what rules it out, and return None if nothing is left. `names` are the job
-    file's names for fields of the rules."""
+    """Add what rules a machine out; return None if nothing is left. `names`: the job file's, by fields of the rules."""
     diagnostics = diagnostics.with_names(names)
     if not google_machines.check_target_type(need, diagnostics):
         return None

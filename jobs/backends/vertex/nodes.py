@@ -1,9 +1,7 @@
 """Jobs of several nodes: one machine in the first worker pool, the others in the second, and how they find each other.
-
 Vertex AI sets CLUSTER_SPEC on every replica, JSON of {"cluster": {"workerpool0": ["<host>:<port>"], ...}, "task":
 {"type": "workerpool1", "index": 0}, ...}; programs other than TensorFlow have to parse it. Source:
-https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training
-"""
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training"""
 
 from accel.contract import variables
 
@@ -44,8 +42,7 @@ exec "$@"
 
 
 def command(words: list[str], port: str) -> list[str]:
-    """Return the command of a node, preceded by the code that reads its variables from CLUSTER_SPEC. It needs
-    /bin/sh."""
+    """Return a node's command after code that reads its variables from CLUSTER_SPEC. It needs /bin/sh."""
     script = _PRELUDE.replace("${ACCEL_MAIN_PORT}", port).replace("JAX_PORT", str(JAX_PORT))
     return ["/bin/sh", "-c", script, "sh", *words]
 

@@ -1,7 +1,5 @@
-"""Worker pools of a job: its first machine, workers, parameter or reduction servers, evaluators.
-
-Source: https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training
-"""
+"""Worker pools of a job: its first machine, workers, parameter or reduction servers, evaluators. Source:
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/machine-learning/training/distributed-training"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -41,8 +39,7 @@ class Draft:
 
     @cached_property
     def programs(self) -> Mapping[str, CheckedProgram]:
-        """Program of each pool, by its place in the job file, empty for the first. Missing values are those of the
-        first."""
+        """Programs by their pool's place in the job file, empty for the first, which gives others missing values."""
         own = Program(self.job.image or "", self.job.command, self.block.args, self.block.package)
         first = check_program(own, "", self.today)
         others = {
@@ -52,8 +49,7 @@ class Draft:
         return {"": first, **others}
 
     def _program(self, name: str, block: Pool, first: Program) -> Program:
-        """Return the program of a pool beside the first. Reduction servers, which add gradients up, run an image of
-        Google's that needs no command."""
+        """Give reduction servers, which add gradients up, an image of Google's that needs no command."""
         if name == REDUCTION:
             return Program(block.image or vertex.REDUCTION_SERVER.format(place=vertex.place(self.target.region)))
         if runs(block):
@@ -98,7 +94,7 @@ class Plan:
 
 
 def plan(draft: Draft, diagnostics: Diagnostics) -> Plan | None:
-    """Choose the machines of all pools. Add what rules one out; return None if the first has no machine."""
+    """Add what rules a machine out; return None if the first pool has no machine."""
     job, target = draft.job, draft.target
     first = _choose(draft, None, "", diagnostics)
     if first is None:
@@ -145,7 +141,6 @@ def names_of(field: str) -> Mapping[str, str]:
 def _other(
     draft: Draft, name: str, field: str, block: Pool, first: VertexChoice, diagnostics: Diagnostics
 ) -> WorkerPool | None:
-    """Return a pool beside the first, on machines of its own or on the first one's type."""
     reduces = name == REDUCTION
     own = reduces or block.machine_type is not None or block.accelerator is not None
     choice = _choose(draft, block, field, diagnostics) if own else first
@@ -156,7 +151,6 @@ def _other(
 
 
 def runs(block: Pool) -> bool:
-    """Return whether a pool runs a program of its own."""
     return bool(block.command or block.args or block.package)
 
 

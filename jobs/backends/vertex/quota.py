@@ -1,8 +1,6 @@
-"""Check whether Vertex AI's own quotas could ever hold a job's machines. They are not those of Compute Engine.
-
-Flex-start counts as Spot does. Metrics are those of accel.catalog.quotas. Sources:
-https://docs.cloud.google.com/vertex-ai/docs/quotas, https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700
-"""
+"""Check whether Vertex AI's own quotas, not Compute Engine's, could ever hold a job's machines. Flex-start counts as
+Spot does. Metrics are those of accel.catalog.quotas. Sources: https://docs.cloud.google.com/vertex-ai/docs/quotas,
+https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,7 +58,6 @@ def usage(specs: Sequence[Mapping[str, Any]], region: str) -> dict[str, float]:
 
 
 def limits(google: Google, where: str, spec: Mapping[str, Any], region: str) -> dict[str, Limit]:
-    """Read the current limits of the quotas that a job takes, by their keys."""
     found: dict[str, Limit] = {}
     for each in quota_demands(spec, region):
         for need in each.needs:

@@ -1,11 +1,8 @@
-"""A job as a custom job of Vertex AI, with its capacity and its end. Pure.
-
-The body is {"parent": ..., "customJob": CustomJob}. Source:
-https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
+"""A job as a custom job of Vertex AI, with its capacity and its end. Pure. The body is {"parent": ..., "customJob":
+CustomJob}. Source: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
 
 Checks find what Vertex AI cannot honour of a job, or does in another way than the job says. Each reads the job and its
-target, the later ones also the pools with their machines, and adds to the diagnostics. The order of the checks is the
-order of the messages.
+target, the later ones also the pools with their machines. The order of the checks is the order of the messages.
 """
 
 from datetime import date
@@ -35,10 +32,7 @@ from .pools import REDUCTION, Draft, Plan
 def render(
     job: Job, name: str, key: str, target_name: str, target: VertexTarget, *, today: date | None = None
 ) -> Request:
-    """Return the request for a job. `today` decides whether an image is still available.
-
-    Raise BadInputs for every field that cannot be honoured.
-    """
+    """Raise BadInputs for every field that cannot be honoured. `today` decides whether an image is still available."""
     diagnostics = Diagnostics()
     draft = Draft(job, target, today or date.today())
     plan = pools.plan(draft, diagnostics)
@@ -187,7 +181,6 @@ def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
 
 
 def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
-    """Check the machines' places, disks, and what the job assumes about its GPUs."""
     for pool in {each.field: each for each in plan.pools.values()}.values():
         choice, names = pool.choice, pools.names_of(pool.field)
         if not pool.field or choice is not plan.first.choice:
@@ -259,7 +252,6 @@ def _retries(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
 
 
 _JOB_CHECKS = (_unsupported, _environment, _secrets, _launcher, _program, _outputs, _mounts, _tensorboard, _labels)
-"""Checks of every job."""
 
 _PLANNED_CHECKS = (_programs, _machines, _nodes, _reduction, _capacity, _reservation, _availability, _retries)
 """Checks of a job whose first pool has a machine."""

@@ -28,12 +28,10 @@ SPANS = [timedelta(days=days) for days in (1, 7, 31, 120)]
 
 
 def status(google: Google, scope: Scope, ref: JobRef) -> Status:
-    """Read the job. Raise NotFound."""
     return status_of(ref, look(google, scope, ref.id))
 
 
 def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-    """Read the jobs. Omit those that Vertex does not know."""
     left = {ref.id: ref for ref in refs}
     found: dict[JobRef, Status] = {}
     if len(refs) > FEW:
@@ -54,7 +52,6 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
 def list_jobs(
     google: Google, scope: Scope, *, limit: int, ended: bool, progress: Callable[[int], None]
 ) -> Iterator[Status]:
-    """Yield the region's jobs that accel submitted, newest first, at most `limit`."""
     live = " OR ".join(f'state="{state}"' for state in LIVE)
     query = OURS if ended else f"{OURS} AND ({live})"
     shown = 0

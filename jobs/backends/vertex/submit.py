@@ -1,7 +1,5 @@
-"""Calls that change jobs: customJobs.create, resubmission, and cancellation.
-
-A create is not idempotent; see jobs.backends.claims.submit for how one key makes one job.
-"""
+"""Calls that change jobs: customJobs.create, resubmission, and cancellation. A create is not idempotent; see
+jobs.backends.claims.submit for how one key makes one job."""
 
 import json
 import re
@@ -36,11 +34,9 @@ def submit(
     request: Request, google: Google, target: VertexTarget | None, pace: Pace, turn: Callable[[], None]
 ) -> JobRef:
     """Return the job of request.key, created now or before. `turn` waits until a request may be sent. The key is
-    claimed in the target's database, or without one on this machine alone.
-
-    Raise BadInput if the key belongs to another job; NoCredentials, CloudRefused, NotFound and OverLimit if nothing was
-    created; CloudSilent if that is unknown: submit it again.
-    """
+    claimed in the target's database, or without one on this machine alone. Raise BadInput if the key belongs to another
+    job; NoCredentials, CloudRefused, NotFound and OverLimit if nothing was created; CloudSilent if that is unknown:
+    submit it again."""
     scope = Scope.of_parent(request.body["parent"])
     database = target.claims if target else None
     claims = FirestoreClaims(google, database) if database else FileClaims(f"{KIND}:{request.body['parent']}")
@@ -81,8 +77,7 @@ class _Vertex:
         return found
 
     def listed(self) -> list[ClaimedJob]:
-        """Return the jobs with the key's label. The whole label is compared here: the filter's language is Google's
-        own."""
+        """Compare the whole label here: the filter's language is Google's own."""
         label = self._job["labels"][labels.KEY]
         found: list[ClaimedJob] = []
         for job in query_jobs(self._google, self._scope, f'labels.{labels.KEY}="{label}"'):
@@ -98,10 +93,7 @@ SENT = ("jobSpec", "encryptionSpec")
 
 
 def resubmit_request(google: Google, scope: Scope, ref: JobRef, key: str) -> Request:
-    """Return the request for the same job under a new key.
-
-    Raise NotFound if the job has been deleted, BadInput if accel did not submit it.
-    """
+    """Raise NotFound if the job has been deleted, BadInput if accel did not submit it."""
     job = look(google, scope, ref.id)
     if job.labels.get(labels.MAKER) != labels.JOBS:
         raise BadInput(f"{ref}: was not submitted by accel", "submit a job file")

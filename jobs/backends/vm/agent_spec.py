@@ -27,8 +27,7 @@ _BUCKET = re.compile(r"gs://[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9](?:/[^,\0]*)?")
 
 
 def secrets(job: Job, project: str, diagnostics: Diagnostics) -> dict[str, str]:
-    """Return versions in Secret Manager by variable. The text of a wrong one is not shown: it may be the secret
-    itself."""
+    """Return versions in Secret Manager by variable. A wrong one's text is not shown: it may be the secret itself."""
     found: dict[str, str] = {}
     for name, reference in sorted(job.secrets.items()):
         parts = _SECRET.fullmatch(reference)
@@ -55,7 +54,6 @@ def _mount(field: str, mount: Mount, what: str) -> list[str]:
 
 
 def unsupported_fields(job: Job) -> list[str]:
-    """Return faults for fields that no such machine can honour."""
     faults = [*prefers(job), *sweep_tasks.together(job)]
     if job.tasks > 1:
         faults.append(f"tasks: is {job.tasks}, and machines of its own run one task; submit several jobs")
@@ -88,7 +86,6 @@ def agent_spec(
 
 
 def label_findings(job: Job, target: VmGround) -> list[Finding]:
-    """Check the job's labels together with ours and the target's."""
     own = len(labels.labels("", 1, "", 0)) + len(target.labels)
     return vms.own_keys(job.labels, ()) + gcp_labels.labels(job.labels, own=own)
 
@@ -101,7 +98,6 @@ def image(job: Job) -> list[Finding]:
 
 
 def zones(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> list[str]:
-    """Return the zones of a job's block that are the target's; without any, all of the target's."""
     for i, zone in enumerate(wanted):
         if zone not in target.zones:
             diagnostics.error(f'{block}.zones[{i}]: unknown zone "{zone}"{did_you_mean(zone, target.zones)}')
@@ -109,7 +105,6 @@ def zones(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diag
 
 
 def subnetworks(block: str, wanted: Sequence[str], target: VmGround, diagnostics: Diagnostics) -> dict[str, str]:
-    """Return the subnetwork of each zone's region, by region."""
     found: dict[str, str] = {}
     for zone in wanted:
         region = zone.rpartition("-")[0]

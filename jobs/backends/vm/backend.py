@@ -30,8 +30,7 @@ from .status import attempts, status_of
 
 AGAIN = "run the same command with the same --key again: it makes no second job"
 CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
-"""Time that a client which waits for a job also waits for its machines to go: no other client may remove the last
-ones."""
+"""Time for which a waiting client also waits for machines to go: no other client may remove the last ones."""
 _AT_ONCE = 8
 
 
@@ -39,7 +38,7 @@ VmTargetT = TypeVar("VmTargetT", bound=VmGround)
 
 
 class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
-    """Backend with Logs, Listing, Many, Resubmit, Exec and Tended. References are `<kind>:<bucket>/<name>`."""
+    """Backend whose references are `<kind>:<bucket>/<name>`."""
 
     @staticmethod
     def _scope_of(target: VmTargetT) -> str:
@@ -51,12 +50,10 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
 
     @property
     def bucket(self) -> str:
-        """Bucket with the records, and the scope of references."""
         return self._scope
 
     @cached_property
     def google(self) -> Google:
-        """Client of Google's APIs, with the caller's credentials."""
         return Google(self._timing)
 
     @cached_property
@@ -65,15 +62,11 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return Records(self.google, self.bucket, known=known)
 
     def machines(self) -> ReportingMachines:
-        """Return the client that creates, reads and removes an attempt's machines."""
         raise NotImplementedError
 
     def submit(self, request: Request) -> JobRef:
-        """Submit the one job of request.key: claim it in the bucket, then request its machines.
-
-        Raise BadInput if the key belongs to another job; CloudRefused if nothing was created; CloudSilent if that is
-        unknown: submit the same key again.
-        """
+        """Claim the job of request.key in the bucket, then request its machines. Raise BadInput if the key belongs to
+        another job; CloudRefused if nothing was created; CloudSilent if that is unknown: submit the same key again."""
         refuse(self.google, self._target)
         wanted = new_record(request)
         refused, generation, there = self._submitted(wanted)
@@ -123,7 +116,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return CloudRefused(now.last.reason) if was_never_made(now) else None
 
     def status(self, ref: JobRef) -> Status:
-        """Read the record, the machines' states, and their results. Raise NotFound."""
         record, _ = self.records.read(self._checked(ref).id)
         return self._status(record)
 
@@ -170,8 +162,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         self._advance(name)
 
     def tend(self, ref: JobRef, say: Callable[[str], None] = lambda text: None) -> Status:
-        """Take the steps that are due for the job, and return its status afterwards. For an ended job, wait until its
-        machines are gone, at most CLEAN_S."""
+        """Wait, for an ended job, until its machines are gone, at most CLEAN_S."""
         name = self._checked(ref).id
         record = self._advance(name, lambda text: say(f"{ref}: {text}"))
         status, give_up = self._status(record), time.monotonic() + CLEAN_S
@@ -187,8 +178,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
         return attempts(self.records.read(self._checked(ref).id)[0])
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
-        """Return why the job waits or failed. See ../diagnosis/vm/. A bucket has no region, so `elsewhere` is not
-        used."""
+        """Ignore `elsewhere`: a bucket has no region."""
         from ..diagnosis.vm import explain
 
         self._checked(ref)
@@ -197,7 +187,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        """Yield every machine's lines, or one machine's with `task`. Following a job advances it, as `tend` does."""
+        """Advance a job that is followed, as `tend` does."""
         name = self._checked(ref).id
 
         def look_at() -> tuple[Record, Mapping[int, Result], bool]:
@@ -219,7 +209,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def run(
         self, ref: JobRef, command: Sequence[str], streams: Streams, *, task: int | None = None, host: bool = False
     ) -> int:
-        """Run a command on a machine of the job, by SSH through Identity-Aware Proxy. See shell.py."""
         record = self._alive(ref)
         if task is None and record.hosts > 1:
             raise BadInput(f"{ref}: --node is missing; it has nodes 0 to {record.hosts - 1}")
@@ -238,7 +227,6 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
 
 
 def new_record(request: Request) -> Record:
-    """Return the record of a job whose machines were not requested yet, with its first attempt."""
     now = _now().isoformat(timespec="milliseconds")
     name = request.name
     own = labels.attempt_name(name, 1, request.body.get(labels.PREFIX, ""))

@@ -1,9 +1,6 @@
-"""Reconciliation of a bucket's jobs on machines of their own and declared queues, as a stack's scheduled function.
-
-Only clients of the bucket advance these. `accel-jobs tend` and the hooks of `pulumi up` do the same as the function on
-Cloud Run, and may do so at the same time. One call of the function reconciles one bucket. Its archive has this module,
-what it imports, and `requests`; nothing else of this project.
-"""
+"""Reconciliation of one bucket's jobs on machines of their own and declared queues, as a stack's scheduled function on
+Cloud Run. Only clients of the bucket advance these: `accel-jobs tend` and the hooks of `pulumi up` do the same, and may
+do so at the same time. Its archive has this module, what it imports, and `requests`; nothing else of this project."""
 
 import os
 import time
@@ -32,8 +29,7 @@ Say = Callable[[str], None]
 
 
 class Reconciler:
-    """Reconciler of one bucket. It remembers which jobs have ended, so that a long-lived process reads each only
-    once."""
+    """Reconciler of one bucket. It remembers ended jobs, so that a long-lived process reads each only once."""
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
@@ -84,7 +80,7 @@ def _now() -> datetime:
 
 
 PATIENCE_S = 120.0
-"""Seconds that a call continues what it began; after that, the next one does."""
+"""Time for which a call continues what it began; after that, the next one does."""
 METADATA = "metadata.google.internal"
 
 _reconcilers: dict[str, Reconciler] = {}
@@ -114,4 +110,3 @@ def _token() -> str:
 
 
 MACHINES: dict[str, Callable[[Google], Machines]] = {"tpu-vm": QueuedResources, "gce": Instances}
-"""Classes of machines by the kind of a record."""

@@ -18,8 +18,7 @@ T = TypeVar("T")
 
 
 def under_way(read: Callable[[], T]) -> T:
-    """Read something that was requested just now. Raise CloudSilent if the read is refused: the request continues, and
-    what it creates may exist later."""
+    """Raise CloudSilent if a read of what was just requested is refused: the request may still create it."""
     try:
         return read()
     except (CloudRefused, NotFound) as refused:
@@ -27,7 +26,7 @@ def under_way(read: Callable[[], T]) -> T:
 
 
 def labels(record: Record, attempt: Attempt) -> dict[str, str]:
-    """Return the labels of an attempt. They do not depend on when it is sent, so every request for it is the same."""
+    """Return labels that do not depend on when an attempt is sent, so that every request for it is the same."""
     if record.standing is not None:
         return marks.queue_labels(record.name, attempt.number, record.job_name)
     expires = int(datetime.fromisoformat(attempt.planned).timestamp()) + int(record.body["expires_s"])
@@ -54,10 +53,8 @@ def metadata(record: Record, attempt: Attempt, release: str) -> dict[str, str]:
 
 
 def request_id() -> str:
-    """Return a new id, by which Google recognizes a request that is sent again because it was not answered.
-
-    Each request for machines needs a new one: for an hour, the id of a completed request returns its old operation, and
+    """Return a new id, by which Google recognizes a request that is sent again because it was not answered. Each
+    request for machines needs a new one: for an hour, the id of a completed request returns its old operation, and
     machines that it created and that were preempted since would not be created again. Names ensure that nothing is
-    created twice.
-    """
+    created twice."""
     return str(uuid.uuid4())

@@ -22,8 +22,7 @@ LOG = "accel-jobs"
 """Name of the log in Cloud Logging to which machines write the output of jobs."""
 
 NAME_MAX = 45
-"""Longest name: the 63 characters of Compute Engine, minus -r99 for an attempt, -9999 for a node and what a boot disk
-adds."""
+"""Compute Engine's 63 characters, less -r99 for an attempt, -9999 for a node and what a boot disk adds."""
 
 _NO_DNS = re.compile(r"[^a-z0-9-]+")
 _NO_LABEL = re.compile(r"[^a-z0-9_-]+")
@@ -47,8 +46,7 @@ def attempt_name(name: str, number: int, prefix: str = "") -> str:
 
 
 def queue_labels(name: str, attempt: int, key: str) -> dict[str, str]:
-    """Return the labels of every node of a declared queue's attempt, which exists for as long as the stack declares the
-    queue."""
+    """Return the labels of each node of a declared queue, which exists as long as its stack declares it."""
     return {MAKER: QUEUES, JOB: name, ATTEMPT: str(attempt), QUEUE: key}
 
 

@@ -1,8 +1,6 @@
-"""Output of a job's machines, from Cloud Logging: each line once, in order, however late Logging shows it.
-
-A host numbers its lines, and the number is in a line's insertId. So each host is read on from its last line before a
-gap, and its result says where its lines end. The lines of all hosts come with one query (see google_logging.py).
-"""
+"""Output of a job's machines, from Cloud Logging: each line once, in order, however late Logging shows it. A host
+numbers its lines in their insertId, so each host is read on from its last line before a gap, and its result says where
+its lines end. The lines of all hosts come with one query (see google_logging.py)."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -37,8 +35,6 @@ SKEW = timedelta(days=1)
 
 @dataclass
 class _Host:
-    """Lines of one host in one attempt."""
-
     attempt: int
     host: int
     since: datetime
@@ -79,8 +75,6 @@ class _Host:
 
 @dataclass
 class _Reader:
-    """Reader of a job's lines, in rounds."""
-
     google: Google
     record: Record
     host: int | None
@@ -93,7 +87,6 @@ class _Reader:
     """Number of lines of the last attempt, by host."""
 
     def update(self, record: Record, results: Mapping[int, Result]) -> None:
-        """Update the list of attempts, and where the last one's lines end."""
         self.record = record
         for attempt in record.attempts:
             for host in range(record.hosts) if self.host is None else [self.host]:
@@ -167,7 +160,6 @@ class _Reader:
         return (key, int(number)) if key in self.hosts and number.isdigit() else None
 
     def late(self, patience_s: float) -> Iterator[LogLine]:
-        """Yield the lines behind gaps that stay open."""
         for key, host in self.hosts.items():
             yield from (self._line(key, at, text) for at, text in host.give_up(patience_s))
 
@@ -204,11 +196,9 @@ def logs(
     follow: bool,
     tail: int | None = None,
 ) -> Iterator[LogLine]:
-    """Yield the lines of all hosts side by side, or of one. `tail`: only the last ones of the lines so far.
-
-    `look` returns the record, the results of its last attempt, and whether the job has ended. Raise NotFound, and
-    BadInput for a host that the job does not have.
-    """
+    """Yield the lines of all hosts side by side, or of one; with `tail` only the last ones so far. `look` returns the
+    record, the results of its last attempt, and whether the job has ended. Raise NotFound, and BadInput for a host that
+    the job does not have."""
     record, results, _ = look()
     if host is not None and not 0 <= host < record.hosts:
         raise BadInput(f"node: {ref} has nodes 0 to {record.hosts - 1}, not {host}")

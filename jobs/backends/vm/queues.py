@@ -41,12 +41,11 @@ class QueueRecords(Records):
         super().__init__(google, bucket, buckets.QUEUES)
 
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]:
-        """Return nothing: nodes of a declared queue write no results."""
         return {}
 
     def check(self, record: Record) -> None:
-        """Compare what the record requests with what the stack declares. Raise NotPromised, and StaleRecord if the
-        stack has replaced or deleted the declaration since."""
+        """Raise NotPromised for another request than is declared, StaleRecord if the declaration was replaced or
+        deleted."""
         path = f"{buckets.QUEUES}/{record.job_name}.json"
         where, declaration = f"gs://{self.bucket}/{self._path(record.name)}", f"gs://{self.bucket}/{path}"
         try:
@@ -134,7 +133,6 @@ class Queues:
             time.sleep(POLL_S)
 
     def forget(self, key: str) -> None:
-        """Delete the ended records of a key that is no longer declared."""
         for record in list(self.records.newest()):
             if record.job_name == key and record.ended:
                 self.records.forget(record.name)

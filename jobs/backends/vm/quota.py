@@ -1,8 +1,6 @@
 """Check whether the project's quotas could ever hold a job's machines: GPUs by region and in all, TPU cores by zone.
-
 Present use is not checked: it may be gone when the job's turn comes. A request above its limit is refused, and a
-refusal ends the job, so each place of the job is reported separately.
-"""
+refusal ends the job, so each place of the job is reported separately."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -42,7 +40,6 @@ class QuotaDemand:
 
 
 def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot: bool) -> list[QuotaDemand]:
-    """Return the demand for slices of TPUs, in each zone."""
     found: list[QuotaDemand] = []
     for zone in zones:
         pool = GooglePool(zone, zone, accelerator, chips, 1, spot, service="tpu")
@@ -53,7 +50,6 @@ def tpus(zones: Iterable[str], kind: str, accelerator: str, chips: int, *, spot:
 def gpus(
     zones: Iterable[str], kind: str, attached: str | None, count: int, nodes: int, *, spot: bool
 ) -> list[QuotaDemand]:
-    """Return the demand for machines with GPUs, in each region; none for machines without."""
     try:
         accelerator = attached or machine("gcp", kind).accelerator
     except UnknownName:
@@ -66,7 +62,7 @@ def gpus(
 
 
 def check(project: str, wanted: Iterable[QuotaDemand], timing: Timing | None = None) -> QuotaAnswer:
-    """Check the quotas for the job in each of its places. An unreadable limit is reported and is no error."""
+    """Report an unreadable limit, which is no error."""
     wanted = list(wanted)
     asked = _Asked(project, Google(timing or QUICK))
     answer = QuotaAnswer()
@@ -155,7 +151,6 @@ class _Asked:
             return Limit(None, error.message)
 
     def _place(self, quota: Quota, place: str) -> dict[str, object]:
-        """Read the quotas of a region, or of the project, once each."""
         if place not in self._places:
             where = f"/regions/{path_segment(place)}" if quota.scope == "region" else ""
             self._places[place] = self._google.get(

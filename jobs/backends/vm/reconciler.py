@@ -1,9 +1,6 @@
-"""Execution of a job's steps, one after the other, for as long as there is one.
-
-Any client may repeat a step after a crash. A step that was decided on old data does no harm: the record is replaced
-only if no other client has replaced it since, and machines that were created for an attempt that had ended by then are
-removed again.
-"""
+"""Execution of a job's steps, one after the other. Any client may repeat a step after a crash, and a step decided on
+old data does no harm: the record is replaced only if no other client has replaced it since, and machines that were
+created for an attempt that had ended by then are removed again."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -93,12 +90,10 @@ def ask(
 
 
 def take_back(machines: Machines, kept: RecordStore, before: Record) -> bool:
-    """Remove what was created for an attempt that has ended meanwhile. Return whether it had ended.
-
-    Another client may have ended the attempt while this one created its machines, which no other client would remove.
-    If this client is killed before it removes them, the machines notice the end when they start: see the agent's
-    hosts.py. A request that is preempted before it starts has no machines; `stacks leaks` deletes it.
-    """
+    """Remove what was created for an attempt that has ended meanwhile. Return whether it had ended. Another client may
+    have ended the attempt while this one created its machines, which no other client would remove. If this client is
+    killed before it removes them, the machines notice the end when they start: see the agent's hosts.py. A request that
+    is preempted before it starts has no machines; `stacks leaks` deletes it."""
     now, _ = kept.read(before.name)
     attempt = next((each for each in now.attempts if each.number == before.last.number), None)
     if attempt is None or attempt.state not in (ENDED, GONE):

@@ -69,16 +69,13 @@ class Record:
 
     @property
     def standing(self) -> Mapping[str, Any] | None:
-        """Settings of a declared queue, which has no command and no end of its own: until when it requests TPUs. None
-        for a job."""
+        """Settings of a declared queue, which has no command and no end: until when it requests TPUs. None: a job."""
         return self.body.get("standing")
 
     def with_last(self, **changes: Any) -> "Record":
-        """Return a copy with the last attempt changed."""
         return replace(self, attempts=(*self.attempts[:-1], replace(self.last, **changes)))
 
     def count(self, *outcomes: str) -> int:
-        """Return the number of attempts with one of the outcomes."""
         return sum(attempt.outcome in outcomes for attempt in self.attempts)
 
 
@@ -96,17 +93,15 @@ class Result:
 
 
 def was_never_made(record: Record) -> bool:
-    """Return whether every attempt of the job was refused when it was requested."""
     return all(attempt.outcome == REFUSED and attempt.made is None for attempt in record.attempts)
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return the record as plain JSON values."""
     return asdict(record)
 
 
 def of_json(value: Mapping[str, Any], where: str) -> Record:
-    """Parse what as_json returned. Fields of newer versions are ignored. Raise CloudSilent for an invalid record."""
+    """Ignore fields of newer versions. Raise CloudSilent for an invalid record."""
     try:
         known: dict[str, Any] = {name: value[name] for name in Record.__dataclass_fields__ if name in value}
         names = Attempt.__dataclass_fields__
@@ -121,7 +116,7 @@ def of_json(value: Mapping[str, Any], where: str) -> Record:
 
 
 def result_of(value: Mapping[str, Any], host: int) -> Result:
-    """Parse a host's result. A value that is missing, or of another type, is unknown: any job may write results."""
+    """Treat a value that is missing, or of another type, as unknown: any job may write results."""
 
     def own(name: str, kind: type[T]) -> T | None:
         found = value.get(name)

@@ -48,12 +48,9 @@ class Records:
         self._seen: dict[str, Result] = {}
 
     def claim(self, record: Record) -> tuple[Record, str | None]:
-        """Claim the record's key. Return this record with its generation if the job is new, otherwise the record of an
-        earlier submit and None. A job that was refused when it was requested is new again, and its next attempt has
-        another number.
-
-        Raise BadInput if the key belongs to another job.
-        """
+        """Return this record with its generation if the job is new, otherwise the record of an earlier submit and None.
+        A job that was refused when it was requested is new again, and its next attempt has another number. Raise
+        BadInput if the key belongs to another job."""
         try:
             return record, self._objects.create(self._path(record.name), _bytes(record))
         except WriteConflict:
@@ -89,7 +86,7 @@ class Records:
         return record, generation
 
     def check(self, record: Record) -> None:
-        """Compare what the record requests with the targets of the bucket. Raise NotPromised if no target has it."""
+        """Raise NotPromised if no target of the bucket has what the record requests."""
         differences: dict[str, str] = {}
         for name, target in chain(self._known.items(), published_targets(self._google, self.bucket)):
             if (found := difference(record, target)) is None:
@@ -103,7 +100,7 @@ class Records:
         raise NotPromised(f"{where}: target {name}: {differences[name]}; nothing is made", CHANGED)
 
     def replace(self, record: Record, generation: str) -> str | None:
-        """Replace a record. Return the new generation, None if another client has replaced the record since."""
+        """Return the new generation; None if another client has replaced the record since."""
         try:
             return self._objects.replace(self._path(record.name), Stored(b"", generation), _bytes(record))
         except WriteConflict:
@@ -117,7 +114,7 @@ class Records:
         return f"{self._of}/{name}/{buckets.RECORD}"
 
     def results(self, record: Record, attempt: Attempt) -> Mapping[int, Result]:
-        """Return the results of an attempt by host. Objects that belong to no host of it are not read."""
+        """Return results by host. Objects that belong to no host of the attempt are not read."""
         prefix = f"{folder(record.name, attempt.number)}/result-"
         items = self._google.pages("storage", f"b/{self.bucket}/o", "items", prefix=prefix)
         wanted = {f"{prefix}{host}.json": host for host in range(record.hosts)}
@@ -136,14 +133,12 @@ class Records:
         return self._seen[name]
 
     def newest(self) -> Iterator[Record]:
-        """Yield every record, newest first."""
         born = {item.name: item.created for item in self.listed()}
         for name in sorted(born, key=lambda each: born[each], reverse=True):
             with suppress(NotFound):
                 yield self.read(name)[0]
 
     def listed(self) -> Iterator["ListedRecord"]:
-        """Yield the name of every record, without its content."""
         glob, fields = f"{self._of}/*/{buckets.RECORD}", "items(name,timeCreated,generation),nextPageToken"
         for item in self._google.pages("storage", f"b/{self.bucket}/o", "items", matchGlob=glob, fields=fields):
             name = str(item.get("name")).split("/")[1]
@@ -228,8 +223,7 @@ def _common(record: Record, target: Json) -> Iterator[Row]:
 
 
 def _told(metadata: Json) -> Row:
-    """Compare the metadata with the known entries, none of which starts anything: the startup script is added for each
-    attempt."""
+    """Compare with the known entries, none of which starts anything: each attempt adds its startup script."""
     known = {**labels.METADATA, **labels.DRIVER}
     return "metadata", metadata, {key: known[key] for key in metadata if key in known}
 
@@ -288,8 +282,7 @@ _OF_KIND = {"gce": _gce, "tpu-vm": _tpu_vm}
 
 
 def _names(node: Json) -> list[str]:
-    """Return the names that a slice may have: the number after a generation counts chips, or cores, of which a chip has
-    two."""
+    """Return a slice's possible names: a number after a generation counts chips, or cores, of which a chip has two."""
     if "acceleratorConfig" not in node:
         return [node["acceleratorType"]]
     shape: Json = node["acceleratorConfig"]

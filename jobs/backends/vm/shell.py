@@ -45,8 +45,7 @@ CHUNK = 32_768
 WAITING = 64
 """Chunks that may wait for a slow reader. Beyond that the machine waits, too."""
 FRESH = 2
-"""Factor for the number of attempts while machines may not know the key yet: users report half a minute, no page
-does."""
+"""Factor for attempts while machines may not know the key yet: users report half a minute, no page does."""
 ROLES = "roles/compute.osLogin or roles/compute.osAdminLogin, and roles/iam.serviceAccountUser on the machine's account"
 """Roles needed to sign in. Source: https://github.com/GoogleCloudPlatform/iap-desktop/wiki/Roles"""
 _KEYS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
@@ -98,7 +97,6 @@ class Connection:
         raise CloudRefused(f"{self._what}: SSH does not let {login.user} in", f"it takes {ROLES}")
 
     def _signed_in(self, google: Google, host: Host, login: Login) -> bool:
-        """Return whether the machine lets the user in."""
         paramiko = _ssh_library()
         self._transport = transport = paramiko.Transport(self._relay)
         transport.daemon = True
@@ -119,8 +117,7 @@ class Connection:
         return True
 
     def _trust(self, host: Host, key: Any) -> None:
-        """Accept a host key that the machine has reported; if it has reported none, the one that it had the first
-        time."""
+        """Accept a host key that the machine has reported; if it has reported none, the one that it had first."""
         name, value = str(key.get_name()), str(key.get_base64())
         if host.keys:
             if host.keys.get(name) != value:
@@ -141,8 +138,7 @@ class Connection:
             )
 
     def run(self, command: Sequence[str], streams: Streams) -> int:
-        """Run the command and return its exit code. Raise CloudSilent if the code is unknown, for example after a
-        broken connection."""
+        """Return the exit code. Raise CloudSilent if it is unknown, for example after a broken connection."""
         paramiko = _ssh_library()
         try:
             channel = self._transport.open_session()
@@ -163,13 +159,11 @@ class Connection:
         return code if code >= 0 else 255
 
     def _cut(self, message: str) -> CloudSilent:
-        """Return an error that includes what the relay knows."""
         if self._relay.why is not None:
             return CloudSilent(self._relay.why.message, self._relay.why.hint)
         return CloudSilent(f"{self._what}: {message}", iap.GONE)
 
     def close(self) -> None:
-        """Close the connection, and end what runs over it."""
         if self._transport is not None:
             self._transport.close()
         self._relay.close()
@@ -189,10 +183,8 @@ class Shells:
         self._logins: dict[tuple[str, str], Login] = {}
 
     def run(self, record: Record, number: int, command: Sequence[str], streams: Streams, *, outside: bool) -> int:
-        """Run the command and return its exit code. `outside`: on the machine, whatever runs there.
-
-        Raise BadInput, NotFound, NoCredentials, CloudRefused and CloudSilent.
-        """
+        """Return the exit code. `outside`: on the machine, whatever runs there. Raise BadInput, NotFound,
+        NoCredentials, CloudRefused and CloudSilent."""
         found = host(self._google, record, number)
         connection = Connection(self._google, found, self._login(found.project, found.zone.rpartition("-")[0]))
         try:
@@ -221,8 +213,7 @@ _NO_NAME = (
 
 
 def host(google: Google, record: Record, number: int) -> Host:
-    """Return a machine of the job's last attempt. Raise BadInput unless it runs, NotFound if it does not exist (any
-    more)."""
+    """Return a machine of the last attempt. Raise BadInput unless it runs, NotFound if it does not exist (any more)."""
     attempt = record.last
     if record.ended or attempt.state != MADE:
         raise BadInput(f"{record.name}: has no machines now", "`accel-jobs get` shows the job's state")
@@ -281,7 +272,6 @@ def _host_keys(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def places(record: Record) -> Places:
-    """Return where the job runs, and the accelerators of each machine."""
     hosts = record.hosts
     chips = int(record.body.get("chips") or 0) if record.kind == "tpu-vm" else 0
     return Places(
@@ -294,18 +284,16 @@ def places(record: Record) -> Places:
 
 _OS_LOGIN = "oslogin"
 _KEPT_S = 12 * 3600
-"""Seconds that a profile keeps the key that it gets."""
+"""Time for which a profile keeps the key that it gets."""
 _LEFT_S = 600
-"""Remaining seconds below which the key is submitted again."""
+"""Remaining time below which the key is submitted again."""
 _LATELY_S = 120
 _COMMENT = "accel-jobs"
 
 
 def login(google: Google, project: str, region: str) -> Login:
-    """Return the user's name and key on machines of the project.
-
-    Raise CloudRefused for a profile that may not be read or changed, or has no POSIX account; NoCredentials.
-    """
+    """Return the user's name and key on machines of the project. Raise CloudRefused for a profile that may not be read
+    or changed, or has no POSIX account; NoCredentials."""
     key = key_pair()
     user = f"v1/users/{path_segment(email())}"
     profile: dict[str, Any] = {}

@@ -30,11 +30,11 @@ ABSENT, WAITING, STARTING, RUNNING, TAKEN, BROKEN, LEAVING = (
 )
 
 START_S = 3600
-"""Seconds after which machines that are still starting will not start."""
+"""Time after which machines that are still starting will not start."""
 SILENT_S = 900
-"""Seconds after a job's timeout in which its machines may still report its end."""
+"""Time after a job's timeout in which its machines may still report its end."""
 AGAIN_S = 300
-"""Seconds that a declared queue waits after a refusal, or without capacity, before it requests TPUs again."""
+"""Time that a declared queue waits after a refusal, or without capacity, before it requests TPUs again."""
 REMEMBERED = 20
 """Number of attempts that the record of a declared queue keeps: it may have any number."""
 
@@ -178,8 +178,7 @@ def _running(record: Record, now: datetime) -> Step:
 
 
 def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] | None:
-    """Return the outcome and the reason that follow from the hosts' results: all must succeed, and one that fails ends
-    the attempt. None: not decided yet."""
+    """Return outcome and reason by hosts' results: all must succeed, and one failure ends the attempt. None: open."""
     # A host that was stopped because of another says so; the other's own words count.
     for result in sorted(results.values(), key=lambda each: ((each.reason or "").startswith("stopped: "), each.host)):
         on = f" on host {result.host}" if record.hosts > 1 else ""
@@ -194,7 +193,6 @@ def _verdict(record: Record, results: Mapping[int, Result]) -> tuple[str, str] |
 
 
 def end(record: Record, outcome: str, reason: str | None, now: datetime, **more: object) -> Write:
-    """Return the step that ends the last attempt with this outcome, so that its machines are removed."""
     return Write(record.with_last(state=ENDED, outcome=outcome, reason=reason or "", ended=_stamp(now), **more))
 
 
@@ -212,7 +210,6 @@ def _next(record: Record, now: datetime) -> Record:
 
 
 def may_go_on(record: Record) -> bool:
-    """Return whether another attempt follows the last one, which has an outcome."""
     if record.standing is not None:
         return record.last.outcome in (LOST, NO_CAPACITY, REFUSED)
     match record.last.outcome:
@@ -238,7 +235,6 @@ def _round(record: Record) -> list[Attempt]:
 
 
 def zone_after(record: Record) -> str:
-    """Return the zone of the next attempt: the same one after a failure of the job itself, otherwise the next one."""
     zones: list[str] = list(record.body["zones"])
     last = record.last
     if last.outcome == FAILED or last.zone not in zones:
@@ -247,7 +243,6 @@ def zone_after(record: Record) -> str:
 
 
 def plan_attempt(record: Record, zone: str, now: datetime) -> Record:
-    """Return the record with one more attempt, for which nothing was sent yet."""
     number = record.last.number + 1
     name = labels.attempt_name(record.name, number, record.body.get(labels.PREFIX, ""))
     attempt = Attempt(number=number, zone=zone, name=name, planned=_stamp(now))
@@ -256,8 +251,7 @@ def plan_attempt(record: Record, zone: str, now: datetime) -> Record:
 
 
 def _over(record: Record, now: datetime) -> str:
-    """Return why a declared queue requests no more TPUs: its time is over, or its request has waited for the longest
-    time that it may. "" while it may request them."""
+    """Return why a declared queue requests no more TPUs: its time is over, or it has waited its longest. "": it may."""
     until, valid_s = (record.standing or {}).get("until"), record.body["machine"].get("valid_s")
     if until and now >= datetime.fromisoformat(until):
         return f"it was wanted until {until}"
@@ -268,8 +262,7 @@ def _over(record: Record, now: datetime) -> str:
 
 
 def _pauses(record: Record, now: datetime) -> bool:
-    """Return whether a declared queue waits before it requests TPUs again: a zone that refuses at once would get
-    requests without end."""
+    """Return whether a declared queue waits: a zone that refuses at once would get requests without end."""
     if record.standing is None or len(record.attempts) < 2:
         return False
     before = record.attempts[-2]

@@ -17,7 +17,6 @@ _PHASES = {"waiting": Phase.QUEUED, "starting": Phase.STARTING, "running": Phase
 
 
 def status_of(record: Record, seen: MachineState, results: Mapping[int, Result], now: datetime) -> Status:
-    """Return the job's status. `seen` and `results` are of its last attempt."""
     foreseen = record
     if not record.ended and record.last.state == MADE:
         step = decide(record, seen, results, now)
@@ -73,7 +72,6 @@ def _native(last: Attempt, seen: MachineState) -> str:
 
 
 def exit_code(attempt: Attempt) -> int | None:
-    """Return the exit code of the first host that failed; 0 if none did."""
     codes = [code for code in attempt.exit_codes.values() if code is not None]
     return next((code for code in codes if code), 0 if codes else None)
 
@@ -88,13 +86,11 @@ def _lost_gpu_hours(record: Record) -> float | None:
 
 
 def record_time(text: str | None) -> datetime | None:
-    """Parse a time of a record."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
 def attempts(record: Record) -> list[Tried]:
-    """Return each request for machines. Records do not say when a machine was found, which is before it was seen to
-    run."""
+    """Return each request for machines. Records do not say when a machine was found, which is before it ran."""
     return [
         Tried(
             number,

@@ -1,10 +1,8 @@
-"""A ledger in the stack's DynamoDB table.
-
-Balance and reservations are items of their own, and one TransactWriteItems writes all of them or none. A condition
-cannot add, so the balance is compared with the highest value that leaves room: the limit less the amount to reserve.
-Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html,
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html
-"""
+"""A ledger in the stack's DynamoDB table. Balance and reservations are items of their own, and one TransactWriteItems
+writes all of them or none. A condition cannot add, so the balance is compared with the highest value that leaves room:
+the limit less the amount to reserve. Sources:
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html,
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,13 +41,11 @@ class TableLedger:
         return self._store.now()
 
     def balance(self, team: str, period: str) -> Balance:
-        """Read the balance with one strongly consistent GetItem."""
         key = _key(team, f"{columns.BALANCE}{period}")
         item: Item = self._store.ask("get_item", Key=key, TableName=self._table, ConsistentRead=True).get("Item") or {}
         return Balance(*(int(item[name]["N"]) if name in item else 0 for name in (columns.USED, columns.SETTLED)))
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
-        """Read reservations with strongly consistent BatchGetItems, of a hundred each."""
         found: dict[str, Hold] = {}
         for start in range(0, len(keys), READ_AT_ONCE):
             wanted = [_key(team, f"{columns.HOLD}{key}") for key in keys[start : start + READ_AT_ONCE]]
@@ -81,7 +77,6 @@ class TableLedger:
             more = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """Put reservations if their keys are new, and move the balance if that stays within the limit."""
         by = balance_of(holds)
         room = None if limit is None else limit - by.used
         if room is not None and room < 0:
@@ -91,7 +86,6 @@ class TableLedger:
         self._write([*self._moved(holds[0], by, room), *puts])
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Put or delete reservations if each version is still the one that was read."""
         actions: list[Item] = []
         for seen, new in changes:
             same = {
@@ -122,7 +116,7 @@ class TableLedger:
         return [{"Update": update}]
 
     def _write(self, actions: list[Item]) -> None:
-        """Make one transaction. botocore gives each a token, by which DynamoDB recognizes its own retries."""
+        """Rely on the token that botocore gives each transaction, by which DynamoDB recognizes its own retries."""
         client = self._store.client
         with self._store.errors("TransactWriteItems"):
             try:

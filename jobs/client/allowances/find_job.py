@@ -19,8 +19,7 @@ from .reservation import Hold
 
 
 class Finding(Protocol):
-    """Lookup of a reservation's job. Raises CloudSilent, NoCredentials and CloudRefused where the platform cannot be
-    read."""
+    """Lookup of a reservation's job. Raises CloudSilent, NoCredentials or CloudRefused for an unreadable platform."""
 
     def __call__(self, hold: Hold, target: AnyTarget) -> JobRef | None: ...
 
@@ -38,7 +37,6 @@ def retention_s(job: Job, kind: str) -> int | None:
 
 
 def find_job(hold: Hold, target: AnyTarget) -> JobRef | None:
-    """Find the job submitted under this reservation, or None."""
     match target:
         case AwsBatchTarget():
             return _aws_batch(hold, target)

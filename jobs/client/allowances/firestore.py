@@ -1,9 +1,7 @@
-"""A ledger in the stack's Firestore database, as documents; a commit writes all of them or none.
-
-A precondition can only compare the time of a document's last update. So a reservation reads the balance, and writes it
-on the condition that nobody has done so since. A change that lowers a balance needs no such condition, and increments
-it. Sources: Write, Precondition and FieldTransform of https://firestore.googleapis.com/$discovery/rest?version=v1
-"""
+"""A ledger in the stack's Firestore database, as documents; a commit writes all of them or none. A precondition can
+only compare the time of a document's last update. So a reservation reads the balance, and writes it on the condition
+that nobody has done so since. A change that lowers a balance needs no such condition, and increments it. Sources:
+Write, Precondition and FieldTransform of https://firestore.googleapis.com/$discovery/rest?version=v1"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +21,6 @@ from .reservation import Balance, Change, Hold, balance_change, balance_of, pars
 Json = dict[str, Any]
 
 TITLE = "ledger"
-"""Name of the records in messages."""
 _FEW = 10
 """Number of reservations up to which each is read alone."""
 _PAGE = 300
@@ -43,11 +40,9 @@ class FirestoreLedger:
         return self._google.clock
 
     def balance(self, team: str, period: str) -> Balance:
-        """Read the balance with one strongly consistent GET."""
         return self._balance(team, period)[0]
 
     def read(self, team: str, keys: Sequence[str]) -> dict[str, Hold]:
-        """Read a few reservations with a GET each; for more, list all of the team's and select."""
         if len(keys) > _FEW:
             wanted = set(keys)
             return {hold.key: hold for hold in self.holds(team) if hold.key in wanted}
@@ -59,7 +54,6 @@ class FirestoreLedger:
         return [_hold(each) for each in self._google.pages("firestore", path, "documents", pageSize=_PAGE)]
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """Add reservations if the balance is still as read here, and the keys are new."""
         first, by = holds[0], balance_of(holds)
         now, version = self._balance(first.team, first.period)
         after = Balance(now.used + by.used, now.settled + by.settled)
@@ -72,7 +66,6 @@ class FirestoreLedger:
         self._commit([balance, *(self._put(hold, {"exists": False}) for hold in holds)])
 
     def change(self, changes: Sequence[Change]) -> None:
-        """Change reservations if they are still as they were read, and move the balance without a condition."""
         writes: list[Json] = []
         if (by := balance_change(changes)) != Balance():
             steps = [
@@ -101,7 +94,7 @@ class FirestoreLedger:
         return Balance(*values), version(document, TITLE)
 
     def _commit(self, writes: list[Json]) -> None:
-        """Commit writes. A repeated commit is safe: the first one ends the condition of at least one document."""
+        """Repeat a commit safely: the first one ends the condition of at least one document."""
         path = f"v1/{self._documents}:commit"
         with suppress(WriteConflict), refusals():
             answer = self._google.post("firestore", path, {"writes": writes}, repeat=True)

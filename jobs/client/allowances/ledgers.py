@@ -1,8 +1,6 @@
-"""Ledgers by the address that allowances name, and the ledger of this machine. SDKs are imported only where needed.
-
-An address is a ledger's place in one word, for the history of this machine: `dynamodb:<region>/<table>`,
-`firestore:<database>`, `file:<stack>`.
-"""
+"""Ledgers by the address that allowances name, and the ledger of this machine. SDKs are imported only where needed. An
+address is a ledger's place in one word, for the history of this machine: `dynamodb:<region>/<table>`,
+`firestore:<database>`, `file:<stack>`."""
 
 import sqlite3
 import time
@@ -20,7 +18,6 @@ from .reservation import Balance, Change, Hold, Ledger, balance_change, balance_
 
 
 def address(allowances: Allowances) -> str:
-    """Return the address of the ledger of allowances; without a ledger of the stack, that of a file on this machine."""
     match allowances.ledger:
         case DynamoDbLedger() as table:
             return f"{table.kind}:{table.region}/{table.table}"
@@ -31,7 +28,7 @@ def address(allowances: Allowances) -> str:
 
 
 def ledger_at(text: str) -> Ledger:
-    """Return the ledger at an address. Raises BadInput for an unknown kind."""
+    """Raise BadInput for an unknown kind."""
     kind, _, place = text.partition(":")
     match kind:
         case "dynamodb":
@@ -50,7 +47,7 @@ def ledger_at(text: str) -> Ledger:
 
 
 WAIT_S = 20
-"""Seconds to wait for another process that writes."""
+"""Time to wait for another process that writes."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS balances (team TEXT, period TEXT, used INTEGER, settled INTEGER, PRIMARY KEY (team, period));
 CREATE TABLE IF NOT EXISTS holds (team TEXT, key TEXT, terms TEXT, version TEXT, expires REAL, PRIMARY KEY (team, key));
@@ -83,7 +80,6 @@ class FileLedger:
             return [parse_hold(terms, version) for terms, version in rows]
 
     def add(self, holds: Sequence[Hold], limit: int | None) -> None:
-        """Add reservations in one transaction, begun with the write lock. Delete expired rows."""
         first, sum_of = holds[0], balance_of(holds)
         with self._opened(write=True) as book:
             book.execute("DELETE FROM holds WHERE expires < ?", (time.time(),))

@@ -31,7 +31,7 @@ class Price:
 
 
 def team_of(job: Job, allowances: Allowances) -> str:
-    """Return the team that pays for the job. Raises BadInput where no team with an allowance does."""
+    """Raise BadInput where no team with an allowance pays for the job."""
     named = job.labels.get(LABEL)
     team = named if named is not None else allowances.default_team
     known = sorted(allowances.teams)
@@ -45,7 +45,7 @@ def team_of(job: Job, allowances: Allowances) -> str:
 
 
 def price(job: Job, cost: JobCost, team: str, allowance: Allowance) -> Price:
-    """Return what the job may cost. Raises OverLimit for a job that nothing bounds, or whose price is not known."""
+    """Raise OverLimit for a job that nothing bounds, or, unless `unpriced: warn`, whose price is not known."""
     under = f"{job.name}: team {team} has an allowance"
     if cost.timeout_s is None:
         raise OverLimit(
@@ -76,12 +76,9 @@ def price(job: Job, cost: JobCost, team: str, allowance: Allowance) -> Price:
 
 
 def bill(hold: Hold, status: Status) -> tuple[int, str]:
-    """Return the cost of an ended job, and why that is not by its times.
-
-    The cost is never more than the reservation, and never less than the known run time. No platform reports the times
-    of the attempts before the last, so each of these counts with its whole timeout, and all attempts together with no
-    more than the time since the job was made.
-    """
+    """Return the cost of an ended job, and why that is not by its times. It is never more than the reservation, and
+    never less than the known run time. No platform reports the times of the attempts before the last, so each of these
+    counts with its whole timeout, and all attempts together with no more than the time since the job was made."""
     if status.started is None and not status.attempts:
         return 0, "it never started"
     if status.started is None or status.stopped is None:
@@ -95,7 +92,6 @@ def bill(hold: Hold, status: Status) -> tuple[int, str]:
 
 
 def accrued_cost(hold: Hold, seconds: float) -> int:
-    """Return the cost of all machines for that time, at the price that settles the job."""
     return math.ceil(hold.usd_hour * hold.machines * seconds / 3600)
 
 
@@ -113,11 +109,10 @@ def fitting(wanted: Sequence[Price], free: int) -> str:
 
 
 def micro(dollars: float) -> int:
-    """Return USD as micro-USD, rounded up."""
     return math.ceil(round(dollars * MICRO, 3))
 
 
 def usd(amount: int) -> str:
-    """Return micro-USD in words: $1,234.50; a small amount with all its digits."""
+    """Return text such as $1,234.50, a small amount with all its digits."""
     digits = 2 if amount % 10_000 == 0 or abs(amount) >= MICRO else 6
     return f"{'-' if amount < 0 else ''}${abs(amount) / MICRO:,.{digits}f}"

@@ -1,9 +1,7 @@
-"""Reservations of money for jobs, the balance of a team and month, and the protocol of ledgers.
-
-As with claims, a write takes effect only while its conditions hold, and does not report whether it did: a client may
-send it twice, and a proxy may answer for the service. Writers read again; only that result counts. A write changes
-reservations and their balance together, or nothing.
-"""
+"""Reservations of money for jobs, the balance of a team and month, and the protocol of ledgers. As with claims, a write
+takes effect only while its conditions hold, and does not report whether it did: a client may send it twice, and a proxy
+may answer for the service. Writers read again; only that result counts. A write changes reservations and their balance
+together, or nothing."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,7 +119,6 @@ def together(holds: Iterable[Hold]) -> list[list[Hold]]:
 
 
 def balance_of(holds: Iterable[Hold]) -> Balance:
-    """Return the sum of reservations for their balance."""
     used = settled = 0
     for hold in holds:
         used += hold.used
@@ -130,18 +127,16 @@ def balance_of(holds: Iterable[Hold]) -> Balance:
 
 
 def balance_change(changes: Iterable[Change]) -> Balance:
-    """Return the difference that changes make to their balance."""
     before, after = balance_of(each.seen for each in changes), balance_of(each.new for each in changes if each.new)
     return Balance(after.used - before.used, after.settled - before.settled)
 
 
 def serialize_hold(hold: Hold) -> str:
-    """Return a reservation as JSON, without its version."""
     return json.dumps(asdict(replace(hold, version="")), sort_keys=True)
 
 
 def parse_hold(text: str, version: str) -> Hold:
-    """Parse a reservation; drop fields that a newer client added."""
+    """Drop fields that a newer client added."""
     values: Mapping[str, object] = json.loads(text)
     known = {name: values[name] for name in Hold.__dataclass_fields__ if name in values}
     return Hold(**{**known, "version": version})  # pyright: ignore[reportArgumentType]

@@ -65,15 +65,11 @@ class ReservationRequest:
     team: str
     price: Price
     known_s: int | None = None
-    """Value for Hold.known_s."""
 
 
 class Holding:
-    """The reservations of one command, all in one ledger.
-
-    `sweep` settles what can be of a team, and is called once where there is no room. As a context manager it releases,
-    at its end, the reservations of jobs that were not sent.
-    """
+    """The reservations of one command, all in one ledger. `sweep` settles what can be of a team, and is called once
+    where there is no room. At its end the context releases the reservations of jobs that were not sent."""
 
     def __init__(
         self,
@@ -114,7 +110,7 @@ class Holding:
         self._take_back()
 
     def send(self, backend: Backend, request: Request) -> JobRef:
-        """Submit the job under its reservation. Several threads may call this."""
+        """Submit under the job's reservation; several threads may call this."""
         with self._lock:
             if self._ended:
                 raise NotSent(f"{request.name}: its hold has been taken back")
@@ -188,7 +184,7 @@ class Holding:
             self._sweep(team)
 
     def _known(self, team: str, wanted: Sequence[ReservationRequest]) -> dict[str, Hold]:
-        """Read the existing reservations. Raises BadInput for a key that another job has."""
+        """Raise BadInput for a key that another job has."""
         found = self._ledger.read(team, [each.request.key for each in wanted])
         for key, hold in found.items():
             if hold.ref is not None or not hold.open:
@@ -258,8 +254,7 @@ class Holding:
         return OverLimit(said, f"{fits}; `accel-jobs spend --jobs` shows what is held")
 
     def _record(self, key: str, ref: str) -> None:
-        """Record the job's reference. Raise nothing: the job exists, and the key finds a reservation without a
-        reference."""
+        """Raise nothing: the job exists, and the key finds a reservation without a reference."""
         team, hold = self._wanted[key].team, self._mine.get(key)
         why = "others write it just now"
         try:
@@ -302,8 +297,7 @@ class Holding:
 
 
 def _must_be_known(backend: Backend, hold: Hold) -> None:
-    """Raise BadInput where the platform no longer knows an ended job. A submit under the key of an ended job finds the
-    job if its platform still knows it; otherwise it would make one without a reservation."""
+    """Raise BadInput for an ended job that its platform forgot: a submit would make one without a reservation."""
     if hold.ref is not None:
         with suppress(NotFound):
             backend.status(JobRef.parse(hold.ref))
@@ -314,7 +308,7 @@ def _must_be_known(backend: Backend, hold: Hold) -> None:
 def needs(
     jobs: "Sequence[tuple[Job, Item]]", named: "Mapping[str, Allowances | None]", known: "Targets", reporter: "Reporter"
 ) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
-    """Return the reservations to make, by ledger."""
+    """Return the reservations to make, by their ledger's address."""
     groups: dict[str, tuple[Allowances, list[ReservationRequest]]] = {}
     costs: dict[str, JobCost] = {}
     for job, (_, request) in jobs:
@@ -336,7 +330,7 @@ def needs(
 def need_of_retry(
     ref: JobRef, request: Request, allowances: Allowances, tasks: int | None
 ) -> "dict[str, tuple[Allowances, list[ReservationRequest]]]":
-    """Return the reservation of a rerun, from that of the first job. Raises OverLimit without one."""
+    """Derive it from the first job's reservation. Raises OverLimit without one."""
     where = address(allowances)
     first = _hold_of(ledger_at(where), sorted(allowances.teams), str(ref))
     if first is None:
@@ -353,8 +347,7 @@ def need_of_retry(
 def hold_needs(
     groups: "Mapping[str, tuple[Allowances, list[ReservationRequest]]]", known: "Targets", reporter: "Reporter"
 ) -> "Generator[list[tuple[Holding, str, list[ReservationRequest]]]]":
-    """Reserve in each ledger, and release what was not sent. Raises OverLimit where there is no room. Yields each
-    holding with its ledger's address and its requests."""
+    """Yield each holding with its ledger's address and its requests. Raises OverLimit where there is no room."""
     holdings: list[tuple[Holding, str, list[ReservationRequest]]] = []
     with ExitStack() as stack:
         for where, (allowances, wanted) in groups.items():

@@ -46,8 +46,7 @@ def settle_team(
     backend_of: Callable[[JobRef], Backend] = of_ref,
     find: Finding = find_job,
 ) -> SettlementReport:
-    """Settle or release every open reservation of a team where possible. Raises the ledger's errors. The reservations
-    of a cloud that cannot be read stay as they are."""
+    """Settle or release what can be; jobs of a cloud that cannot be read stay. Raises the ledger's errors."""
     found = SettlementReport()
     holds = [hold for hold in ledger.holds(team) if hold.open]
     now = ledger.now()
@@ -71,7 +70,7 @@ def settle(ledger: Ledger, hold: Hold, status: Status, backend_of: Callable[[Job
 
 
 def _bill(hold: Hold, status: Status, backend_of: Callable[[JobRef], Backend]) -> tuple[int, str]:
-    """Return the job's cost. An array of AWS Batch is read task by task, since it has no times of its own."""
+    """Read an array of AWS Batch task by task, since it has no times of its own."""
     if hold.tasks == 1 or status.ref.kind != "aws-batch":
         return bill(hold, status)
     backend = backend_of(status.ref)
@@ -169,7 +168,7 @@ def _become(ledger: Ledger, hold: Hold, change: Callable[[Hold], Hold]) -> Hold 
 def settle_from_history(
     where: str, notes: Mapping[str, Mapping[str, str]], ended: "Mapping[str, Status]", say: Callable[[str], None]
 ) -> None:
-    """Settle the reservations that the history of this machine knows. Report errors, and raise none."""
+    """Report errors, and raise none."""
     try:
         ledger = ledger_at(where)
         for team in sorted({note["team"] for note in notes.values()}):

@@ -1,7 +1,5 @@
-"""Allowances for the commands: reservations before jobs are sent, and their settlement once they have ended.
-
-Without allowances nothing of jobs.client.allowances is imported.
-"""
+"""Allowances for the commands: reservations before jobs are sent, and their settlement once they have ended. Without
+allowances nothing of jobs.client.allowances is imported."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -48,7 +46,7 @@ class Submitter:
 
 @contextmanager
 def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Reporter") -> Generator[Submitter]:
-    """Reserve what the jobs may cost, and release what was not sent. Raises OverLimit where there is no room."""
+    """Release what was not sent. Raises OverLimit where there is no room."""
     named = {request.target: _of_target(known, request.target) for _, (_, request) in jobs}
     if not any(named.values()):
         yield Submitter()
@@ -63,8 +61,7 @@ def reserve(jobs: "Sequence[tuple[Job, Item]]", known: "Targets", reporter: "Rep
 def reserve_retry(
     ref: "JobRef", request: "Request", reporter: "Reporter", tasks: int | None = None
 ) -> Generator[Submitter]:
-    """Reserve for a rerun: as much as the first job's reservation, or the share of its `tasks` that run again. Raises
-    OverLimit where the ledger does not know the first job."""
+    """Reserve as much as the first job did, or the share of its `tasks` that run again. Raises OverLimit if unknown."""
     try:
         known = known_targets(reporter)
     except JobsError as error:
@@ -85,8 +82,7 @@ def reserve_retry(
 
 
 def settle_ended_jobs(statuses: "Iterable[Status]", say: Callable[[str], None] = say) -> None:
-    """Settle the reservations of ended jobs that were submitted from this machine. Reports errors and raises none:
-    somebody else settles them, or `spend settle` does."""
+    """Settle what this machine submitted. Report errors and raise none: others, or `spend settle`, settle the rest."""
     ended = {str(status.ref): status for status in statuses if status.phase.ended}
     if not ended:
         return

@@ -1,8 +1,6 @@
 """A tree as one compressed tar archive: the same bytes of content for the same files, whoever packs them and when.
-
 Credentials are left out, by their names and by their content. Names that another machine cannot have and links that
-lead outside are refused.
-"""
+lead outside are refused."""
 
 import gzip
 import hashlib
@@ -50,7 +48,6 @@ class Archive:
 
     @property
     def name(self) -> str:
-        """Return the archive's name in a bucket, or in a folder of this machine."""
         return f"{CODE}/{self.digest}.tar.gz"
 
     def summary(self) -> str:
@@ -65,8 +62,7 @@ class Archive:
 
 
 def pack(tree: Tree, more: Mapping[str, bytes] = MappingProxyType({})) -> Archive:
-    """Pack a tree. `more` adds files of our own, by name. Raises BadInputs for refused files, and BadInput for too
-    much, or nothing, to send."""
+    """Add our own files `more`. Raises BadInputs for refused files, and BadInput for too much, or nothing, to send."""
     found = [(entry, *_judged(tree, entry)) for entry in tree.entries]
     notes = [f"--code: {line}" for line in tree.left_out] + [note for _, _, note in found if note]
     going = [entry for entry, goes, _ in found if goes]
@@ -215,7 +211,6 @@ _MARK = b"PRIVATE KEY"
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a file of this name is likely to hold a secret."""
     *folders, base = name.lower().split("/")
     place = "/".join([*folders[-1:], base])
     found = place in _SECRET_PLACES or any(fnmatchcase(base, each) for each in _SECRET_NAMES)
@@ -247,7 +242,6 @@ OURS = ".accel"
 
 
 def faults(folder: Path, entries: Iterable[Entry]) -> list[str]:
-    """Return the reasons why files of the folder cannot be sent, a line each."""
     return [f"--code: {printable(entry.name)}: {fault}" for entry in entries for fault in _entry_faults(folder, entry)]
 
 

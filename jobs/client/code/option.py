@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 def pack(
     folder: str | None, everything: bool, reporter: "Reporter", requirements: "Path | None" = None
 ) -> "Shipping | None":
-    """Pack the folder's files, or a requirements file, or both, and report them; None where neither is given. Raises
-    BadInput."""
+    """Return None where neither a folder nor a requirements file is given. Raises BadInput."""
     if folder is None and everything:
         raise BadInput("--code-all: is for --code FOLDER, which is not given")
     if folder is None and requirements is None:
@@ -33,6 +32,6 @@ def pack(
 
 
 def send_code(shipping: "Shipping | None", reporter: "Reporter") -> None:
-    """Upload the archive to where the jobs fetch it from. Raises the cloud's errors."""
+    """Upload the archive for the jobs to fetch. Raises the cloud's errors."""
     for line in shipping.send() if shipping else ():
         reporter.say(line)

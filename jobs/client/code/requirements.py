@@ -27,8 +27,7 @@ class Requirements:
 
 
 def read(path: Path, folder: Path | None) -> Requirements:
-    """Read the requirements file at a path, which may lie in the folder of the code. Raises BadInput for a file that
-    cannot be read or sent, and BadInputs with its wrong lines."""
+    """Raise BadInput for a file that cannot be read or sent, BadInputs with its wrong lines. `folder` is the code's."""
     try:
         body = path.read_bytes() if path.is_file() else None
     except OSError as error:

@@ -161,7 +161,7 @@ class CloudStorage:
 
 
 def of_target(name: str, target: AnyTarget) -> Store:
-    """Return the store that jobs of the target may read. Raises BadInput where it has none."""
+    """Raise BadInput where the target has no store that its jobs may read."""
     match target:
         case LocalTarget():
             return Folder(state() / "code")
@@ -238,11 +238,8 @@ class Shipping:
         return f"{text}\0{self.archive.digest}"
 
     def with_code(self, job: Job, name: str, target: AnyTarget, job_id: str) -> Job:
-        """Return the job with a command that first fetches the code.
-
-        `name` is the target's name, `job_id` the job's name on its platform. Raises BadInput for a job whose commands
-        are not known here, and for a target without a bucket.
-        """
+        """Return the job with a command that first fetches the code. `job_id` is its name on its platform. Raises
+        BadInput for a job whose commands are not known here, and for a target without a bucket."""
         store = self.stores.setdefault(name, of_target(name, target))
         folder = str(state() / "local" / job_id / "code") if target.kind == "local" else "-"
         head = [*PYTHON, program(store.scheme), store.source(self.archive)]
@@ -272,7 +269,6 @@ class Shipping:
             )
 
     def send(self) -> list[str]:
-        """Upload the archive to every store, and return a line for each."""
         return [
             f"code {self.archive.digest[:12]}: {'sent to' if store.put(self.archive) else 'is already at'} "
             f"{store.address(self.archive)}"
@@ -309,7 +305,6 @@ def _pools(block: Vertex | None) -> dict[str, Pool]:
 
 
 def _vertex(block: Vertex, wrapped: Callable[[list[str]], list[str]]) -> Vertex:
-    """Return the block with commands that fetch the code, in pools that have commands of their own."""
     own = {
         name: pool.model_copy(update={"command": wrapped(pool.command)})
         for name, pool in _pools(block).items()

@@ -28,7 +28,6 @@ class Entry:
     link: str | None = None
     """Target of a link."""
     tracked: bool = False
-    """True for a file that Git tracks."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class Tree:
 
 
 def read(folder: Path, *, everything: bool = False) -> Tree:
-    """Return the files that Git tracks or would add, or with `everything` all but Git's own. Raises BadInput for a path
-    that is no folder, or that lies in no repository."""
+    """Read what Git has or would add; with `everything` all but Git's own. Raises BadInput without folder or Git."""
     if not folder.is_dir():
         raise BadInput(f"--code: {folder} is not a folder")
     left_out: list[str] = []
@@ -127,5 +125,4 @@ def _unknown(folder: Path, why: str) -> BadInput:
 
 
 def printable(name: str) -> str:
-    """Return a file's name on one line of a terminal."""
     return name if name.isprintable() else ascii(name)

@@ -52,8 +52,6 @@ class RemainingWork:
 
 @dataclass
 class _Seen:
-    """State of the progress lines so far."""
-
     step: float | None = None
     steps: float | None = None
     saved: float | None = None
@@ -85,12 +83,9 @@ class _Seen:
 
 
 def remaining_work(lines: Iterable[tuple[str, str]], work_s: float, *, measured_alone: bool = False) -> RemainingWork:
-    """Return what is left of a job whose whole work takes `work_s` seconds.
-
-    `lines` are those of all attempts in their order, each with its source (node and attempt). The measured pace, once a
-    few steps have been seen, makes the result longer and never shorter; with `measured_alone` (where `work_s` is no
-    more than a limit) only the pace counts.
-    """
+    """Return what is left of a job whose whole work takes `work_s` seconds. `lines` are those of all attempts in their
+    order, each with its source (node and attempt). The measured pace, once a few steps have been seen, makes the result
+    longer and never shorter; with `measured_alone` (where `work_s` is no more than a limit) only the pace counts."""
     seen = _Seen()
     for source, text in lines:
         if (told := read(text)) is not None:
@@ -137,7 +132,6 @@ class Follower:
     time, so the time between the last two looks counts where it is longer."""
     clock: Callable[[], float] = time.time
     _looked: float = field(default=math.inf, init=False)
-    """Time of the last look."""
     _apart_s: float = field(default=0.0, init=False)
     """Seconds between the last two looks; at most a changeover, for a client that slept."""
     _left: RemainingWork | None = field(default=None, init=False)
@@ -148,8 +142,7 @@ class Follower:
     _told: bool = field(default=False, init=False)
 
     def look(self) -> tuple[Status, tuple[JobRef, Backend] | None]:
-        """Look at the job once, and act. Return its status, and the job on demand once there is one. Raises as the
-        backend's calls do, and for the job on demand as a submit does."""
+        """Return the status, and the job on demand once there is one. Raises as the backend's calls and a submit do."""
         now = self.clock()
         self._looked, self._apart_s = now, min(max(now - self._looked, 0.0), self.plan.changeover_s)
         status = self.backend.status(self.ref)
@@ -167,8 +160,8 @@ class Follower:
         return status, None
 
     def decision(self, status: Status) -> Decision:
-        """Decide for a live job. Its log is read every few looks, since the job may be slower than its file says, or go
-        back further than reported; and before a move that an older reading suggests."""
+        """Read the log every few looks, since a live job may be slower than its file says, or go back further than
+        reported; and before a move that an older reading suggests."""
         fresh = self.clock() >= self._again and self._read()
         found = self._decided(status)
         return self._decided(status) if found.move and not fresh and self._read() else found
@@ -186,7 +179,7 @@ class Follower:
         )
 
     def _read(self) -> bool:
-        """Read what the job has printed; return False where there is nothing."""
+        """Return False where the job has printed nothing."""
         self._again = self.clock() + LOOKS_A_READ * (self.every_s or look_s(self.plan.changeover_s))
         if not isinstance(self.backend, Logs):
             return False
@@ -230,7 +223,7 @@ class Follower:
 
 
 def tries(status: Status) -> str:
-    """Return the attempts in words, to follow the report of its end; empty where its platform does not count."""
+    """Return words to follow the report of its end; empty where its platform does not count."""
     if status.attempts is None or status.lost is None:
         return ""
     return f" ({status.lost} of {status.attempts} attempts were lost)"

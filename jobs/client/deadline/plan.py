@@ -1,9 +1,7 @@
-"""The two jobs that one job file with `spot: prefer` stands for, and how the first carries the second with it.
-
-The job on Spot has the plan in a variable: its whole job file, the target for on demand, and the place that records the
-move. So whoever can see the job can move it, without the file and without a service in between. Two clients that do so
-make one job, since the second job's key derives from the first one's reference.
-"""
+"""The two jobs that one job file with `spot: prefer` stands for, and how the first carries the second with it. The job
+on Spot has the plan in a variable: its whole job file, the target for on demand, and the place that records the move.
+So whoever can see the job can move it, without the file and without a service in between. Two clients that do so make
+one job, since the second job's key derives from the first one's reference."""
 
 import base64
 import json
@@ -52,7 +50,7 @@ class Plan:
 
     @property
     def deadline_s(self) -> float:
-        """Return the deadline in seconds after the job was made."""
+        """Seconds after the job was made."""
         assert self.job.deadline is not None
         return self.job.deadline
 
@@ -62,7 +60,7 @@ class Plan:
 
     @property
     def work_s(self) -> float:
-        """Return the seconds of the whole job; where no more is known, the longest time of an attempt."""
+        """Seconds of the whole job; where no more is known, the longest time of an attempt."""
         found = self.job.work_s or self.job.timeout_s
         assert found is not None
         return found
@@ -75,8 +73,7 @@ class Plan:
 
 
 def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, known: "Targets") -> "Job":
-    """Return the job that runs on Spot on the target `name`, with the plan in a variable. `then_to` is the target for
-    on demand; None: the same. Raises BadInput where it could not run on demand there."""
+    """Return the job on Spot with its plan. `then_to` None: the same target. Raises BadInput if that cannot run it."""
     if then_to is None and target.kind == "aws-batch":
         raise BadInput(
             "spot: prefer: on AWS Batch a queue leaves the choice of capacity to Batch, so a second one is needed",
@@ -89,8 +86,7 @@ def plan_job(job: "Job", name: str, target: "AnyTarget", then_to: str | None, kn
 
 
 def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
-    """Return the backend and the request of the job on demand. Raises BadInput where there is no such target, or the
-    target cannot run the job."""
+    """Return the job on demand. Raises BadInput where there is no such target, or the target cannot run the job."""
     backend = of_target(*known.choose(plan.then_to))
     job = plan.on_demand
     try:
@@ -101,12 +97,11 @@ def second(plan: Plan, known: "Targets", key: str) -> "tuple[Backend, Request]":
 
 
 def second_key(ref: "JobRef") -> str:
-    """Return the key of the job on demand that follows `ref`: the same for every client."""
     return keys.submission_key(str(ref), WORD)
 
 
 def plan_of(backend: "Backend", ref: "JobRef") -> Plan | None:
-    """Return the plan that a job carries; None for a job without one. Raises NotFound, CloudSilent, CloudRefused."""
+    """Return None for a job without a plan. Raises NotFound, CloudSilent or CloudRefused."""
     if not isinstance(backend, Resubmit):
         return None
     written = variable(backend.resubmit_request(ref, _ANY_KEY).body, PLAN)
@@ -117,7 +112,7 @@ _PLAIN: dict[str, Any] = {"deadline": None, "work_s": None, "changeover_s": None
 
 
 def _on_spot(job: "Job", kind: str) -> "Job":
-    """Return the first job. It allows as many preempted attempts as the platform takes."""
+    """Allow as many preempted attempts as the platform takes."""
     most = MOST_LOST.get(kind)
     lost = job.lost_retries if most is None or job.lost_retries is not None else most - (job.retries or 0)
     return job.model_copy(update={**_PLAIN, "spot": True, "lost_retries": lost})

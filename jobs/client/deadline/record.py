@@ -36,7 +36,7 @@ class Record:
         self._objects = Objects(google or Google(), bucket)
 
     def begin(self) -> None:
-        """Write the first record before the job is sent. Raises CloudRefused where the submitter may not write."""
+        """Raise CloudRefused where the submitter may not write."""
         try:
             self._write(BEGUN, "sent")
         except CloudRefused as refused:
@@ -44,7 +44,7 @@ class Record:
             raise CloudRefused(refused.message, hint) from refused
 
     def move(self, why: str) -> None:
-        """Record the move, before the job is cancelled. Any number of clients may do so."""
+        """Record the move before the cancel. Any number of clients may do so."""
         self._write(MOVED, why)
 
     @property
@@ -57,7 +57,7 @@ class Record:
 
 
 def begin(pairs: "Sequence[tuple[Job, Item]]", known: "Targets") -> None:
-    """Write the first record of jobs before they are sent. Raises CloudRefused."""
+    """Write the first records, before jobs are sent. Raises CloudRefused."""
     for job, (_, request) in pairs:
         _, target = known.choose(request.target)
         if PLAN in job.env and isinstance(target, GoogleBatchTarget):

@@ -53,7 +53,6 @@ def _listed(batch: Any, **asked: str) -> list[dict[str, Any]]:
 
 
 def _children(batch: Any, job: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the running tasks of an array, or nodes of a job of several."""
     name = "arrayJobId" if job.get("arrayProperties") else "multiNodeJobId"
     return [each["jobId"] for status in RUNNING for each in _listed(batch, **{name: job["jobId"]}, jobStatus=status)]
 

@@ -33,7 +33,7 @@ NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
-    """Yield the live jobs of a GKE target. Raises the cluster's error where the user may not list pods or nodes."""
+    """Raise the cluster's error where the user may not list pods or nodes."""
     scope = marks.Scope(target.project, target.location, target.cluster, target.namespace)
     api = Clusters(scope, target).api
     pods: dict[str, list[dict[str, Any]]] = {}
@@ -63,7 +63,6 @@ def on_gke(name: str, target: GkeTarget, now: datetime) -> Iterator[Live]:
 
 
 def _pools(api: Any) -> dict[str, str]:
-    """Return the node pool of each node, by name."""
     labels = {
         object_at(node, "metadata")["name"]: object_at(node, "metadata", "labels")
         for node in api.items("/api/v1/nodes")
@@ -89,8 +88,7 @@ AT_ONCE = 8
 
 
 def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterator[Live]:
-    """Yield the live jobs of the target's bucket. Where nobody has seen the machines start, their time counts from the
-    request for them."""
+    """Count machines from the request for them where nobody has seen them start."""
     records = Records(Google(), target.bucket)
     for status, (record, _) in _looked(name, target, records.read):
         chips = int(record.body.get("chips") or 0)
@@ -100,7 +98,7 @@ def on_vms(name: str, target: TpuVmTarget | GceTarget, now: datetime) -> Iterato
 
 
 def on_batch(name: str, target: GoogleBatchTarget, now: datetime) -> Iterator[Live]:
-    """Yield the live jobs. Running tasks count from the start of their job, which is when the first began."""
+    """Count running tasks from the start of their job, which is when the first began."""
     google, scope = Google(), batch_marks.Scope(target.project, target.region)
     for status, job in _looked(name, target, lambda known: batch_found.look(google, scope, known)):
         running, gpus = job.counts.get("RUNNING", 0), _gpus(job.policy)
@@ -110,7 +108,7 @@ def on_batch(name: str, target: GoogleBatchTarget, now: datetime) -> Iterator[Li
 
 
 def on_vertex(name: str, target: VertexTarget, now: datetime) -> Iterator[Live]:
-    """Yield the live jobs, with the replicas of all pools, from the start of the job."""
+    """Count the replicas of all pools, from the start of the job."""
     google, scope = Google(), vertex_marks.Scope(target.project, target.region)
     for status, job in _looked(name, target, lambda known: vertex_found.look(google, scope, known)):
         held = [_of_pool(pool) for pool in job.pools]
@@ -166,8 +164,7 @@ def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _gpus(policy: Mapping[str, Any]) -> int | None:
-    """Return the GPUs of one VM, attached or built in. None for a machine that only an instance template names, or only
-    Google knows."""
+    """Return the GPUs of one VM; None for a machine that only an instance template names, or only Google knows."""
     attached = [int((mapping(each) or {}).get("count") or 0) for each in entries(policy.get("accelerators"))]
     if attached:
         return sum(attached)

@@ -42,7 +42,7 @@ def ground(target: TpuVmTarget | GceTarget | GoogleBatchTarget | VertexTarget) -
 
 
 def hours(count: int, since: datetime | None, now: datetime) -> float | None:
-    """Return the accelerator-hours since a time; None where the time is not known."""
+    """Return None where the time is not known, and 0 without accelerators."""
     if since is None:
         return None if count else 0.0
     return count * max(0.0, (now - since).total_seconds()) / 3600

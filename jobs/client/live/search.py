@@ -99,7 +99,6 @@ def _asked(name: str, target: AnyTarget, now: datetime) -> Asked | None:
 
 
 def _stands_on(target: AnyTarget, place: str) -> bool:
-    """Tell whether a job of the target can depend on the place."""
     kind, _, name = place.partition(":")
     match target:
         case AwsBatchTarget():

@@ -30,7 +30,7 @@ class Skew:
 
     @property
     def estimate_s(self) -> float:
-        """Return the middle of the bounds, or 0 where the clocks may well agree."""
+        """Middle of the bounds, or 0 where the clocks may well agree."""
         return 0.0 if self.least <= 0 <= self.most else round((self.least + self.most) / 2, 3)
 
 
@@ -72,8 +72,7 @@ class _Talk:
 
 
 def ask(run: Callable[[Streams], int], clock: Callable[[], float] = time.time) -> MachineReport:
-    """Return the report of the machine on which `run` runs command(). Raises CloudSilent for a machine without an
-    answer, and the errors of `run`."""
+    """Report on the machine where `run` runs command(). Raises CloudSilent without an answer, and errors of `run`."""
     talk = _Talk(clock)
     try:
         code = run(Streams(talk.write, talk.read))

@@ -13,7 +13,6 @@ FREE_MIN = 0.05
 
 
 def faults(seen: MachineReport, wanted: Places) -> list[str]:
-    """Return one line for each fault; none for a machine that is as it should be."""
     return [fault for check in CHECKS for fault in check(seen, wanted)]
 
 
@@ -67,5 +66,4 @@ def off(skew: Skew) -> float:
 
 
 def free_share(disk: Any) -> float | None:
-    """Return the free share of a disk; None for one of no size."""
     return disk["free_mib"] / disk["mib"] if disk and disk["mib"] else None

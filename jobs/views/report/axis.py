@@ -29,7 +29,6 @@ class Axis:
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return the position and the label of each tick."""
         begin = math.ceil(self.low / self.step - 1e-9)
         count = int(self.high / self.step + 1e-9) - begin + 1
         values = [(begin + i) * self.step for i in range(count)]
@@ -37,7 +36,6 @@ class Axis:
 
 
 def between(low: float, high: float) -> Axis:
-    """Return an axis of numbers with these ends."""
     low, high = _apart(low, high)
     return Axis(low, high, _round((high - low) / TICKS))
 

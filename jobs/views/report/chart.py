@@ -38,8 +38,7 @@ class Times:
 def chart(
     title: str, series: Sequence[Series], times: Times | None = None, *, y: tuple[float, float] | None = None
 ) -> str:
-    """Return a figure with axes and a legend, by step, or by time with `times`; empty without points. `y` sets the ends
-    of the vertical axis."""
+    """Return a figure by step, or by time with `times`; empty without points. `y`: the ends of the vertical axis."""
     shown = [each for each in series if each.points][:DRAWN_MAX]
     if not shown:
         return ""
@@ -64,8 +63,7 @@ def chart(
 
 
 def frame(title: str, side: str, field: str, across: Axis, unit: str, height: int | None = None) -> str:
-    """Return the parts that every chart has: labels at its left, the field, and the labels of the x axis below.
-    `height` is in pixels."""
+    """Return what every chart has: labels at its left, the field, and the x axis's labels. `height` is in pixels."""
     tall: dict[str, object] = {} if height is None else {"height": height}
     below = "".join(tag("text", text(words), {"x": percent(at), "y": 17, **_held(at)}) for at, words in across.ticks())
     return tag(
@@ -96,12 +94,10 @@ def mark(at: float) -> str:
 
 
 def percent(part: float) -> str:
-    """Format a share of 0 to 1."""
     return f"{100 * part:.2f}%"
 
 
 def _held(at: float) -> dict[str, object]:
-    """Return the anchor that keeps a label at an end of the axis inside."""
     return {"text_anchor": "start" if at < 0.02 else "end" if at > 0.98 else "middle"}
 
 

@@ -41,7 +41,7 @@ class Curve:
 
     @property
     def drawn(self) -> list[Point]:
-        """Return the points, always with the last one."""
+        """Points, always with the last one."""
         return self.points if self._last is None or self._last == self.points[-1] else [*self.points, self._last]
 
 
@@ -82,17 +82,15 @@ class ReportData:
 
     @property
     def mean_use(self) -> float | None:
-        """Return the average use of all GPUs over all reports, in %; None without reports."""
+        """Average use of all GPUs over all reports, in %; None without reports."""
         return mean([use for curve in self.use.values() for _, use in curve.points])
 
     @property
     def times(self) -> tuple[float, float] | None:
-        """Return the first and the last time of a GPU report."""
         told = [at for curve in (*self.use.values(), *self.memory.values()) for at, _ in curve.drawn]
         return (min(told), max(told)) if told else None
 
     def take(self, lines: Iterable[LogLine]) -> "ReportData":
-        """Take in lines, and return the object itself."""
         places = Places()
         for line in lines:
             self.lines += 1
@@ -101,8 +99,7 @@ class ReportData:
         return self
 
     def _key(self, place: int | None, attempt: int, told: ProgressLine) -> Key:
-        """Return the key of a line. A resume after steps starts another attempt, since not every platform names
-        attempts."""
+        """Begin another attempt at a resume after steps, since not every platform names attempts."""
         key = place, attempt + self._resumed.get((place, attempt), 0)
         if told.event == "resume" and key in self._begun:
             self._resumed[place, attempt] = self._resumed.get((place, attempt), 0) + 1

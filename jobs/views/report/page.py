@@ -63,7 +63,6 @@ class Facts:
 
 
 def page(found: Facts) -> str:
-    """Return the page as HTML."""
     status, gathered = found.status, found.gathered
     word = "task" if status.tasks else "node"
     between = times(known_attempts(status, found.attempts), found.made, gathered.times if gathered else None)
@@ -112,7 +111,6 @@ def _took(found: Facts) -> str:
 
 
 def lost_attempts(found: Facts) -> int:
-    """Return the number of preempted attempts, as far as it is known."""
     return max(found.status.lost or 0, sum(each.lost for each in found.attempts or ()))
 
 
@@ -224,7 +222,6 @@ def _cost(found: Facts) -> str:
 
 
 def warnings(found: Facts) -> list[str]:
-    """Return the warnings for readers of the page."""
     status, gathered = found.status, found.gathered
     told = [*found.warnings]
     if taken := lost_attempts(found):

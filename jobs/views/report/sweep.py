@@ -15,7 +15,6 @@ from .chart import beside, frame, lines, percent
 from .text import attrs, table, tag, text
 
 PICTURES_MAX = 6
-"""Most charts of parameters."""
 PLACES_MAX = 8
 """Number of values up to which they are evenly spaced; of more, only numbers are drawn."""
 WIDE = 30.0
@@ -41,7 +40,6 @@ class Sweep:
 
     @property
     def first(self) -> Row | None:
-        """Return the best task; None where no task has reported the metric."""
         found = self.ranked[0] if self.rows and self.best else None
         return found if found and self.metric in found.metrics else None
 
@@ -66,7 +64,6 @@ def of(
 
 
 def sweep(found: Sweep | None) -> str:
-    """Return the content of the section; empty for a job without a sweep."""
     if found is None or not found.rows:
         return ""
     return _best(found) + _pictures(found) + _ranking(found)
@@ -85,7 +82,6 @@ def _best(found: Sweep) -> str:
 
 
 def _pictures(found: Sweep) -> str:
-    """Return a chart for each parameter that has several values."""
     if found.metric is None:
         return ""
     shown = "".join([picture for name in found.names if (picture := scatter(found, name))][:PICTURES_MAX])

@@ -26,8 +26,7 @@ def prose(value: object) -> str:
 
 
 def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = None) -> str:
-    """Return an element; `inside` is HTML already, attributes are not. A trailing underscore of an attribute's name is
-    dropped; others become hyphens."""
+    """Return an element; `inside` is HTML, attributes are not. In their names, a last _ is dropped, others become -."""
     return f"<{name}{attrs(attributes or {})}>{inside}</{name}>"
 
 
@@ -49,22 +48,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Col
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> str:
-    """Return a list of names and values."""
     return tag("dl", "".join(tag("div", tag("dt", text(name)) + tag("dd", prose(value))) for name, value in rows))
 
 
 def bullets(rows: Iterable[str]) -> str:
-    """Return a list of texts."""
     return tag("ul", "".join(tag("li", prose(row)) for row in rows))
 
 
 def utc_text(at: datetime | None) -> str:
-    """Return a time in UTC, to the second."""
     return NOT_KNOWN if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(at: datetime | None, day: datetime | None) -> str:
-    """Return a time in UTC, with its date unless that is the date of `day`."""
     if at is None:
         return NOT_KNOWN
     here = at.astimezone(UTC)

@@ -1,5 +1,4 @@
-"""A job over time: a bar for each attempt (waiting, starting, running, preempted), curves of its log, and tables of
-both."""
+"""A job over time: a bar for each attempt (waiting, starting, running, preempted), curves of its log, and tables."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -44,11 +43,8 @@ def known_attempts(status: Status, attempts: Sequence[Attempt] | None) -> Sequen
 
 
 def times(attempts: Sequence[Attempt], until: datetime, told: tuple[float, float] | None) -> Times | None:
-    """Return the axis from the first to the last known moment; None without any.
-
-    `until`, when the page was made, is the end of what still runs. `told` has the ends by the job's own clock, which
-    count where they differ only a little.
-    """
+    """Return the axis from the first to the last known moment; None without any. `until`, when the page was made, is
+    the end of what still runs. `told` has the ends by the job's own clock, which count where they differ little."""
     known = [at for each in attempts for at in (each.created, each.placed, each.started, each.stopped) if at]
     if not known:
         return None
@@ -69,8 +65,7 @@ def timeline(
     word: str,
     saved: Mapping[int | None, Sequence[float]] = MappingProxyType({}),
 ) -> str:
-    """Return the content of the section. `word` names the parts of the job, task or node; `saved` has the checkpoint
-    times of each."""
+    """Return the section. `word` names the parts of the job, task or node; `saved` has the checkpoint times of each."""
     note = "Attempts before the last are not known: this platform does not tell of them here."
     shown = known_attempts(status, attempts)
     bars = _bars(shown, between, until, word, saved) if between else ""
@@ -78,7 +73,6 @@ def timeline(
 
 
 def name_of(attempt: Attempt, word: str) -> str:
-    """Return the name of the attempt's row."""
     place = "" if attempt.place is None else f"{word} {attempt.place}, "
     return f"{place}attempt {attempt.number}"
 
@@ -130,7 +124,6 @@ def _during(each: Attempt, at: float, until: datetime) -> bool:
 
 
 def _tick(at: float, middle: float) -> str:
-    """Return the line that marks a checkpoint."""
     high = BAR / 2 + 3
     place = {"x1": percent(at), "x2": percent(at), "y1": middle - high, "y2": middle + high}
     return f"<line{attrs({'class': 'saved', **place})}/>"
@@ -198,8 +191,7 @@ def _gaps(attempts: Sequence[Attempt]) -> str:
 
 
 def metrics(gathered: ReportData | None, between: Times | None, word: str, first: Sequence[int] = ()) -> str:
-    """Return a chart for each metric. `word` names the parts of the job, task or node; `between` has the times of the
-    timeline; the curves of the tasks in `first` come before the others."""
+    """Return a chart for each metric; curves of the tasks in `first` come before the others."""
     if gathered is None:
         return tag("p", f"{NOT_KNOWN.capitalize()}: the log could not be read.")
     if not gathered.metrics:
@@ -213,7 +205,6 @@ def metrics(gathered: ReportData | None, between: Times | None, word: str, first
 
 
 def gpus(gathered: ReportData | None, between: Times | None, word: str) -> str:
-    """Return charts of GPU use and memory, on the time axis of the timeline."""
     if gathered is None or not (gathered.use or gathered.memory):
         return tag("p", f"{NOT_KNOWN.capitalize()}: the job's log tells nothing of GPUs.")
     use, memory = _of_gpus(gathered.use, word), _of_gpus(gathered.memory, word)
@@ -226,7 +217,6 @@ def gpus(gathered: ReportData | None, between: Times | None, word: str) -> str:
 
 
 def events(gathered: ReportData | None, word: str) -> str:
-    """Return a table of events, in the job's own words."""
     told = _happened(gathered) if gathered else []
     if not told:
         return ""

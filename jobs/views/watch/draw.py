@@ -17,7 +17,7 @@ NODES_SHOWN = 16
 BAR = 12
 NAME_MAX = 28
 SILENT_S = 300
-"""Seconds without a report after which a task is called silent."""
+"""Time without a report after which a task is called silent."""
 COLOURS = {
     Phase.QUEUED: "yellow",
     Phase.STARTING: "cyan",
@@ -186,7 +186,6 @@ def _use(job: WatchedJob, frame: Frame) -> str:
 
 
 def gpu_use(whose: Task | WatchedJob) -> str:
-    """Return the use of GPUs, and after a slash that of their memory where it is reported."""
     busy = "" if whose.memory_use is None else f"/{whose.memory_use:.0f}%"
     return f"{whose.use:.0f}%{busy}"
 
@@ -197,7 +196,6 @@ def _cost(job: WatchedJob, frame: Frame) -> str:
 
 
 def dollars(low: float, high: float) -> str:
-    """Format an amount, or the lowest and the highest possible."""
     first, last = f"${low:,.2f}", f"{high:,.2f}"
     return first if first == f"${last}" else f"{first}..{last}"
 
@@ -208,7 +206,6 @@ def _eta(job: WatchedJob, frame: Frame) -> str:
 
 
 def _age(job: WatchedJob, frame: Frame) -> str:
-    """Return how long the job runs or ran; before that, how long it waits."""
     status = job.status
     since = None if status is None else status.started or status.created
     if status is None or since is None:

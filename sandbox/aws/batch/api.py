@@ -78,13 +78,11 @@ def _check(name: str, request: Document) -> None:
 
 
 def operation(method: str, path: str) -> str:
-    """Return the operation that a request names, or an empty string."""
     uri = "/v1/tags/{resourceArn}" if path.startswith("/v1/tags/") else path
     return ROUTES.get((method, uri), "")
 
 
 def answer(batch: Batch, method: str, path: str, query: str, body: bytes) -> tuple[int, Document]:
-    """Carry out one request, and return its status and document."""
     name = operation(method, path)
     try:
         require(name in OPERATIONS, f"the sandbox's Batch has no {name or path}")

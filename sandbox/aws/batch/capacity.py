@@ -33,7 +33,6 @@ OVER_QUOTA = (
 
 
 def group_name(environment: Environment) -> str:
-    """Return the name of the Auto Scaling group that Batch creates for an environment."""
     return f"AWSBatch-{environment.name}-asg-{environment.document['uuid']}"
 
 
@@ -83,8 +82,7 @@ def _book(batch: Batch, environment: Environment, status: str, message: str, ins
 
 
 def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
-    """Launch an instance in EC2, and register it with the environment's ECS cluster unless the control API prevents
-    that."""
+    """Launch an instance in EC2, and `register` it with ECS."""
     resources = environment.document["computeResources"]
     subnets = resources["subnets"]
     made: Any = batch.ec2_backend.run_instances(
@@ -102,7 +100,6 @@ def launch(batch: Batch, environment: Environment, kind: Kind) -> Instance:
 
 
 def register(batch: Batch, environment: Environment) -> None:
-    """Register the instances that have not joined the ECS cluster, unless the control API prevents that."""
     for instance in environment.instances.values():
         if not instance.arn and environment.name not in batch.world.unregistered:
             ecs: Any = batch.ecs_backend
@@ -110,7 +107,6 @@ def register(batch: Batch, environment: Environment) -> None:
 
 
 def terminate(batch: Batch, environment: Environment, instance: Instance) -> None:
-    """Terminate an instance in EC2 and deregister it from ECS."""
     ec2: Any = batch.ec2_backend
     ecs: Any = batch.ecs_backend
     address = ec2.get_instance(instance.id).private_ip
@@ -123,7 +119,6 @@ def terminate(batch: Batch, environment: Environment, instance: Instance) -> Non
 
 
 def scale_in(batch: Batch) -> None:
-    """Terminate idle instances of the environments for which no job waits."""
     orders = [queue.document["computeEnvironmentOrder"] for queue in batch.queues.values() if queue.runnable]
     waited_for = {entry["computeEnvironment"] for order in orders for entry in order}
     for environment in batch.environments.values():
@@ -133,8 +128,7 @@ def scale_in(batch: Batch) -> None:
 
 
 def answer(batch: Batch, operation: str, body: bytes) -> bytes | None:
-    """Answer an operation of Auto Scaling about the groups of Batch, which moto does not know; return None for any
-    other."""
+    """Answer Auto Scaling's operations about the groups of Batch, which moto lacks; return None for any other."""
     given = parse_qsl(body.decode())
     names = {value for key, value in given if key.startswith("AutoScalingGroupName")}
     rows = [row for row in batch.environments.values() if not names or group_name(row) in names]

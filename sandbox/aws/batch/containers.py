@@ -7,7 +7,7 @@ LISTS = ("command", "environment", "mountPoints", "resourceRequirements", "secre
 
 
 def needs(container: Document) -> Needs:
-    """Return what the container requests, in resourceRequirements or in the older vcpus and memory."""
+    """Read resourceRequirements, or the older vcpus and memory."""
     asked = {row["type"]: row["value"] for row in container.get("resourceRequirements", [])}
     vcpus, memory = asked.get("VCPU", container.get("vcpus")), asked.get("MEMORY", container.get("memory"))
     require(vcpus is not None and memory is not None, "Container properties must contain VCPU and MEMORY")
@@ -22,7 +22,7 @@ def needs(container: Document) -> Needs:
 
 
 def complete(container: Document) -> Document:
-    """Return the container as Batch keeps it. Refuses one that lacks something."""
+    """Return the container as Batch keeps it."""
     require("image" in container, "Container properties must contain image")
     needs(container)
     found = {key: [] for key in LISTS} | container
@@ -30,7 +30,6 @@ def complete(container: Document) -> Document:
 
 
 def merge_overrides(container: Document, overrides: Document, parameters: dict[str, str]) -> Document:
-    """Return a definition's container with the job's overrides and parameters."""
     found = dict(container)
     for key, name in (("environment", "name"), ("resourceRequirements", "type")):
         rows = {row[name]: row for row in (*found[key], *overrides.get(key, []))}

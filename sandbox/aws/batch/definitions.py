@@ -29,7 +29,7 @@ def check_limits(request: Document) -> None:
 
 
 def register(batch: Batch, request: Document) -> Document:
-    """Answer RegisterJobDefinition with the next revision of the name. Deregistered revisions count too."""
+    """Count deregistered revisions too."""
     name = request["jobDefinitionName"]
     require(NAME.match(name), f"jobDefinitionName {name!r} does not match {NAME.pattern}")
     check_limits(request)
@@ -72,7 +72,7 @@ def find(batch: Batch, reference: str) -> Document:
 
 
 def deregister(batch: Batch, request: Document) -> Document:
-    """Answer DeregisterJobDefinition, which needs a revision. The revision becomes INACTIVE and keeps its number."""
+    """Make a revision INACTIVE; it keeps its number."""
     name, _, revision = short(request["jobDefinition"]).partition(":")
     require(revision.isdigit(), f"{request['jobDefinition']}: a revision is required")
     for row in batch.definitions.get(name, []):
@@ -82,7 +82,6 @@ def deregister(batch: Batch, request: Document) -> Document:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """Answer DescribeJobDefinitions: by one name, by ARNs or name:revision, or by one status."""
     wanted = {short(entry) for entry in request.get("jobDefinitions", [])}
     name, status = short(request.get("jobDefinitionName", "")), request.get("status")
     rows = [

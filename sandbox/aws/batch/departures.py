@@ -1,8 +1,5 @@
 """Differences between this Batch and moto 5.2.1 where AWS differs from moto: what, the source, and the test that shows
-it.
-
-A source `model:Shape` is the documentation of that shape in botocore's own service model of Batch.
-"""
+it. A source `model:Shape` is the documentation of that shape in botocore's own service model of Batch."""
 
 from typing import NamedTuple
 

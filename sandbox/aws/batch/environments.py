@@ -23,7 +23,6 @@ EXECUTING = "Error executing request, Exception : "
 
 
 def instance_kinds(resources: Document) -> list[Kind]:
-    """Return every instance type that the environment may launch, smallest first."""
     found = {kind for entry in resources["instanceTypes"] for kind in kinds(entry)}
     return sorted(found, key=lambda kind: (kind.vcpus, kind.memory_mib, kind.name))
 
@@ -109,7 +108,6 @@ def _default_images(resources: Document) -> list[Document]:
 
 
 def find(batch: Batch, name_or_arn: str) -> Environment:
-    """Return the environment of that name or ARN. Refuses an unknown one."""
     found = batch.environments.get(short(name_or_arn))
     if found is None:
         raise BatchError(f"{name_or_arn} does not exist")
@@ -117,7 +115,6 @@ def find(batch: Batch, name_or_arn: str) -> Environment:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """Answer CreateComputeEnvironment."""
     name = request["computeEnvironmentName"]
     require(NAME.match(name), f"computeEnvironmentName {name!r} does not match {NAME.pattern}")
     require(name not in batch.environments, "Object already exists")
@@ -249,7 +246,6 @@ def _delete_once_empty(batch: Batch, environment: Environment) -> None:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """Answer DescribeComputeEnvironments: all, or those of the given names and ARNs."""
     wanted = {short(entry) for entry in request.get("computeEnvironments", [])}
     rows: list[Document] = []
     for name, environment in batch.environments.items():

@@ -72,7 +72,6 @@ class Plan:
 
 
 def error_answer(kind: str, service: str) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Return status, headers and body of a planned error, in the form of the service's protocol."""
     _, status, code = ANSWERS[kind]
     message = f"planned by the sandbox: {kind}"
     if service in ("autoscaling", "ec2", "iam", "sts", "s3"):

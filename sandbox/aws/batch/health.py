@@ -16,7 +16,7 @@ NOT_ASSUMED = (
 
 
 def _service_role(batch: Batch, document: Document) -> Any:
-    """Return the role in IAM, or None for the service-linked one. Raises NotFoundException."""
+    """Return None for the service-linked role. Raise NotFoundException for one that IAM lacks."""
     role = document["serviceRole"]
     return None if LINKED_ROLE in role else batch.iam_backend.get_role(short(role))
 
@@ -72,7 +72,6 @@ def fault(batch: Batch, environment: Environment) -> str | None:
 
 
 def look(batch: Batch, environment: Environment) -> None:
-    """Settle the environment as VALID or INVALID."""
     found = fault(batch, environment)
     environment.document["status"] = "INVALID" if found else "VALID"
     environment.document["statusReason"] = found or "ComputeEnvironment Healthy"

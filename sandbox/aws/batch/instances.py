@@ -40,8 +40,6 @@ DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Resources that one container requests of its instance."""
-
     vcpus: float
     memory_mib: int
     gpus: int
@@ -58,7 +56,6 @@ class Kind:
     arm: bool
 
     def holds(self, needs: Needs) -> bool:
-        """Return whether an empty instance of this type has room for `needs`."""
         return needs.vcpus <= self.vcpus and needs.memory_mib <= self.memory_mib and needs.gpus <= self.gpus
 
 
@@ -83,7 +80,6 @@ class Instance:
         self.free_gpus = [f"GPU-{uuid.uuid4()}" for _ in range(self.kind.gpus)]
 
     def has_room(self, needs: Needs) -> bool:
-        """Return whether `needs` fits beside the jobs that are here already."""
         return (
             not self.sole
             and needs.vcpus <= self.free_vcpus
@@ -92,7 +88,6 @@ class Instance:
         )
 
     def take(self, job_id: str, needs: Needs) -> list[str]:
-        """Reserve `needs` for a job, and return the ids of its GPUs."""
         self.jobs.add(job_id)
         self.free_vcpus -= needs.vcpus
         self.free_memory_mib -= needs.memory_mib
@@ -135,5 +130,4 @@ def kinds(entry: str) -> tuple[Kind, ...]:
 
 
 def families() -> list[str]:
-    """Return every family and group that instanceTypes may name."""
     return sorted({*INSTANCE_FAMILIES, *DEFAULTS, *(name.partition(".")[0] for name in (*RETIRED, *NEWER))})

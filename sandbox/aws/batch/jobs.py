@@ -86,14 +86,12 @@ def submit(batch: Batch, request: Document) -> Document:
 
 
 def _last(job: Job) -> Document:
-    """Return the container of the current attempt, or of the last one."""
     if job.run:
         return job.run.container
     return job.document["attempts"][-1]["container"] if job.document["attempts"] else {}
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """Answer DescribeJobs for up to 100 ids. Unknown ids are left out."""
     require(len(request["jobs"]) <= 100, "DescribeJobs takes at most 100 jobs")
     found: list[Document] = []
     for job_id in request["jobs"]:
@@ -120,8 +118,7 @@ def _summary(job: Job) -> Document:
 
 
 def _matches(row: Document, name: str, value: str) -> bool:
-    """Return whether a job passes one filter of ListJobs, as KeyValuesPair and ListJobsRequest of botocore's batch
-    model describe it."""
+    """Apply one filter of ListJobs, as KeyValuesPair and ListJobsRequest of botocore's batch model describe it."""
     if name in ("BEFORE_CREATED_AT", "AFTER_CREATED_AT"):
         require(value.isdigit(), f"{name} takes milliseconds, not {value!r}")
         before = name == "BEFORE_CREATED_AT"

@@ -62,7 +62,6 @@ def admit(batch: Batch, job: Job) -> None:
 
 
 def wait_for(batch: Batch, job: Job, job_ids: list[str]) -> None:
-    """Hold the job PENDING until those jobs have succeeded; fail it if one has failed."""
     for job_id in job_ids:
         other = batch.jobs.get(job_id)
         if other is not None and other.status == "FAILED":
@@ -192,7 +191,6 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def reclaim(batch: Batch, job_id: str) -> str:
-    """Preempt the instance of a job, and so every job on it. Returns the instance's id."""
     job = batch.running.get(job_id)
     require(job, f"{job_id} is not running")
     assert job and job.run
@@ -201,7 +199,6 @@ def reclaim(batch: Batch, job_id: str) -> str:
 
 
 def lose(batch: Batch, instance: Instance) -> None:
-    """End every job on an instance as the end of its host does."""
     for job in [batch.running[job_id] for job_id in instance.jobs if job_id in batch.running]:
         if job.run:
             job.run.stop(f"Host EC2 (instance {instance.id}) terminated.", retry=True)

@@ -19,7 +19,6 @@ def _span(target: str, count: int) -> range:
 
 
 def check(properties: Document) -> None:
-    """Refuse nodeProperties that RegisterJobDefinition would refuse."""
     count, main, groups = properties["numNodes"], properties["mainNode"], properties["nodeRangeProperties"]
     require(count >= 1, f"numNodes {count} must be at least 1")
     require(0 <= main < count, f"mainNode {main} must be fewer than numNodes {count}")

@@ -1,8 +1,5 @@
-"""Scheduling policies, and whose turn it is in a queue that has one.
-
-Usage is vCPU seconds times the share's weight, and the share with the lowest goes first:
-https://docs.aws.amazon.com/batch/latest/userguide/share-identifiers.html
-"""
+"""Scheduling policies, and whose turn it is in a queue that has one. Usage is vCPU seconds times the share's weight,
+and the share with the lowest goes first: https://docs.aws.amazon.com/batch/latest/userguide/share-identifiers.html"""
 
 import re
 from itertools import combinations
@@ -15,7 +12,6 @@ SHARE = re.compile(r"[A-Za-z0-9]{1,255}\*?")
 
 
 def find(batch: Batch, arn: str) -> Document:
-    """Return the policy of that ARN. Refuses an unknown one."""
     if arn not in batch.policies:
         raise BatchError(f"{arn} does not exist")
     return batch.policies[arn]
@@ -35,7 +31,6 @@ def _check(policy: Document) -> Document:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """Answer CreateSchedulingPolicy."""
     name = request["name"]
     require(NAME.match(name), f"name {name!r} does not match {NAME.pattern}")
     require("quotaSharePolicy" not in request, "the sandbox has no quota shares")
@@ -55,7 +50,6 @@ def update(batch: Batch, request: Document) -> Document:
 
 
 def delete(batch: Batch, request: Document) -> Document:
-    """Answer DeleteSchedulingPolicy: only while no queue uses the policy."""
     arn = request["arn"]
     used = [name for name, queue in batch.queues.items() if queue.document.get("schedulingPolicyArn") == arn]
     require(not used, f"Cannot delete, {arn} is used by job queue {', '.join(used)}")
@@ -64,13 +58,11 @@ def delete(batch: Batch, request: Document) -> Document:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """Answer DescribeSchedulingPolicies for the given ARNs. Unknown ones are left out."""
     found = [batch.policies[arn] for arn in request["arns"] if arn in batch.policies]
     return {"schedulingPolicies": [{**row, "tags": batch.list_tags_for_resource(row["arn"])} for row in found]}
 
 
 def list_policies(batch: Batch, request: Document) -> Document:
-    """Answer ListSchedulingPolicies."""
     found, token = page([{"arn": arn} for arn in batch.policies], "arn", request, 100)
     return {"schedulingPolicies": found, **token}
 
@@ -120,11 +112,8 @@ def _usage(batch: Batch, queue: Queue, policy: Document) -> dict[str, float]:
 
 
 def turn_order(batch: Batch, queue: Queue) -> list[Job]:
-    """Return the RUNNABLE jobs in the order of their turn.
-
-    The order is that of submission; with a policy, that of their share's usage so far, and within a share that of
-    priority.
-    """
+    """Return the RUNNABLE jobs in the order of submission; with a policy, in that of their share's usage so far, and
+    within a share in that of priority."""
     policy = _policy(batch, queue)
     jobs = list(queue.runnable.values())
     if not policy:
@@ -136,8 +125,7 @@ def turn_order(batch: Batch, queue: Queue) -> list[Job]:
 
 
 def limit(batch: Batch, queue: Queue, vcpus: int) -> float:
-    """Return how much of an environment's maxvCpus the active shares may use: a policy can reserve some for future
-    shares."""
+    """Return how much of maxvCpus the active shares may use: a policy can reserve some for future shares."""
     policy = _policy(batch, queue)
     if not policy.get("computeReservation"):
         return vcpus

@@ -33,7 +33,6 @@ def _check(batch: Batch, document: Document) -> None:
 
 
 def find(batch: Batch, name_or_arn: str) -> Queue:
-    """Return the queue of that name or ARN. Refuses an unknown one."""
     found = batch.queues.get(short(name_or_arn))
     if found is None:
         raise BatchError(f"JobQueue {name_or_arn} not found.")
@@ -41,7 +40,6 @@ def find(batch: Batch, name_or_arn: str) -> Queue:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    """Answer CreateJobQueue."""
     name = request["jobQueueName"]
     require(NAME.match(name), f"jobQueueName {name!r} does not match {NAME.pattern}")
     require(name not in batch.queues, "Object already exists")
@@ -106,7 +104,6 @@ def _delete_once_empty(batch: Batch, queue: Queue) -> None:
 
 
 def describe(batch: Batch, request: Document) -> Document:
-    """Answer DescribeJobQueues: all, or those of the given names and ARNs."""
     wanted = {short(entry) for entry in request.get("jobQueues", [])}
     rows = [
         {**queue.document, "tags": batch.list_tags_for_resource(queue.document["jobQueueArn"])}

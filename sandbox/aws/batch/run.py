@@ -84,7 +84,7 @@ class Run:
         self._process = RunnerProcess(self.folder, spec | {"timeout_s": None, "grace_s": world.grace_s})
 
     def _environment(self) -> dict[str, str]:
-        """Return the container's environment. Batch's own names win over the author's."""
+        """Let Batch's own names win over the author's."""
         job, region = self.job, self.batch.region_name
         kept = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
         kept["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
@@ -100,7 +100,6 @@ class Run:
         return kept | own | secrets | self.batch_environment()
 
     def batch_environment(self) -> dict[str, str]:
-        """Return the variables that Batch and the ECS agent set."""
         job = self.job
         found = {
             "AWS_BATCH_JOB_ID": job.id,
@@ -223,6 +222,5 @@ class Run:
             self._process.terminate()
 
     def kill(self) -> None:
-        """End the runner and all that it started, at once."""
         if self._process:
             self._process.kill()

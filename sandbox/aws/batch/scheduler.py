@@ -1,7 +1,5 @@
-"""Thread that settles resources, places jobs on instances and monitors what runs.
-
-A job that no instance can be had for shows the reason that AWS gives.
-"""
+"""Thread that settles resources, places jobs on instances and monitors what runs. A job that no instance can be had for
+shows the reason that AWS gives."""
 
 import json
 import logging
@@ -35,7 +33,6 @@ class Scheduler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and every process of every job."""
         with self._world.lock:
             self._stopping = True
             self._world.lock.notify_all()
@@ -230,7 +227,6 @@ def _within(batch: Batch, queue: Queue, job: Job, environment: Environment) -> l
 
 
 def _choices(resources: Document, job: Job) -> list[list[Kind]]:
-    """Return the types that hold the job, or each of its nodes, smallest first."""
     kinds = instance_kinds(resources)
     return [[kind for kind in kinds if kind.holds(one.needs) and _allowed(kind, one)] for one in job.nodes or [job]]
 

@@ -25,7 +25,6 @@ class BatchError(Exception):
 
 
 def require(holds: object, text: str) -> None:
-    """Refuse the request with `text` unless `holds`."""
     if not holds:
         raise BatchError(text)
 
@@ -58,7 +57,6 @@ class World:
         self._order = itertools.count()
 
     def now(self) -> float:
-        """Return seconds since the epoch on the sandbox's clock."""
         return time.time() + self.offset_s
 
     def ms(self) -> int:
@@ -179,7 +177,6 @@ class Job:
 
     @property
     def active(self) -> bool:
-        """Whether it has a process, or one of its nodes has."""
         return any(one.run for one in self.nodes or [self])
 
     @property
@@ -217,13 +214,11 @@ class Batch(BatchBackend):
         return f"arn:{self.partition}:batch:{self.region_name}:{self.account_id}:{kind}/{name}"
 
     def settle(self, document: Document, status: str, then: Callable[[], object]) -> None:
-        """Show `status` for the settle time, then let `then` decide."""
         document["status"] = status
         self.world.after(self.world.settle_s, then)
 
 
 def short(name_or_arn: str) -> str:
-    """Return the name that a name or an ARN refers to."""
     return name_or_arn.rpartition("/")[2]
 
 

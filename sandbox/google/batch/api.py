@@ -43,7 +43,7 @@ def _job(call: Call, key: str) -> Job:
 
 
 def _create(call: Call, collection: Collection) -> Json:
-    """Create a job. A repeated requestId returns the first job, whatever the later request contains."""
+    """Return the first job for a repeated requestId, whatever the later request contains."""
     given = call.query.get("requestId")
     once = f"{call.method.id} {call.key} {given}"
     if given and (known := call.world.requests.get(once)) and (first := call.world.live.get(known["name"])):
@@ -80,7 +80,6 @@ def _get(call: Call, collection: Collection) -> Json:
 
 
 def _list(call: Call, collection: Collection) -> Json:
-    """List the jobs that were created at least World.list_lag_s ago."""
     place, anywhere, now = f"batch/{call.key}/", call.location == "-", time.monotonic()
     jobs = [
         job
@@ -110,7 +109,6 @@ def _page(call: Call, name: str, count: int, shown: Callable[[int], Json]) -> Js
 
 
 def _listed_tasks(call: Call) -> Job:
-    """Return the job of a call about tasks. Raises ApiError."""
     key, _, group = call.key.partition("/taskGroups/")
     job = _job(call, key)
     late = time.monotonic() - job.made < settings(call.world).task_lag_s
@@ -127,7 +125,6 @@ def _get_task(call: Call, collection: Collection) -> Json:
 
 
 def _list_tasks(call: Call, collection: Collection) -> Json:
-    """List tasks. Filter: State=RUNNING."""
     job, given = _listed_tasks(call), call.query.get("filter", "").replace(" ", "")
     name, _, state = given.partition("=")
     if given and name.lower() not in ("state", "status.state"):
@@ -187,7 +184,6 @@ def _locations(call: Call) -> list[Json]:
 
 
 def preempt(world: World, name: str) -> None:
-    """Preempt Spot VMs, by the name of their job, of a task, or their own. Raises ApiError."""
     job, indexes = _running(world, by_id(name))
     if not job.shape.spot:
         raise ApiError(400, f"sandbox: {name} is not Spot")
@@ -211,7 +207,6 @@ def _running(world: World, name: str) -> tuple[Job, list[int]]:
 
 
 def control(world: World, request: Json) -> Json:
-    """Return the control API's answer. Raises TypeError for an unknown setting, and ApiError."""
     if name := request.get("end"):
         code = int(request["exitCode"])
         if code not in CODES:

@@ -84,11 +84,8 @@ def no_agent_text(vm: Vm, at: float) -> str:
 
 
 def notify(world: World, job: Json, level: str, state: str, text: str, task: str = "") -> None:
-    """Notify the topics of the job.
-
-    JobName, JobUID, NewJobState and Type appear in public code that reads them; the attributes of a task, and the text
-    as data, are from memory.
-    """
+    """Notify the topics of the job. JobName, JobUID, NewJobState and Type appear in public code that reads them; the
+    attributes of a task, and the text as data, are from memory."""
     for each in job.get("notifications", []):
         message = each.get("message", {})
         wanted = message.get(f"new{level.title()}State")
@@ -101,11 +98,9 @@ def notify(world: World, job: Json, level: str, state: str, text: str, task: str
 
 
 class Log:
-    """Log entries of one job.
-
-    Labels and resource: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs names job_uid; public code that
-    reads entries has task_id, task_group_name and those of the resource; hostname and runnable_index are from memory.
-    """
+    """Log entries of one job. Labels and resource: https://docs.cloud.google.com/batch/docs/analyze-job-using-logs
+    names job_uid; public code that reads entries has task_id, task_group_name and those of the resource; hostname and
+    runnable_index are from memory."""
 
     def __init__(self, world: World, job: Json, seed: int) -> None:
         self.world, self.job = world, job
@@ -113,8 +108,7 @@ class Log:
         self._on = job.get("logsPolicy", {}).get("destination") == "CLOUD_LOGGING"
 
     def task(self, index: int, vm: Vm, lines: Sequence[str], runnable: int, labels: Mapping[str, str]) -> None:
-        """Log the output of a runnable. On Google Cloud, lines of stderr have severity ERROR; here both streams are
-        one."""
+        """Log a runnable's output. On Google Cloud, lines of stderr have severity ERROR; here both streams are one."""
         own = {"task_id": f"{self.job['uid']}-group0-{index}", "runnable_index": str(runnable), **labels}
         self._write("batch_task_logs", vm, lines, own)
 
@@ -170,7 +164,6 @@ def seconds(given: str | None) -> float | None:
 
 
 def really_runs(spec: Json) -> bool:
-    """Return whether a task has an image of this machine, or nothing but scripts."""
     images = [each["container"]["imageUri"] for each in spec["runnables"] if "container" in each]
     return not images or any(map(is_local, images))
 
@@ -314,7 +307,6 @@ class Real:
             self._print(at, run.lines(last=False))
 
     def _collect(self, at: int, run: Run) -> bool:
-        """Log the last lines of a run, and return whether it has ended."""
         if run.poll() is None:
             return False
         self._print(at, run.lines(last=True))
@@ -335,7 +327,6 @@ class Real:
         self._log.agent(self._vm, [f'instance:"{self._vm.name}" task_id:"{name}" {said}'], severity)
 
     def end(self, code: int) -> None:
-        """Send SIGTERM to all that runs, and end the task with this code."""
         if self._forced is None:
             self._forced = code
         for run in [*([self._current] if self._current else []), *(run for _, run in self._background)]:

@@ -162,7 +162,7 @@ def _account(call: Call, email: str) -> None:
 
 
 def _template(call: Call, policy: Json) -> None:
-    """Return an instance template by its name, a part of its link, or the whole link."""
+    """Refuse an unknown instance template, given by its name, a part of its link, or the whole link."""
     for each in policy.get("instances", []):
         given = each.get("instanceTemplate", "")
         path = by_id(given.partition("/compute/v1/")[2] or given)

@@ -1,7 +1,5 @@
-"""A job of Google Batch from QUEUED to its end. World.tick lets it go on.
-
-Tasks that have not begun are only counted, so that 100,000 of them cost nothing.
-"""
+"""A job of Google Batch from QUEUED to its end. World.tick lets it go on. Tasks that have not begun are only counted,
+so that 100,000 of them cost nothing."""
 
 import random
 import secrets
@@ -111,7 +109,6 @@ class Tasks:
         self._told(task, event)
 
     def leave(self, task: Task, *, lost: bool) -> None:
-        """Remove a task from its VM. A lost VM goes, and another takes its place."""
         del self.running[task.index]
         vm, task.attempt = task.vm, None
         assert vm
@@ -130,7 +127,6 @@ class Tasks:
         self._again.append(task.index)
 
     def drop(self) -> None:
-        """Mark all waiting tasks UNEXECUTED."""
         for index in self._again:
             self.begun[index].state = "UNEXECUTED"
         self._next, self._again = self.count, deque[int]()
@@ -258,7 +254,6 @@ class Job:
                 yield job.shape, len(job.tasks.vms) if job.tasks.running else 0
 
     def _begin(self, now: float) -> None:
-        """Start as many tasks as may run at a time."""
         tasks, free = self.tasks, int(self.group["parallelism"]) - len(self.tasks.running)
         if self._real and free > 0:
             free = min(free, _PROCESSES - sum(getattr(run, "processes", 1) for run in self.world.runs.values()))
@@ -290,11 +285,9 @@ class Job:
         return Real(self.world, self.item, self._log, task.index, task.vm, folder, env, self.passed)
 
     def _environment(self, task: Task, vm: Vm) -> dict[str, str]:
-        """Return Batch's variables of a task.
-
-        INDEX, COUNT, RETRY_ATTEMPT and HOSTS_FILE are documented; https://github.com/GoogleCloudPlatform/batch-samples
-        and https://github.com/pytorch/torchx read those of nodes and of the job's id.
-        """
+        """Return Batch's variables of a task. INDEX, COUNT, RETRY_ATTEMPT and HOSTS_FILE are documented;
+        https://github.com/GoogleCloudPlatform/batch-samples and https://github.com/pytorch/torchx read those of nodes
+        and of the job's id."""
         group, vms = self.group, -(-self.tasks.count // self.shape.pack)
         found = {
             "BATCH_TASK_INDEX": str(task.index),
@@ -333,8 +326,7 @@ class Job:
             self.tasks.again(task)
 
     def _retried(self, task: Task, code: int) -> bool:
-        """Return whether a task is retried. A code that is not in the policy has the opposite of its action, by the
-        action's description."""
+        """Apply the policy. A code that is not in it has the opposite of its action, by the action's description."""
         if task.failed >= int(self.spec.get("maxRetryCount", 0)):
             return False
         policy: Json = (self.spec.get("lifecyclePolicies") or [{}])[0]
@@ -365,7 +357,6 @@ class Job:
         self.move(state)
 
     def end(self, indexes: list[int], code: int) -> None:
-        """End these tasks, and all tasks on the same VMs."""
         chosen = [self.tasks.running[index] for index in indexes]
         lost = {id(task.vm) for task in chosen}
         for task in self.tasks.running.values():
@@ -386,7 +377,6 @@ class Job:
         return {"name": self.task_name(index), "status": {"state": self.tasks.state(index), **events}}
 
     def as_json(self) -> Json:
-        """Return the job as the API shows it; its status is up to Settings.state_lag_s old."""
         lag, now = settings(self.world).state_lag_s, time.monotonic()
         if not self._seen or now - self._seen[0] >= lag:
             self._seen = now, self._status()

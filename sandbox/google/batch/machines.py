@@ -109,11 +109,8 @@ class Shape:
         return {"machineType": self.machine_type, "provisioningModel": self.model, **pack}
 
     def nowhere(self) -> str:
-        """Return why no allowed zone can have such a VM, or "" if one can.
-
-        The service accepts such a job, which fails when it is scheduled:
-        https://github.com/nextflow-io/nextflow/issues/5550, the source of the wording.
-        """
+        """Return why no allowed zone can have such a VM, or "" if one can. The service accepts such a job, which fails
+        when it is scheduled: https://github.com/nextflow-io/nextflow/issues/5550, the source of the wording."""
         said = [why for zone in self.zones if (why := self._not_in(zone))]
         if len(said) < len(self.zones):
             return ""
@@ -134,11 +131,9 @@ class Shape:
 
     @cached_property
     def possible(self) -> list[str]:
-        """Allowed zones that can have such a VM."""
         return [zone for zone in self.zones if not self._not_in(zone)]
 
     def in_stock(self, world: World) -> list[str]:
-        """Return the possible zones that have one in stock now."""
         out = world.stockouts
         kind = self.machine_type
         return [zone for zone in self.possible if not {kind, f"{zone}/{kind}"} & out]

@@ -8,13 +8,10 @@ from ..world import World
 
 @dataclass
 class Settings:
-    """Settings of a test.
-
-    `task_lag_s`: how long tasks are not found after their job was created, as
+    """Settings of a test. `task_lag_s`: how long tasks are not found after their job was created, as
     https://github.com/nextflow-io/nextflow/issues/5422 saw; `state_lag_s`: maximum age of a job's status; `delete_s`:
     minimum time that a deletion takes; `agent`: whether the agents on VMs report; `seed`: of the delays of log entries,
-    within World.log_lag_s.
-    """
+    within World.log_lag_s."""
 
     task_lag_s: float = 0
     state_lag_s: float = 0
@@ -28,6 +25,6 @@ def settings(world: World) -> Settings:
 
 
 def change(world: World, asked: dict[str, Any]) -> Settings:
-    """Change settings. Raises TypeError for an unknown one."""
+    """Raise TypeError for an unknown setting."""
     world.live["batch"] = Settings(**{**vars(settings(world)), **asked})
     return settings(world)

@@ -98,7 +98,6 @@ def _made(call: Call, instance: str, index: int, disk: Json) -> tuple[str, Json]
 
 
 def _complete(call: Call, key: str, made: Json) -> None:
-    """Complete a disk as disks.insert does."""
     inner = Call(**{**vars(call), "key": key, "method": next(
         method for method in call.document.methods if method.id == "compute.disks.insert"
     )})  # fmt: skip
@@ -118,7 +117,6 @@ def source_of(call: Call, disk: Json) -> Json | None:
 
 
 def free(call: Call, key: str, item: Json) -> None:
-    """Delete an instance's autoDelete disks, and free the others."""
     for disk in item.get("disks", []):
         leave(call, key, disk)
         if disk.get("autoDelete") and "source" in disk:

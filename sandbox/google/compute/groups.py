@@ -58,7 +58,6 @@ def create_instances(call: Call, collection: Collection) -> Json:
 
 
 def _named(call: Call) -> list[Json]:
-    """Return the rows of the instances that a body names by their links. Refuses those that the group does not have."""
     known = {row["name"]: row for row in managed_rows(call.world, call.key)}
     asked = [each.rpartition("/")[2] for each in call.body.get("instances", [])]
     skips = call.body.get("skipInstancesOnValidationError")
@@ -111,7 +110,6 @@ def _shown(call: Call, row: Json) -> Json:
 
 
 def errors(call: Call, collection: Collection) -> Json:
-    """Return the last error of each instance that could not be created."""
     verbs.get(call, collection)
     rows = [row for row in managed_rows(call.world, call.key) if row.get("lastAttempt")]
     return {
@@ -145,7 +143,7 @@ def _new_template(call: Call, group: Json) -> None:
 
 
 def patch(call: Call, collection: Collection) -> Json:
-    """Change size, template or policy. A new template applies when the operation has ended."""
+    """Change size, template or policy; a new template applies when the operation has ended."""
     group = verbs.get(call, collection)
     size, template = call.body.get("targetSize"), group.get("instanceTemplate")
     versions: list[Json] = call.body.get("versions") or []
@@ -339,7 +337,6 @@ def delete_instance(call: Call, row: Json) -> None:
 
 
 def shrink(call: Call, key: str, group: Json, gone: list[Json]) -> None:
-    """Delete these instances, whether or not they exist yet."""
     group["targetSize"] = max(0, int(group["targetSize"]) - len(gone))
     for row in gone:
         if call.find(_instance(call, row)):

@@ -30,7 +30,7 @@ def link_key(call: Call, value: str, folder: str) -> str:
 
 
 def existing(call: Call, value: str, folder: str) -> Json:
-    """Return the resource of `link_key`. Raises ApiError where it does not exist."""
+    """Raise ApiError where the resource of `link_key` does not exist."""
     key = link_key(call, value, folder)
     found = call.find(key)
     if found is None:
@@ -68,11 +68,9 @@ def accelerator_types(zone: str) -> dict[str, int]:
 
 
 def accelerators(given: list[Json], machine_type: str, zone: str, project: str) -> list[Json]:
-    """Return bare names and numbers of the machine's accelerators: built in, or attached.
-
-    Source of the wording for a machine that does not take them: https://github.com/skypilot-org/skypilot/issues/212.
-    Google's own words for a wrong number are not known.
-    """
+    """Return bare names and numbers of the machine's accelerators: built in, or attached. Source of the wording for a
+    machine that does not take them: https://github.com/skypilot-org/skypilot/issues/212. Google's own words for a wrong
+    number are not known."""
     machine = machine_of(machine_type)
     built_in = machine and machine.kind == "accelerator" and machine.whole_accelerators
     made: list[Json] = []
@@ -125,10 +123,8 @@ def scheduling(item: Json, has_gpus: bool, at: str) -> None:
 
 
 def interfaces(call: Call, item: Json, region: str, at: str, *, addresses: bool = True) -> None:
-    """Check networks and subnetworks, and complete their links; an instance gets addresses too.
-
-    The message for no interface at all is known; its beginning is from memory.
-    """
+    """Check networks and subnetworks, and complete their links; an instance gets addresses too. The message for no
+    interface at all is known; its beginning is from memory."""
     if not item.get("networkInterfaces"):
         said = f"Invalid value for field '{at}.networkInterfaces': ''. At least one network interface is required."
         raise ApiError(400, said, "invalid")

@@ -1,7 +1,5 @@
-"""States of a virtual machine: PROVISIONING, STAGING, RUNNING, STOPPING, TERMINATED, and deleted.
-
-A running machine is one of `world.guests`. Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle.
-"""
+"""States of a virtual machine: PROVISIONING, STAGING, RUNNING, STOPPING, TERMINATED, and deleted. A running machine is
+one of `world.guests`. Source: https://cloud.google.com/compute/docs/instances/instance-lifecycle."""
 
 import os
 import threading
@@ -24,8 +22,7 @@ Told = Callable[[Call, str, str, Failure | None], None]
 LISTENERS: list[Told] = []
 """Listeners for changes of an instance: its key, and "running", "terminated", "gone" or "failed"."""
 NOTICE_S = float(os.environ.get("SANDBOX_PREEMPT_S", "30"))
-"""Seconds between the notice of a preemption and the end. Source: https://cloud.google.com/compute/docs/instances/spot.
-"""
+"""Seconds from the notice of a preemption to the end. Source: https://cloud.google.com/compute/docs/instances/spot"""
 
 
 def tell(call: Call, key: str, what: str, why: Failure | None = None) -> None:
@@ -60,8 +57,6 @@ def _tick(world: World) -> None:
 
 
 def schedule_staging(call: Call, item: Json) -> None:
-    """Set STAGING half way through the operation that creates the instance."""
-
     def stage() -> None:
         if item["status"] == "PROVISIONING":
             item["status"] = "STAGING"
@@ -169,7 +164,7 @@ def _end(call: Call, key: str, item: Json) -> None:
 
 
 def preempt(world: World, key: str) -> None:
-    """Preempt a Spot instance. Raises ApiError for an unknown one."""
+    """Raise ApiError for an unknown instance, and for one that does not run or is not Spot."""
     call = of_instance(world, key)
     item = call.find(key)
     if item is None:

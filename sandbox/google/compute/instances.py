@@ -78,7 +78,6 @@ def _settled(call: Call, key: str) -> str | Failure:
 
 
 def _failed(call: Call, key: str, why: Failure | None = None) -> None:
-    """Remove an instance whose creation failed, and its boot disk."""
     if item := call.find(key):
         free(call, key, item)
         del call.world.items[f"compute/{key}"]

@@ -22,7 +22,6 @@ def _user(call: Call) -> str:
 
 
 def _profile(call: Call) -> Json:
-    """Return the user's profile, created on first use, without expired keys."""
     name = _user(call)
     profile = call.world.items.setdefault(
         f"oslogin/users/{name}", {"name": name, "posixAccounts": [], "sshPublicKeys": {}}
@@ -34,12 +33,9 @@ def _profile(call: Call) -> Json:
 
 
 def _account(call: Call, profile: Json, project: str) -> Json:
-    """Return the user's POSIX account, created on first use.
-
-    A person's user name is the address with underscores:
+    """Return the user's POSIX account, created on first use. A person's user name is the address with underscores:
     https://help.fluidnumerics.com/slurm-gcp/documentation/tutorials/managing-posix-accounts. A service account's is sa_
-    and its number: https://docs.cloud.google.com/compute/docs/oslogin.
-    """
+    and its number: https://docs.cloud.google.com/compute/docs/oslogin."""
     if not profile["posixAccounts"]:
         name = _user(call)
         number = next((item["uniqueId"] for key, item in call.world.items.items()

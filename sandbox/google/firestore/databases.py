@@ -79,12 +79,9 @@ def _field(call: Call, collection: Collection) -> Json:
 
 
 def _set_field(call: Call, collection: Collection) -> Json:
-    """Set the rules of a field.
-
-    Google deletes the documents of a field with a ttlConfig, in the update's mask or in a body without a mask, some
-    time after the time in the field. That may take a day, so the sandbox does not. Source:
-    https://cloud.google.com/firestore/docs/ttl.
-    """
+    """Set the rules of a field. Google deletes the documents of a field with a ttlConfig, in the update's mask or in a
+    body without a mask, some time after the time in the field. That may take a day, so the sandbox does not. Source:
+    https://cloud.google.com/firestore/docs/ttl"""
     found, news = copy.deepcopy(_field(call, collection)), call.body
     mask = call.query.get("updateMask") or ",".join(name for name in news if name != "name")
     for name in mask.split(","):

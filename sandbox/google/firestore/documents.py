@@ -1,8 +1,6 @@
 """Documents of Firestore: reads, writes under preconditions, and queries. No transactions: a commit is one of its own.
-
 Structured queries have comparisons, AND and OR, orders, offset and limit; anything else is refused. Source:
-https://cloud.google.com/firestore/docs/reference/rest/v1/StructuredQuery
-"""
+https://cloud.google.com/firestore/docs/reference/rest/v1/StructuredQuery"""
 
 import copy
 import secrets
@@ -35,7 +33,6 @@ def _us(text: str) -> int:
 
 
 def _key(call: Call) -> str:
-    """Return the name in a path, whose database has to exist."""
     key = unquote(call.key)
     if call.find("/".join(key.split("/")[:4])) is None:
         raise missing(key)
@@ -43,12 +40,9 @@ def _key(call: Call) -> str:
 
 
 def _condition(call: Call, given: Json, key: str, now: Json | None) -> None:
-    """Check a precondition.
-
-    Wordings: https://github.com/firebase/firebase-js-sdk/issues/5549 and issues/5871 (versions are microseconds);
-    https://github.com/search?q="No+document+to+update". The answer to an updateTime of a missing document was not
-    found: here its version is 0.
-    """
+    """Check a precondition. Wordings: https://github.com/firebase/firebase-js-sdk/issues/5549 and issues/5871 (versions
+    are microseconds); https://github.com/search?q="No+document+to+update". The answer to an updateTime of a missing
+    document was not found: here its version is 0."""
     if given.get("exists") is False and now is not None:
         raise ApiError(409, f"Document already exists: {key}")
     if given.get("exists") is True and now is None:
@@ -61,7 +55,6 @@ def _condition(call: Call, given: Json, key: str, now: Json | None) -> None:
 
 
 def _asked(call: Call) -> Json:
-    """Return the precondition in the query of a patch or deletion."""
     found: Json = {}
     if exists := call.query.get("currentDocument.exists"):
         found["exists"] = exists == "true"
@@ -300,7 +293,7 @@ def _holds(item: Json, where: Json) -> bool:
 
 
 def run_query(query: Json, rows: list[Json]) -> list[Json]:
-    """Return the documents that a query selects. Raises ApiError."""
+    """Raise ApiError for a part of a query that is not served."""
     if unknown := query.keys() - _KNOWN:
         raise _refused(", ".join(sorted(unknown)))
     kept = [item for item in rows if not query.get("where") or _holds(item, query["where"])]

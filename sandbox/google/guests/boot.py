@@ -99,7 +99,6 @@ class Sessions:
         return {line.split()[1] for line in lines if len(line.split()) > 1}
 
     def _ask(self, path: str) -> str:
-        """Return a value of the metadata server, or "" where there is none."""
         connection = http.client.HTTPConnection(self._metadata, timeout=10)
         connection.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
         answer = connection.getresponse()
@@ -239,7 +238,6 @@ def _interface(sessions: Sessions) -> Any:
             return True
 
         def begin(self, channel: paramiko.Channel) -> None:
-            """Start what a channel has requested, if anything."""
             number = channel.get_id()
             if command := self.asked.pop(number, None):
                 self.resize[number] = sessions.run(channel, self.user, command, self.terminals.get(number))
@@ -286,7 +284,6 @@ class Running:
         self._said.put("end")
 
     def run(self) -> None:
-        """Run until a command or the end of stdin ends the machine."""
         word = self._said.get()
         if word.startswith("stop"):
             self._shut_down(float(word.split()[1]))

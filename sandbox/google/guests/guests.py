@@ -91,8 +91,7 @@ class Host:
         (self.folder / "serial.log").touch()
 
     def boot(self) -> int:
-        """Start the machine's process unless it runs; return the port of its SSH server,
-        0 where the machine has ended."""
+        """Start the machine's process unless it runs; return its SSH server's port, 0 where the machine has ended."""
         with self._lock:
             if self._process is None and not self._over:
                 self.metadata.serve()
@@ -167,7 +166,6 @@ class Host:
         return not self._over and (self._process is None or self._process.poll() is None)
 
     def stop(self, grace_s: float | None = None) -> None:
-        """Shut down, without waiting."""
         if self._process is None:
             self._end()
         else:
@@ -181,12 +179,10 @@ class Host:
             return
 
     def end(self) -> None:
-        """End everything, without waiting."""
         if self._process is not None:
             self._say("end")
 
     def kill(self) -> None:
-        """End everything, and wait for that."""
         self.end()
         if self._process is not None:
             self._process.wait()
@@ -235,10 +231,8 @@ _GRACE_S = float(os.environ.get("SANDBOX_GRACE_S", "30"))
 
 
 class Guests:
-    """Machines of a World, by key and number.
-
-    `token(email)` returns that of a service account, `login(user)` the OS Login profile of a user name, or None.
-    """
+    """Machines of a World, by key and number. `token(email)` returns that of a service account, `login(user)` the OS
+    Login profile of a user name, or None."""
 
     def __init__(self, home: Path, url: str, token: Callable[[str], str], login: Callable[[str], Any]) -> None:
         self._folder, self._token, self._login = home / "machines", token, login
@@ -247,10 +241,8 @@ class Guests:
         self._lock = threading.Lock()
 
     def start(self, machine: Machine) -> None:
-        """Boot: a metadata server of its own, then the startup script as a process group.
-
-        A machine that was stopped boots again with its disk; what is left of the earlier boot ends at once.
-        """
+        """Boot: a metadata server of its own, then the startup script as a process group. A machine that was stopped
+        boots again with its disk; what is left of the earlier boot ends at once."""
         place = (machine.key, machine.number)
         with self._lock:
             if before := self._hosts.pop(place, None):
@@ -259,7 +251,6 @@ class Guests:
             self._hosts[place] = Host(machine, folder, self._token(machine.account), self._roots, _GRACE_S, self._login)
 
     def change(self, key: str, metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of all hosts of the key, as setMetadata does."""
         for host in self._of(key):
             host.metadata.change(metadata)
 
@@ -270,8 +261,7 @@ class Guests:
             host.stop(grace_s)
 
     def stop(self, key: str) -> None:
-        """Shut down all hosts of the key: shutdown-script, SIGTERM, SIGKILL after a grace period. Ignores an unknown
-        key."""
+        """Shut down all hosts of the key, if any: shutdown-script, SIGTERM, SIGKILL after a grace period."""
         for host in self._of(key):
             host.stop()
 
@@ -298,7 +288,6 @@ class Guests:
         return 0
 
     def close(self) -> None:
-        """End every machine at once, and wait until none of their processes is left."""
         with self._lock:
             for host in self._hosts.values():
                 host.end()

@@ -41,5 +41,4 @@ class Machine:
 
     @property
     def ip(self) -> str:
-        """Address of this machine within its network."""
         return loopback.address(self.key, self.number)

@@ -1,9 +1,6 @@
-"""Metadata server of one machine, on a port of its own.
-
-Its form is Google's: https://docs.cloud.google.com/compute/docs/metadata/querying-metadata. The answers to a request
-without the header, and about guest attributes that are not enabled, are those of
-https://github.com/salrashid123/gce_metadata_server
-"""
+"""Metadata server of one machine, on a port of its own. Its form is Google's:
+https://docs.cloud.google.com/compute/docs/metadata/querying-metadata. The answers to a request without the header, and
+about guest attributes that are not enabled, are those of https://github.com/salrashid123/gce_metadata_server"""
 
 import hashlib
 import json
@@ -206,10 +203,8 @@ _BELOW = ("attributes", "guest-attributes")  # whose names are their authors'
 
 
 def tree(machine: Machine, metadata: dict[str, str], guest: dict[str, dict[str, str]], preempted: bool) -> Any:
-    """Return directories as dicts and lists, values as strings and numbers.
-
-    Source: https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys
-    """
+    """Return directories as dicts and lists, values as strings and numbers. Source:
+    https://docs.cloud.google.com/compute/docs/metadata/predefined-metadata-keys"""
     account = {"aliases": "default", "email": machine.account, "scopes": "\n".join(SCOPES)}
     return {
         "instance": {
@@ -230,7 +225,6 @@ def tree(machine: Machine, metadata: dict[str, str], guest: dict[str, dict[str, 
 
 
 def at(found: Any, path: str) -> Any:
-    """Return the directory or value at a path. Raises KeyError."""
     for part in filter(None, path.split("/")):
         if isinstance(found, list) and part.isdigit() and int(part) < len(found):
             found = found[int(part)]

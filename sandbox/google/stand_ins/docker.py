@@ -46,8 +46,6 @@ _OWN_SWITCHES = {"run": {"-t"}, "exec": {"-t"}, "rm": {"-f", "-v"}, "logs": {"-f
 
 
 class DockerError(Exception):
-    """Error message of docker, and its exit code."""
-
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
         self.code = code
@@ -55,8 +53,6 @@ class DockerError(Exception):
 
 @dataclass
 class CommandLine:
-    """Command line: options by name, and the words that follow them."""
-
     options: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     rest: list[str] = field(default_factory=list[str])
 
@@ -106,8 +102,6 @@ _TICK_S = 0.02
 
 @dataclass(frozen=True)
 class Container:
-    """Record of a container, in its folder."""
-
     folder: Path
 
     @property
@@ -123,7 +117,6 @@ class Container:
         return json.loads(self.read("status.json") or "{}")
 
     def runner(self) -> psutil.Process | None:
-        """Return the process that runs it, or None once it has ended."""
         with contextlib.suppress(psutil.Error, ValueError):
             process = psutil.Process(int(self.read("pid")))
             ours = str(self.folder) in process.cmdline()
@@ -236,7 +229,6 @@ class Docker:
         return container
 
     def _follow(self, container: Container, running: Callable[[], bool]) -> None:
-        """Forward what it prints until it has ended."""
         offset, goes_on = 0, True
         while goes_on:
             goes_on = running()  # called before reading, so that the last output is read

@@ -1,7 +1,5 @@
-"""Stand-in for nvidia-smi on a machine: `main(FOLDER, ARGUMENTS)`, from the data of FOLDER/gpus.json.
-
-{"driver": bool, "gpus": [{"index": 0, "name": ...}]}; the keys are those of --query-gpu.
-"""
+"""Stand-in for nvidia-smi on a machine: `main(FOLDER, ARGUMENTS)`, from the data of FOLDER/gpus.json: {"driver": bool,
+"gpus": [{"index": 0, "name": ...}]}; the keys are those of --query-gpu."""
 
 import json
 import sys

@@ -88,7 +88,6 @@ def _names(spec: Json) -> list[str]:
 
 
 def enter(request: Request, state: str, initiator: str = "SERVICE", error: Json | None = None) -> None:
-    """Enter a state: change the nodes accordingly, and schedule the next state."""
     told: Json = {"state": state, "stateInitiator": initiator}
     if state in _DATA:
         told[f"{state.lower()}Data"] = {"error": error} if error else {}
@@ -203,8 +202,7 @@ _ENTERED: dict[str, Callable[[Request], None]] = {
 
 
 def preempt(world: World, name: str) -> None:
-    """Preempt a Spot node. A node of a queued resource goes with all of its nodes, whichever name is given. Raises
-    ApiError."""
+    """Preempt a Spot node; one of a queued resource goes with all others, whichever name is given. Raise ApiError."""
     item = world.items.get(f"tpu/{name}")
     if item is None:
         raise ApiError(404, f"Resource '{name}' was not found")
@@ -256,7 +254,6 @@ def delete(call: Call, collection: Collection) -> Json:
 
 
 def _once(call: Call, carry_out: Callable[[], Json]) -> Json:
-    """Return the operation of an earlier call with the same requestId, else a new one."""
     if not (asked := call.query.get("requestId")):
         return carry_out()
     key = f"{call.method.id} {call.key} {asked}"

@@ -69,7 +69,7 @@ def check_zone(zone: str) -> None:
 
 
 def check_node(world: World, zone: str, node: Json) -> Slice:
-    """Check a node's body, and return its slice. Raises ApiError."""
+    """Return the node's slice. Raise ApiError for a body that is refused."""
     found = _slice(node, zone)
     if found.name not in zones()[zone]:
         raise _elsewhere(found.name, zone)
@@ -151,11 +151,9 @@ def spot(node: Json, queued: Json | None = None) -> bool:
 
 
 def within_quota(world: World, zone: str, found: Slice, chips: int, is_spot: bool) -> None:
-    """Refuse what exceeds `world.quota` of the zone and generation, in chips.
-
-    Everything counts until it is deleted, suspended and failed requests too:
-    https://github.com/marin-community/marin/issues/87. Wording: https://github.com/marin-community/marin/pull/1612.
-    """
+    """Refuse what exceeds `world.quota` of the zone and generation, in chips. Everything counts until it is deleted,
+    suspended and failed requests too: https://github.com/marin-community/marin/issues/87. Wording:
+    https://github.com/marin-community/marin/pull/1612"""
     limit = world.quota.get(f"tpu/{zone}/{found.generation.prefix}")
     if limit is None or used_chips(world, zone, found.generation) + chips <= limit:
         return
@@ -172,7 +170,6 @@ def _metric(generation: Generation, is_spot: bool) -> str:
 
 
 def used_chips(world: World, zone: str, generation: Generation) -> int:
-    """Return the chips of a generation that nodes and queued resources of a zone hold."""
     total = 0
     for key, item in world.items.items():
         where = re.fullmatch(rf"tpu/{_SLICES}", key)
@@ -189,7 +186,6 @@ def _held(item: Json) -> list[Slice]:
 
 
 def count(spec: Json) -> int:
-    """Return the number of nodes of a node spec."""
     return int(spec.get("multisliceParams", {}).get("nodeCount", 1))
 
 
@@ -237,7 +233,6 @@ def hostname(node: Json, worker: int) -> str:
 
 
 def boot(world: World, node: Json) -> None:
-    """Start all hosts, and set READY."""
     found = tpu(node["acceleratorType"])
     configs = node.get("networkConfigs") or [node["networkConfig"]]
     outside: Json = {"accessConfig": {"externalIp": "203.0.113.1"}} if configs[0].get("enableExternalIps") else {}
@@ -259,12 +254,10 @@ def boot(world: World, node: Json) -> None:
 
 
 def _attributes(world: World, node: Json, found: Slice, worker: int) -> dict[str, str]:
-    """Return what the platform adds to instance/attributes.
-
-    Readers of it show its form: https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py
-    (agent-worker-number, worker-network-endpoints, MEGASCALE_*), https://github.com/AI-Hypercomputer/maxtext,
-    multihost_job.py (NODE_ID, WORKER_ID, ZONE, CONSUMER_PROJECT_ID).
-    """
+    """Return what the platform adds to instance/attributes. Readers of it show its form:
+    https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py (agent-worker-number,
+    worker-network-endpoints, MEGASCALE_*), https://github.com/AI-Hypercomputer/maxtext, multihost_job.py (NODE_ID,
+    WORKER_ID, ZONE, CONSUMER_PROJECT_ID)."""
     host, hosts = bounds(found)
     values = {
         "ACCELERATOR_TYPE": found.name,
@@ -385,11 +378,8 @@ def start(call: Call, collection: Collection) -> Json:
 
 
 def attributes(call: Call, collection: Collection) -> Json:
-    """Return guest attributes of the requested workers, or of all.
-
-    gcloud takes the name of the instance for a tunnel from `hostname`: tpu_vm/ssh.py (GetFromGuestAttributes); in which
-    namespace was not found.
-    """
+    """Return guest attributes of the requested workers, or of all. gcloud takes the name of the instance for a tunnel
+    from `hostname`: tpu_vm/ssh.py (GetFromGuestAttributes); in which namespace was not found."""
     node = get(call, collection)
     hosts = range(len(node.get("networkEndpoints", [])))
     asked = [int(each) for each in call.body.get("workerIds", []) if each.isdigit() and int(each) in hosts]

@@ -28,8 +28,7 @@ _TRIAL = {"JOB_STATE_SUCCEEDED": "SUCCEEDED"}
 
 
 def _check_tuning(item: Json) -> None:
-    """Check a tuning job. Raises ApiError. The limits are those of the discovery
-    document; the words are the sandbox's."""
+    """Raise ApiError beyond the limits of the discovery document, in the sandbox's words."""
     study: Json = item.get("studySpec", {})
     faults: list[tuple[str, str]] = []
     for field, at in (("maxTrialCount", "max_trial_count"), ("parallelTrialCount", "parallel_trial_count")):
@@ -181,7 +180,6 @@ def _given(value: Any) -> Any:
 
 
 def _begun(call: Call) -> tuple[str, Json]:
-    """Return a new job's key, and the body as it is stored."""
     key = f"{call.key}/{call.world.number()}"
     item = {name: value for name, value in _given(call.body).items() if name not in _OUTPUT}
     now = stamp()
@@ -212,7 +210,7 @@ def create_tuning(call: Call, collection: Collection) -> Json:
 
 
 def cancel(call: Call, collection: Collection) -> Json:
-    """Cancel a job, unless it has ended."""
+    """Cancel a job; one that has ended is no error."""
     verbs.get(call, collection)
     if running := call.world.runs.get(f"aiplatform/{call.key}"):
         running.cancel()
@@ -236,8 +234,7 @@ def delete(call: Call, collection: Collection) -> Json:
 
 
 def preempt(world: World, name: str) -> None:
-    """Preempt the Spot VMs of a custom job, or with /replicas/workerpool1-0 after its name restart one worker. Raises
-    ApiError."""
+    """Preempt a custom job's Spot VMs, or restart one worker: NAME/replicas/workerpool1-0. Raise ApiError."""
     key, _, replica = name.partition("/replicas/")
     job = world.runs.get(f"aiplatform/{key}")
     if not isinstance(job, Job):
@@ -320,7 +317,6 @@ _PAGE = 100
 
 
 def list_page(call: Call, collection: Collection) -> Json:
-    """Return a page, under the name that the collection has in its answer."""
     member = collection.id.rpartition(".")[2]
     test = parse_filter(call.query.get("filter", ""))
     found = [item for item in (_seen(call, key) for key in _below(call)) if item is not None and test(item)]
@@ -358,7 +354,7 @@ def _camel(path: str) -> str:
 
 
 def parse_filter(text: str) -> Test:
-    """Return the test of a filter. Raises ApiError."""
+    """Raise ApiError for text that is no filter."""
     tokens: list[re.Match[str]] = []
     at = 0
     while text[at:].strip():

@@ -55,7 +55,7 @@ def check_region(region: str) -> None:
 
 
 def check_job(call: Call, item: Json, spec: str = "jobSpec") -> None:
-    """Check a job. Raises ApiError. `spec`: the property that has the CustomJobSpec."""
+    """Check the CustomJobSpec in the property `spec`. Raise ApiError."""
     check_region(call.location)
     at = _snake(spec)
     found = [*_named(item), *_spec(call.world, call.location, item.get(spec, {}), at)]
@@ -187,8 +187,7 @@ def seconds(text: str | None) -> float | None:
 
 
 def _scheduling(spec: Json, pools: list[Json], at: str) -> Iterator[Fault]:
-    """Yield the faults of flex-start and Spot: schedule-jobs-dws and use-spot-vms of the documentation; the sandbox's
-    words."""
+    """Yield faults of flex-start and Spot, by schedule-jobs-dws and use-spot-vms of the docs; the sandbox's words."""
     strategy = spec.get("strategy", "STANDARD")
     machines: list[Json] = [pool.get("machineSpec", {}) for pool in pools]
     for field in ("timeout", "maxWaitDuration"):

@@ -75,8 +75,7 @@ class Replica:
 
     @property
     def command(self) -> list[str]:
-        """Command and arguments. An image that runs here has no entry point, so without a command the arguments are
-        run."""
+        """Command and arguments. A local image has no entry point, so without a command the arguments are run."""
         if task := self.spec.get("pythonPackageSpec"):
             return ["python", "-m", task["pythonModule"], *task.get("args", [])]
         task = self.spec["containerSpec"]
@@ -153,14 +152,12 @@ class Replicas:
         return found
 
     def _service(self, replica: Replica) -> Iterator[tuple[str, str]]:
-        """Yield the variables that the service sets.
-
-        Sources: training_utils/environment_variables.py of https://github.com/googleapis/python-aiplatform,
+        """Yield the variables that the service sets. Sources: training_utils/environment_variables.py of
+        https://github.com/googleapis/python-aiplatform,
         https://docs.cloud.google.com/vertex-ai/docs/training/distributed-training; names of PyTorch:
         https://github.com/Lightning-AI/pytorch-lightning/issues/13374 (RANK is the node's),
         https://github.com/cellarium-ai/cellarium-ml/issues/56 (WORLD_SIZE is the number of nodes). Whether they are set
-        on one node alone, and on parameter servers, was not found: here they are not.
-        """
+        on one node alone, and on parameter servers, was not found: here they are not."""
         yield "CLOUD_ML_PROJECT_ID", PROJECT_NUMBER
         yield "CLOUD_ML_REGION", self.region
         yield "CLOUD_ML_JOB_ID", self.job_id
@@ -196,13 +193,10 @@ class Replicas:
                 yield "RANK", str(nodes.index(replica))
 
     def log(self, task: str, lines: Sequence[str], severity: str = "INFO") -> None:
-        """Write log entries of a task.
-
-        Form: googlecloudsdk/command_lib/ai/log_util.py of the Google Cloud CLI, which reads resource.labels.job_id and
-        task_name, and the message of jsonPayload or textPayload; the service's own lines have the task `service`, as in
-        https://github.com/tensorflow/models/issues/10735. The rest of a line's jsonPayload, and the names of logs, are
-        from memory.
-        """
+        """Write log entries of a task. Form: googlecloudsdk/command_lib/ai/log_util.py of the Google Cloud CLI, which
+        reads resource.labels.job_id and task_name, and the message of jsonPayload or textPayload; the service's own
+        lines have the task `service`, as in https://github.com/tensorflow/models/issues/10735. The rest of a line's
+        jsonPayload, and the names of logs, are from memory."""
         service = task == "service"
         log_lines(
             self.world,
@@ -309,8 +303,7 @@ class Job:
         self._end("JOB_STATE_FAILED", 8, f"{said} accelerator.")
 
     def _short(self) -> bool:
-        """Return whether machines are out of stock. World.stockouts has machine types, perhaps after a region or one of
-        its zones."""
+        """Return whether machines are out of stock, which World.stockouts has by type, region/type or zone/type."""
         kinds = {each.spec["machineSpec"]["machineType"] for each in self.replicas.all}
         places = {name.rpartition("/")[::2] for name in self.world.stockouts}
         return any(kind in kinds and (not place or place.startswith(self.region)) for place, kind in places)
@@ -382,7 +375,6 @@ class Job:
         return not self.replicas.running
 
     def _end(self, state: str, code: int = 0, said: str = "") -> None:
-        """Stop what still runs, then enter a last state."""
         self._error = {"code": code, "message": said} if code else {}
         self.replicas.stop()
         self._turn += 1
@@ -397,8 +389,7 @@ class Job:
         self.enter(state)
 
     def cancel(self) -> None:
-        """Cancel the job. The code is that of customJobs.cancel in the discovery
-        document; the message is from memory."""
+        """Cancel the job, with the code of customJobs.cancel in the discovery document; the message is from memory."""
         if self.state not in (*ENDED, "JOB_STATE_CANCELLING"):
             self.enter("JOB_STATE_CANCELLING")
             self.replicas.stop()
@@ -406,7 +397,6 @@ class Job:
             self._later(self.world.settle_s, lambda: self._last("JOB_STATE_CANCELLED"), self._quiet)
 
     def preempt(self) -> None:
-        """Preempt the Spot VMs. The job starts again, up to six times."""
         if self.state != "JOB_STATE_RUNNING" or self.scheduling.get("strategy") != "SPOT":
             raise ApiError(400, f"sandbox: {self.key} is {self.state}, or not Spot")
         self._preemptions += 1
@@ -416,8 +406,7 @@ class Job:
             self._again()
 
     def restart(self, name: str) -> None:
-        """Restart one worker, as maintenance does: it starts again under its name, or with restartJobOnWorkerRestart
-        all of them do."""
+        """Restart one worker under its name, as maintenance does, or with restartJobOnWorkerRestart all of them."""
         replica = next((each for each in self.replicas.all if each.name == name), None)
         if replica is None or self.state != "JOB_STATE_RUNNING":
             raise ApiError(404, f"sandbox: {self.key} has no replica {name} that runs")
@@ -429,7 +418,6 @@ class Job:
 
 
 def fill_defaults(spec: Json) -> None:
-    """Add the service's defaults to a CustomJobSpec."""
     for pool in filter(None, spec["workerPoolSpecs"]):
         newer = own_gpus(pool["machineSpec"]["machineType"]) in (("NVIDIA_H200_141GB", 8), ("NVIDIA_B200", 8))
         disk = {"bootDiskType": "hyperdisk-balanced" if newer else "pd-ssd", "bootDiskSizeGb": 100}

@@ -18,11 +18,9 @@ _METRIC = "Job or LRO submission requests"
 
 
 def count_submission(call: Call) -> None:
-    """Count a call. Refuses the 61st of a minute (World.minute_s long).
-
-    Form of the words: https://github.com/GoogleCloudPlatform/python-docs-samples/issues/10242; the metric's name: the
-    quotas' page and https://docs.cloud.google.com/monitoring/api/metrics_gcp_a_b (job_or_lro_submission_requests).
-    """
+    """Count a call. Refuse the 61st of a minute (World.minute_s long). Form of the words:
+    https://github.com/GoogleCloudPlatform/python-docs-samples/issues/10242; the metric's name: the quotas' page and
+    https://docs.cloud.google.com/monitoring/api/metrics_gcp_a_b (job_or_lro_submission_requests)."""
     now = time.monotonic()
     calls = call.world.calls.setdefault(f"aiplatform/{call.location}/submissions", deque())
     while calls and calls[0] <= now - call.world.minute_s:
@@ -40,8 +38,7 @@ def count_submission(call: Call) -> None:
 
 
 def quota_use(spec: Json) -> dict[str, int]:
-    """Return how much of each quota a job holds. Flex-start counts as Spot does: schedule-jobs-dws of the
-    documentation."""
+    """Return how much of each quota a job holds. Flex-start counts as Spot does: the docs' schedule-jobs-dws."""
     spot = spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
     found: dict[str, int] = {}
     if spec.get("persistentResourceId"):
@@ -79,7 +76,6 @@ def within(call: Call, spec: Json) -> None:
 
 
 def quota_in_use(world: World, region: str) -> dict[str, int]:
-    """Return what the region's jobs hold that have left the queue and not ended."""
     found: dict[str, int] = {}
     for item in world.below("aiplatform", f"projects/{PROJECT}/locations/{region}/customJobs"):
         if item["state"] in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLING"):

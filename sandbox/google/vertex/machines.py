@@ -1,7 +1,5 @@
-"""Machines and accelerators that custom jobs of Vertex AI accept.
-
-Source of all tables: https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute
-"""
+"""Machines and accelerators that custom jobs of Vertex AI accept. Source of all tables:
+https://docs.cloud.google.com/vertex-ai/docs/training/configure-compute"""
 
 import re
 from functools import cache
@@ -83,8 +81,7 @@ def own_gpus(machine: str) -> tuple[str, int] | None:
 
 
 def counts(machine: str, accelerator: str) -> tuple[int, ...]:
-    """Return how many of an accelerator (Vertex AI's name) a machine type may have; ()
-    where they do not go together."""
+    """Return how many of an accelerator (Vertex AI's name) a machine type may have; () where they do not fit."""
     if machine == CLOUD_TPU:
         return (8, *range(32, 2048 + 1, 32)) if accelerator in ("TPU_V2", "TPU_V3") else ()
     if built_in := own_gpus(machine):

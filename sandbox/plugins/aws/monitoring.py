@@ -137,7 +137,6 @@ _FUNCTION = ("description", "handler", "role", "runtime", "timeout", "memorySize
 
 
 def _zipped(code: State) -> bytes:
-    """Return an archive of text assets, as the engine passes it."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, asset in sorted(code["assets"].items()):

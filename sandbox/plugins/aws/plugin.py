@@ -1,7 +1,5 @@
-"""pulumi-aws as the engine sees it: tables behind the protocol, errors in one line.
-
-Every step of a resource is generic: it works for any row of the tables.
-"""
+"""pulumi-aws as the engine sees it: tables behind the protocol, errors in one line. Every step of a resource is
+generic: it works for any row of the tables."""
 
 import contextlib
 import json
@@ -232,10 +230,8 @@ def _completed_inputs(kind: Kind, name: str, olds: State, news: State, config: S
 
 
 def _only_arns(kind: Kind, inputs: State) -> None:
-    """Check ARNs by the first part of terraform-provider-aws's verify.ValidARN.
-
-    Source: https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/verify/validate.go
-    """
+    """Check ARNs by the first part of terraform-provider-aws's verify.ValidARN. Source:
+    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/verify/validate.go"""
     for path in kind.arns:
         value: Any = inputs
         for step in path.split("."):

@@ -39,11 +39,8 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A Pulumi type. `path` is its collection, `id` its id; both are formats over its properties.
-
-    `outputs` are JMESPath over the API's answer, or formats where they have a {name}; "" leaves an output to
-    `acts.finish`.
-    """
+    """A Pulumi type. `path` is its collection, `id` its id; both are formats over its properties. `outputs` are
+    JMESPath over the API's answer, or formats where they have a {name}; "" leaves an output to `acts.finish`."""
 
     title: str
     api: str = ""
@@ -231,10 +228,8 @@ def delete(google: Google, kind: Kind, id: str, outs: State) -> None:
 
 
 def check_inputs(kind: Kind, name: str, olds: State, news: State, config: State, seed: str) -> tuple[State, str]:
-    """Return the inputs completed as the provider does it, and what is wrong with them.
-
-    Adds defaults, an automatic name, project and place, and all labels.
-    """
+    """Return the inputs completed as the provider does it (defaults, an automatic name, project and place, all labels),
+    and what is wrong with them."""
     inputs, defaulted = complete_inputs(kind, name, olds, news, seed)
     for place in kind.places:
         given = config.get(place)

@@ -123,7 +123,6 @@ def shrunk_size(old: State, new: State) -> frozenset[str]:
 
 
 def interfaces(old: State, new: State) -> frozenset[str]:
-    """Return networkInterfaces if their number changes, which replaces the instance."""
     before, after = (len(side.get("networkInterfaces", [])) for side in (old, new))
     return frozenset({"networkInterfaces"}) if before != after else _NONE
 

@@ -75,7 +75,6 @@ def create_schedule(google: Google, kind: Kind, inputs: State) -> tuple[str, Sta
 
 
 def create_function(google: Google, kind: Kind, inputs: State) -> tuple[str, State]:
-    """Create a function, whose body contains the whole name too."""
     sent = {**body(kind, inputs), "name": address(kind, inputs)}
     google.done(
         kind.api,
@@ -351,7 +350,6 @@ def create_object(google: Google, kind: Kind, inputs: State) -> tuple[str, State
 
 
 def _packed(source: Json) -> bytes:
-    """Return an archive of text assets, as the engine passes it."""
     if "assets" not in source:
         raise UnmappedName("property source is not mapped: the sandbox takes content, and archives of text assets")
     packed = io.BytesIO()

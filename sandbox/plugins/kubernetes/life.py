@@ -200,8 +200,7 @@ def live_object(cluster: Cluster, api: str, kind: str, id: str) -> State | None:
 
 
 def create(cluster: Cluster, inputs: State, manager: str, *, upsert: bool, force: bool, preview: bool) -> State:
-    """Create an object, without applying it: an existing one is not ours
-    (github.com/pulumi/pulumi-kubernetes/pull/4278)."""
+    """Create without applying: an existing object is not ours (github.com/pulumi/pulumi-kubernetes/pull/4278)."""
     query, body, give_up = _query(manager, preview), to_api(inputs), time.monotonic() + _RETRY_S
     while True:
         try:
@@ -279,8 +278,7 @@ def settle(cluster: Cluster, inputs: State, live: State, manager: str) -> State:
 
 
 def delete(cluster: Cluster, api: str, kind: str, id: str, state: State) -> None:
-    """Delete an object with all that it owns, and wait until it is gone. Ignores a missing one. Raises ProviderError
-    where it stays."""
+    """Delete an object, if there is one, with all that it owns; wait until it is gone, else raise ProviderError."""
     policy = _POLICIES.get(annotation(state, "deletionPropagationPolicy").lower(), "Foreground")
     try:
         cluster.delete(path_of(cluster, api, kind, id), {"propagationPolicy": policy})

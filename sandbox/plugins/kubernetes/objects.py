@@ -75,8 +75,7 @@ def id_of(state: Mapping[str, Any]) -> str:
 
 
 def with_generated_name(inputs: State, olds: State, name: str, seed: str) -> State:
-    """Return the inputs with a name: the old automatic one, else `<name>-<8 hex>`, and
-    the mark that it is automatic."""
+    """Return the inputs with a name, the old automatic one or `<name>-<8 hex>`, and the mark that it is automatic."""
     if inputs.get("metadata") == UNKNOWN or about(inputs).get("name"):
         return inputs
     known = about(olds).get("name") if annotation(olds, "autonamed") == "true" else None
@@ -197,7 +196,7 @@ def difference(olds: State, news: State, settings: State) -> tuple[dict[str, str
 
 
 def _placed(state: State) -> State:
-    """Return the state with a namespace: leaving it out means the default one."""
+    """Return the state without the namespace `default`: leaving it out means the same."""
     metadata = state.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("namespace") != "default":
         return state

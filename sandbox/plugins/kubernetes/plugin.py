@@ -332,8 +332,7 @@ class KubernetesPlugin:
         return not has_unknown(inputs) and self._namespaced(inputs) is not None
 
     def _namespaced(self, inputs: State) -> bool | None:
-        """Return whether a kind is namespaced; None for a kind that does not exist, or not yet, or a cluster that does
-        not answer."""
+        """Return whether a kind is namespaced; None where no cluster answers, or the kind does not exist (yet)."""
         if self._unreachable or self._access is None:
             return None
         try:

@@ -133,7 +133,6 @@ class Aws(Spec):
         return None
 
     def _zone_count(self, spec: OnDemandSpec | SpotSpec) -> int:
-        """Return the number of zones for an environment's instances, or if unknown, of its subnets."""
         if spec.zone:
             return 1
         if spec.subnet_ids:

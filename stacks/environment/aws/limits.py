@@ -25,7 +25,6 @@ _NAMESPACE = f"{'p' * 30}/{'s' * 30}"
 
 
 def findings(section: Aws) -> list[Finding]:
-    """Check user data of every environment, and the variables of the stack's functions."""
     found: list[Finding] = []
     for name, spec in section.environments.items():
         if spec.adopted is None or "launch_template" not in spec.adopted.keeps:

@@ -40,8 +40,6 @@ from .config import Aws, CreatedNetwork, ExistingNetwork, StackNetwork
 
 @dataclass(frozen=True)
 class _Place:
-    """The network of instances."""
-
     vpc_id: pulumi.Input[str]
     subnet_ids: pulumi.Input[list[str]]
     security_group_ids: pulumi.Input[list[str]]
@@ -52,7 +50,7 @@ class _Stopping:
     """Tags and hooks for queues and environments that a budget may stop."""
 
     tags: Mapping[str, pulumi.Input[str]]
-    """None where no budget stops anything."""
+    """Empty where no budget stops anything."""
     hooks: pulumi.ResourceHookBinding
     """Set without a budget too: an update that removes the budget of a stopped stack is held up by them."""
 
@@ -64,7 +62,7 @@ def deploy(
     on_stop: pulumi.ResourceHookBinding,
     pay: Spending,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Create the section's components, export what other stacks need, and return the targets of jobs by name."""
+    """Export what other stacks need. Return the targets of jobs by name."""
     on_aws = pulumi.ResourceOptions(providers=[aws_provider(environment, section)])
     place = _network(section, on_aws)
     log = JobLog("jobs", section.logs, on_aws)
@@ -181,7 +179,6 @@ def deploy(
 
 
 def _log_groups(section: Aws) -> list[str]:
-    """Return the log groups of definitions that do not log to the stack's own."""
     return sorted({spec.log_group for spec in section.definitions.values() if spec.log_group})
 
 
@@ -229,14 +226,12 @@ def _metric_namespace() -> str:
 
 
 def _gpu_namespaces(section: Aws) -> dict[str, str]:
-    """Return the metric namespace of each compute environment's agents; empty where none run."""
     if section.monitoring is None or not section.monitoring.gpu_metrics:
         return {}
     return {name: gpu_namespace(_metric_namespace(), name) for name in section.environments}
 
 
 def _boot_scripts(section: Aws, environment: str) -> list[str]:
-    """Return the scripts that monitoring adds to a compute environment's first boot."""
     namespace = _gpu_namespaces(section).get(environment)
     if section.monitoring is None or namespace is None:
         return []
@@ -249,7 +244,6 @@ def _deploy_monitoring(
     queues: Mapping[str, JobQueue],
     on_aws: pulumi.ResourceOptions,
 ) -> None:
-    """Create the component that watches the stack and export `monitoring`; nothing without the section."""
     if section.monitoring is None:
         return
     made = Monitoring(
@@ -275,12 +269,10 @@ def _deploy_monitoring(
 
 
 def _stopping(section: Aws, claims: ClaimTable | None, hooks: pulumi.ResourceHookBinding) -> _Stopping:
-    """Return tags and hooks for every queue and environment of the section."""
     return _Stopping(tag_of(section.region, claims.name) if claims and _limits(section) else {}, hooks)
 
 
 def _limits(section: Aws) -> dict[str, Limit]:
-    """Return the limits of the budgets that stop the stack, by the author's keys."""
     return {
         key: Limit(key, spec.stop.at, spec.stop.basis, spec.stop.running_after_s)
         for key, spec in section.budgets.items()
@@ -295,7 +287,6 @@ def _deploy_budgets(
     claims: ClaimTable | None,
     on_aws: pulumi.ResourceOptions,
 ) -> None:
-    """Create the components and export `budgets`; nothing without the section."""
     if not section.budgets:
         return
     made = {key: Budget(key, spec, on_aws) for key, spec in section.budgets.items()}

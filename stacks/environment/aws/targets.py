@@ -21,18 +21,15 @@ of 40 with its suffix."""
 
 
 def text(document: Any) -> str:
-    """Return the target as it is published."""
     return json.dumps(document, sort_keys=True)
 
 
 def split(section: Aws, allowances: Any) -> bool:
-    """Return whether definitions get parameters of their own, because a target with them might be too large for one.
-    Decide before anything exists, with the longest names. `allowances`: those of every target."""
+    """Return whether a target might be too large for one parameter, before anything exists: by the longest names."""
     return any(len(text(target)) > rules.MOST for target in _longest(section, allowances).values())
 
 
 def findings(section: Aws, allowances: Any) -> list[Finding]:
-    """Return findings about values that are too large for a parameter of their own."""
     targets = _longest(section, allowances)
     first = next(iter(targets.values()), dict[str, Any]())
     return rules.sizes(

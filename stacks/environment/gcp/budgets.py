@@ -45,7 +45,7 @@ class Stopping:
 
 
 def stopping(section: Gcp, hooks: StopHooks, on_gcp: pulumi.ResourceOptions) -> Stopping | None:
-    """Create the function; return None where it need not watch any budget."""
+    """Return None where the function need not watch any budget."""
     watched = [spec for spec in section.budgets.values() if spec.watched]
     if not watched:
         return None
@@ -61,7 +61,6 @@ def stopping(section: Gcp, hooks: StopHooks, on_gcp: pulumi.ResourceOptions) -> 
 
 
 def stop_of(stop: Stopping | None) -> dict[str, pulumi.Output[str]]:
-    """Return what targets are wired with."""
     return {"stop": stop.stop} if stop else {}
 
 
@@ -73,8 +72,7 @@ def deploy(
     cluster: pulumi.Output[GkeCluster] | None,
     pools: Mapping[str, pulumi.Output[str]],
 ) -> None:
-    """Create the budgets and the function's plan, and export `gcp_budgets`; do nothing without the section. `pools`:
-    names of the accelerator pools created here, by their keys."""
+    """Export `gcp_budgets`. `pools`: names of the accelerator pools created here, by their keys."""
     if not section.budgets:
         return
     on_budgets = pulumi.ResourceOptions(providers=[_provider(environment, section, services)])

@@ -38,7 +38,6 @@ class Capacity(Spec):
         return found is not None and found.kind == "workload"
 
     def of_commitments(self) -> Iterator[Finding]:
-        """Check the resources of the stack that commitments name."""
         for key, spec in self.commitments.items():
             name, field = spec.reservation, f"commitments.{key}.reservation"
             if name is None:
@@ -48,7 +47,6 @@ class Capacity(Spec):
                 yield from gcp_commitments.attached_region(spec.region, self.reservations[name].zone, name, field)
 
     def of_machine(self, spec: GpuVmSpec, at: str, *, group: bool) -> Iterator[Finding]:
-        """Check the resources of the stack that a VM or a group of them names."""
         reserved = self.reservations.get(spec.reservation.name) if spec.reservation else None
         if spec.reservation and reserved and spec.reservation.project is None:
             wanted, here = (spec.zone, spec.machine), (reserved.zone, reserved.machine)
@@ -56,7 +54,6 @@ class Capacity(Spec):
         yield from self.of_placement(spec.placement, [spec.zone], spec.machine, f"{at}.placement", group=group)
 
     def of_target(self, placement: str | None, reservation: str | None, zones: list[str], at: str) -> Iterator[Finding]:
-        """Check the resources of the stack that a target of GPU VMs names."""
         if reserved := self.reservations.get(reservation or ""):
             yield from capacity.use_zone(zones, reserved.zone, reservation or "", f"{at}.reservation")
         yield from self.of_placement(placement, zones, None, f"{at}.placement", group=False)
@@ -64,7 +61,6 @@ class Capacity(Spec):
     def of_placement(
         self, name: str | None, zones: list[str], machine: str | None, field: str, *, group: bool
     ) -> Iterator[Finding]:
-        """Check a placement's name, and whether it fits the machines."""
         if name is None:
             return
         yield from capacity.placement_name(name, list(self.placements), field)

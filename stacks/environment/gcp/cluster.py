@@ -50,14 +50,12 @@ class ClusterContext:
 
     @property
     def accelerated_pools(self) -> dict[str, pulumi.Output[str]]:
-        """Return the names of GPU and TPU pools created here, by their keys."""
         return {key: one.name for key, one in self.pools.items() if one.facts.gpus or one.facts.tpu_chips}
 
 
 def deploy(
     environment: Environment, section: Gcp, hooks: pulumi.ResourceHookBinding, on_gcp: pulumi.ResourceOptions
 ) -> ClusterContext:
-    """Create network, accounts, cluster and pools, as far as the section has them."""
     place = network_of(section, on_gcp)
     if place is not None:
         outputs.export_network(place.whole)
@@ -86,7 +84,6 @@ def deploy(
 
 
 def _pool(key: str, spec: AnyPool, common: PoolArgs, on_gcp: pulumi.ResourceOptions) -> pulumi.Output[str]:
-    """Create a pool and return its physical name."""
     match spec:
         case CpuPoolSpec():
             return CpuPool(key, CpuPoolArgs(spec=spec, **vars(common)), on_gcp).name
@@ -102,7 +99,6 @@ def _with_pools(section: Gcp, cluster: contract.GkeCluster, names: Mapping[str, 
 
 
 def _node_account(section: Gcp, on_gcp: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
-    """Return the e-mail of the nodes' account; None without nodes."""
     if not section.pools and not isinstance(section.cluster, CreatedCluster):
         return None
     spec = section.accounts.nodes
@@ -193,8 +189,7 @@ class Clusters(RootModel[dict[str, contract.GkeCluster]]):
 
 
 def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
-    """Return the pools of another stack's cluster, as values. They decide which objects are created in the cluster, and
-    an output is not known while the program runs."""
+    """Return values, not outputs: they decide which objects the program creates in the cluster while it runs."""
     # The engine's own function, by its own name. Source: ReadStackOutputs in pkg/resource/deploy/builtins.go of Pulumi.
     found: Any = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": other.stack}).value
     clusters = Clusters.model_validate(found["outputs"].get("clusters", {}), extra="ignore")
@@ -202,7 +197,7 @@ def pools_of_stack(other: StackCluster) -> dict[str, contract.GkePool]:
 
 
 def of_stack(clusters: Mapping[str, contract.GkeCluster], other: StackCluster) -> contract.GkeCluster:
-    """Return the requested cluster. Raise pulumi.RunError where the other stack has none of that key."""
+    """Raise pulumi.RunError where the other stack has no cluster of that key."""
     if other.key not in clusters:
         near = nearest(other.key, list(clusters), 1) or sorted(clusters)
         raise pulumi.RunError(

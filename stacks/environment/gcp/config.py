@@ -219,7 +219,6 @@ class Gcp(Spec):
         return not isinstance(self.cluster, StackCluster)
 
     def pool_facts(self, key: str, physical_name: str) -> GkePool:
-        """Return one of this section's pools as jobs see it."""
         spec = self.pools[key]
         return gke_pool(key, spec, physical_name, self.node_zones(spec), self._most_pods())
 
@@ -267,7 +266,6 @@ class Gcp(Spec):
         return found
 
     def _zones(self, pool: AnyPool) -> list[Finding]:
-        """Check each pool's zones: in the region, named, and with what the pool asks for."""
         zones = self.node_zones(pool)
         if pool.zones or not zones:
             return cluster_rules.pool_zones(zones, self.region)
@@ -280,7 +278,6 @@ class Gcp(Spec):
         return ([self.cluster.location] if self.cluster.zonal else []) + self.cluster.node_locations
 
     def _ranges(self, network: CreatedNetwork) -> list[Finding]:
-        """Check the ranges of a network created here, with those of the cluster and the pods in it."""
         cluster, subnet = self.cluster, network.subnets.get(self.region)
         if not isinstance(cluster, CreatedCluster) or subnet is None:
             return []

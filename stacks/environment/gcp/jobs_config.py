@@ -61,7 +61,6 @@ class GoogleBatchTarget(JobTarget):
         return found + (gcp_zones.region(self.region) if self.region else [])
 
     def against(self, region: str, template: BatchTemplateSpec | None) -> list[Finding]:
-        """Check the target with the section's region and template."""
         here = self.region or region
         found = google_batch_machines.zones(self.zones, here)
         found += rules.template(self.template, template.capacity if template else None, here, region)
@@ -83,7 +82,6 @@ class GoogleBatch(BatchJobsSpec):
 
     @property
     def ground(self) -> BatchJobsSpec:
-        """Return the component's part."""
         return BatchJobsSpec(account=self.account, bucket=self.bucket)
 
     def in_section(self, region: str, subnets: Sequence[str] | None) -> Iterator[Finding]:
@@ -190,7 +188,6 @@ class Vertex(VertexJobsSpec):
 
     @property
     def ground(self) -> VertexJobsSpec:
-        """Return the component's part."""
         return VertexJobsSpec(account=self.account, bucket=self.bucket)
 
     def check(self) -> list[Finding]:
@@ -204,7 +201,6 @@ class Vertex(VertexJobsSpec):
         ]
 
     def in_section(self, region: str) -> Iterator[Finding]:
-        """Check against the region of the section."""
         if isinstance(self.network, AttachedNetwork):
             yield from under("network", rules.attachment(self.network.network_attachment, region))
         if isinstance(self.tensorboard, ExistingTensorboard):
@@ -215,8 +211,7 @@ class Vertex(VertexJobsSpec):
 
 
 def one_name(targets: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
-    """Return faults where parts of a section share a target name, since they are one output. `targets`: names by
-    part."""
+    """Return faults where parts of a section share a target name: they are one output. `targets`: names by part."""
     first: dict[str, str] = {}
     faults: list[tuple[str, str]] = []
     for part, names in targets.items():

@@ -89,7 +89,7 @@ def _given(given: ExistingNetwork) -> GcpNetwork:
 
 
 def subnet_of(network: GcpNetwork, region: str) -> GcpSubnet:
-    """Return the subnet of the section's region. Raise pulumi.RunError where an existing network has none there."""
+    """Raise pulumi.RunError where an existing network has no subnet in the region."""
     if region not in network.subnets:
         raise pulumi.RunError(
             f"gcp.region: is {region}, and the network has subnets in {', '.join(sorted(network.subnets))} only"

@@ -15,8 +15,7 @@ from ..export_model import promise_output
 
 @dataclass(frozen=True, kw_only=True)
 class GkeQueue:
-    """A place in the cluster for jobs: what `targets` needs of the components that create it. `pools` are keys of the
-    cluster's pools that it may use."""
+    """A place for jobs in the cluster, as `targets` needs it. `pools`: keys of the cluster's pools that it may use."""
 
     namespace: pulumi.Input[str]
     queue: pulumi.Input[str] | None = None
@@ -29,12 +28,10 @@ class GkeQueue:
 
 
 def export_network(network: pulumi.Output[GcpNetwork]) -> None:
-    """Export `gcp_network`."""
     pulumi.export("gcp_network", promise_output(network, lambda one: one.model_dump(mode="json", by_alias=True)))
 
 
 def export_clusters(clusters: Mapping[str, pulumi.Output[GkeCluster]]) -> None:
-    """Export `clusters`, by the author's keys."""
     pulumi.export(
         "clusters",
         {
@@ -53,8 +50,7 @@ def export_accounts(emails: Mapping[str, pulumi.Output[str]]) -> None:
 def targets(
     cluster: pulumi.Output[GkeCluster], queues: Mapping[str, GkeQueue], more: Mapping[str, pulumi.Output[Any]]
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Return each queue as a target of the contract, by its name; known once everything that it names exists. `more`:
-    values for every target."""
+    """Return each queue as a target, by its name, once all that it names exists. `more`: values for every target."""
     return {name: _target(name, cluster, queue, more) for name, queue in queues.items()}
 
 

@@ -14,7 +14,6 @@ from .config import Gcp
 
 
 def labels(environment: Environment) -> dict[str, str]:
-    """Return the labels of every resource: its owner and its stack."""
     own = {
         "accel-owner": environment.owner,
         "accel-project": pulumi.get_project(),
@@ -26,8 +25,7 @@ def labels(environment: Environment) -> dict[str, str]:
 def gcp_provider(
     environment: Environment, section: Gcp, name: str = "", after: pulumi.Resource | None = None, **settings: Any
 ) -> gcp.Provider:
-    """Return a provider of the section's project, with the credentials of the shell or of the CI job. Its resources
-    wait for `after`, as the provider does."""
+    """Use the credentials of the shell or of the CI job. The provider, and so its resources, wait for `after`."""
     return gcp.Provider(
         name or f"gcp-{section.region}",
         project=section.project,

@@ -1,8 +1,6 @@
 """Hooks of declared TPUs: the update that declares them requests them, and the one that deletes them waits until they
-are gone. `accel-jobs tend`, or the scheduled function, does the rest.
-
-A state names the hooks of its resources, so every run registers them.
-"""
+are gone. `accel-jobs tend`, or the scheduled function, does the rest. A state names the hooks of its resources, so
+every run registers them."""
 
 import time
 from collections.abc import Mapping
@@ -19,8 +17,6 @@ ASKED_S, POLL_S = 10 * 60, 2.0
 
 
 def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
-    """Register the hooks and return them for QueuedTpuArgs."""
-
     def request(args: pulumi.ResourceHookArgs) -> None:
         bucket, key = _declared(args.new_outputs or args.new_inputs or {})
         ask(bucket, key, pulumi.log.info)
@@ -47,8 +43,7 @@ def queued_tpu_hooks() -> pulumi.ResourceHookBinding:
 
 
 def ask(bucket: str, key: str, say: Any) -> None:
-    """Request the TPUs of a declaration, once those of a former one are gone. Report a refusal and go on: the
-    reconciler repeats the request."""
+    """Request TPUs once those of a former declaration are gone. Report a refusal: the reconciler asks again."""
     end = time.monotonic() + ASKED_S
     try:
         queues = _queues(bucket)

@@ -26,7 +26,6 @@ from {_BEGIN} import handler
 
 
 def archive() -> dict[str, str]:
-    """Return the files by their paths in the archive."""
     modules = _imported()
     folders = {str(parent) for path in modules for parent in PurePosixPath(path).parents} - {"."}
     agent = sorted((_ROOTS["jobs"] / "agent" / "program").glob("*.py"))
@@ -73,7 +72,6 @@ def _imports(path: str) -> Iterator[str]:
 
 
 def _path(module: str) -> str | None:
-    """Return the path of a module of this project; None for any other."""
     name = module.replace(".", "/")
     paths = (f"{name}.py", f"{name}/__init__.py") if module.partition(".")[0] in _ROOTS else ()
     return next((path for path in paths if _file(path).exists()), None)

@@ -51,7 +51,7 @@ def deploy(
     stop_hooks: StopHooks,
     pay: Spending,
 ) -> _Targets:
-    """Create the section's components, export what other stacks need, and return the targets of jobs by name."""
+    """Export what other stacks need. Return the targets of jobs by name."""
     apis = services.deploy(environment, section)
     on_gcp = pulumi.ResourceOptions(providers=[gcp_provider(environment, section, after=apis)])
     stop = budgets.stopping(section, stop_hooks, on_gcp)
@@ -77,7 +77,6 @@ def _deploy_jobs(
     on_gcp: pulumi.ResourceOptions,
     wired: _Wired,
 ) -> _Targets:
-    """Create image repositories, Google Batch and Vertex AI; return the targets of their jobs by name."""
     _deploy_images(section, on_gcp)
     targets: _Targets = {}
     if section.batch is not None:
@@ -89,7 +88,7 @@ def _deploy_jobs(
 
 
 def _deploy_images(section: Gcp, on_gcp: pulumi.ResourceOptions) -> None:
-    """Create repositories, and export `gcp_repositories`: the paths that images are pushed to, by key."""
+    """Export `gcp_repositories`: the paths that images are pushed to, by key."""
     made = {
         key: ImageRepository(
             key, ImageRepositoryArgs(spec=spec, project=section.project, region=section.region), on_gcp
@@ -108,8 +107,7 @@ def _deploy_batch(
     on_gcp: pulumi.ResourceOptions,
     wired: _Wired,
 ) -> _Targets:
-    """Create the ground of Google Batch's jobs, export `batch_targets`, and return their targets by name. `wired`:
-    further values for every target."""
+    """Export `batch_targets`; return the targets by name. `wired`: further values for every target."""
     project, region = section.project, section.region
     ground = BatchJobs(
         "batch", BatchJobsArgs(spec=spec.ground, project=project, region=region, network=place.network), on_gcp
@@ -146,8 +144,7 @@ def _deploy_batch(
 def _deploy_vertex(
     section: Gcp, spec: Vertex, labels: Mapping[str, str], on_gcp: pulumi.ResourceOptions, more: _Wired
 ) -> _Targets:
-    """Create the ground of Vertex AI's custom jobs, export `vertex_targets`, and return their targets by name. `more`:
-    further values for every target."""
+    """Export `vertex_targets`; return the targets by name. `more`: further values for every target."""
     project, region = section.project, section.region
     args = VertexJobsArgs(spec=spec.ground, project=project, region=region, tensorboard=spec.tensorboard is not None)
     ground = VertexJobs("vertex", args, on_gcp)
@@ -218,7 +215,6 @@ def _target(
     said: Mapping[str, Any],
     wired: _Wired,
 ) -> pulumi.Output[dict[str, Any]]:
-    """Return an output that is known once everything that the target names exists."""
     return promise_output(pulumi.Output.all(**wired), lambda known: write({name: kind(**said, **known)})[name])
 
 

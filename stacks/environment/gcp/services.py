@@ -44,7 +44,6 @@ def _tpus(section: Gcp) -> bool:
 
 
 def _named(document: Any, fields: tuple[str, ...]) -> bool:
-    """Return whether one of the fields has a value anywhere in a document."""
     if isinstance(document, dict):
         members = cast("dict[str, Any]", document)
         return any(members.get(name) for name in fields) or _named(list(members.values()), fields)
@@ -58,7 +57,6 @@ _PARTS: tuple[tuple[str, Needs, tuple[str, ...]], ...] = (
     ("gcp.cluster", lambda section: section.cluster or section.accounts.workloads, CLUSTER),
     ("gcp.vms", lambda section: section.vms, MACHINES),
     ("gcp.vms", _tpus, ("tpu",)),
-    ("gcp.vms.reconcile", lambda section: section.vms and section.vms.reconcile, reconcile_function.SERVICES),
     ("gcp.vms.reconcile", lambda section: section.vms and section.vms.reconcile, reconcile_function.SERVICES),
     ("gcp.batch", lambda section: section.batch, (*batch_jobs.SERVICES, "storage")),
     ("gcp.batch.notifications", lambda section: section.batch and section.batch.notifications, ("pubsub",)),
@@ -77,8 +75,7 @@ _PARTS: tuple[tuple[str, Needs, tuple[str, ...]], ...] = (
 
 
 def needed_services(environment: Environment) -> dict[str, list[str]]:
-    """Return the APIs of the environment, each with the parts that need it; empty without a Google section. An API has
-    the first part of its name: `compute` of compute.googleapis.com."""
+    """Return APIs with the parts that need each; empty without a Google section. `compute`: compute.googleapis.com."""
     found: dict[str, list[str]] = {}
     for part, service in _needs(environment):
         parts = found.setdefault(service, [])

@@ -43,13 +43,11 @@ class CapacityResources:
     placements: Mapping[str, Placement]
 
     def placement(self, name: str | None) -> pulumi.Output[str] | None:
-        """Return the path of the stack's placement of that name."""
         found = self.placements.get(name or "")
         return found.path if found else None
 
     def of_target(self, spec: AnyVmTarget) -> dict[str, pulumi.Output[str]]:
-        """Return the paths of the stack's resources that a target of GPU VMs names. (Reservations of TPUs are
-        others.)"""
+        """Return paths of the stack's resources that a target of GPU VMs names; reservations of TPUs are others."""
         if not isinstance(spec, GceTarget):
             return {}
         reserved, placement = self.reservations.get(spec.reservation or ""), self.placement(spec.placement)
@@ -73,11 +71,8 @@ def deploy(
     wired: Wired,
     stop: Stopping | None = None,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Create the permanent machines and the ground of jobs; return the targets of jobs by name.
-
-    `hooks`: those of the provider's queued resources and of declared ones. `labels`: those of what jobs create.
-    `wired`: values for every target.
-    """
+    """Return the targets of jobs by name. `hooks`: those of the provider's queued resources, and of declared ones.
+    `labels`: those of what jobs create. `wired`: values for every target."""
     vms = section.vms
     if vms is None:
         return {}
@@ -118,7 +113,7 @@ def deploy(
 
 
 def _capacity(project: str, spec: Capacity, on_gcp: pulumi.ResourceOptions) -> CapacityResources:
-    """Create it, and export `capacity`: by kind and key, what its users need to know."""
+    """Export `capacity`: by kind and key, what its users need to know."""
     told: dict[str, dict[str, Any]] = {}
     reservations: dict[str, Reservation] = {}
     for key, each in spec.reservations.items():
@@ -234,7 +229,6 @@ def _declared(
     hooks: pulumi.ResourceHookBinding,
     on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, dict[str, Any]]:
-    """Declare TPUs in the bucket of jobs; return what a person needs to reach them."""
     told: dict[str, Any] = {}
     for key, spec in vms.queued_tpus.items():
         args = QueuedTpuArgs(
@@ -290,7 +284,6 @@ def _target(
     labels: Mapping[str, str],
     own: Wired,
 ) -> pulumi.Output[dict[str, Any]]:
-    """Return an output that is known once everything that the target names exists."""
     regions = dict.fromkeys(zone.rpartition("-")[0] for zone in spec.zones)
     known = pulumi.Output.all(
         network=place.network,

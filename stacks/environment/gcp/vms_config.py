@@ -150,7 +150,7 @@ class Vms(Capacity):
         return found
 
     def zones(self) -> Iterator[tuple[str, str]]:
-        """Yield every zone that is named for a machine, with its place."""
+        """Yield every zone that is named for a machine, after the path of its field."""
         for kind in ("tpus", "tpu_queues", "queued_tpus", "gpus", "gpu_groups"):
             for key, spec in getattr(self, kind).items():
                 yield f"{kind}.{key}.zone", spec.zone
@@ -158,7 +158,6 @@ class Vms(Capacity):
             yield from ((f"targets.{key}.zones[{index}]", zone) for index, zone in enumerate(target.zones))
 
     def in_subnets(self, of_network: Sequence[str]) -> list[Finding]:
-        """Check against the regions in which the network has subnets."""
         return [finding for field, zone in self.zones() for finding in rules.subnet(zone, of_network, field)]
 
     @property

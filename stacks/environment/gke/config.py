@@ -138,20 +138,17 @@ class Workloads(Spec):
         return faults
 
     def pools_of(self, target: TargetSpec, known: Iterable[str]) -> list[str]:
-        """Return the keys of the pools that jobs of a target may use."""
         if target.queue is None or self.queueing is None:
             return target.pools or sorted(known)
         queue = self.queueing.queues[self.queueing.local_queues[target.queue].queue]
         return [each.pool for each in queue.pools]
 
     def used_pools(self, known: Iterable[str]) -> set[str]:
-        """Return the keys of the pools that a queue has, or jobs of a target may use."""
         queues = self.queueing.queues.values() if self.queueing else ()
         used = {each.pool for queue in queues for each in queue.pools}
         return used.union(*(self.pools_of(target, known) for target in self.targets.values()))
 
     def unknown_pools(self, pools: Iterable[str]) -> Faults:
-        """Return faults of targets whose pools the cluster lacks, by the author's keys."""
         known = list(pools)
         return [
             fault
@@ -161,7 +158,6 @@ class Workloads(Spec):
         ]
 
     def unknown_accounts(self, accounts: Iterable[str]) -> Faults:
-        """Return faults of namespaces whose Google service accounts the section lacks, by the author's keys."""
         known = list(accounts)
         return [
             fault

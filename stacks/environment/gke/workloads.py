@@ -62,7 +62,6 @@ def deploy(
     wired: Wired,
     on_gcp: pulumi.ResourceOptions,
 ) -> dict[str, pulumi.Output[dict[str, Any]]]:
-    """Create the objects in the cluster; return the targets of jobs there by name."""
     workloads = section.workloads
     if workloads is None:
         return {}
@@ -90,11 +89,8 @@ def deploy(
 def kubernetes_provider(
     name: str, cluster: pulumi.Output[GkeCluster], opts: pulumi.ResourceOptions | None = None
 ) -> kubernetes.Provider:
-    """Return the provider of a cluster's API, for the objects that the stack creates in the cluster.
-
-    A replaced cluster has a new generated name, and so another provider: all resources are created again there, before
-    the old cluster is deleted. A new address or certificate of the same cluster is an update.
-    """
+    """Return a provider bound to the cluster's generated name: a replaced cluster has a new one, and all resources are
+    created again there, before the old cluster is deleted. A new address or certificate of the same is an update."""
     # Imported here: a stack without workloads never imports pulumi_kubernetes.
     import pulumi_kubernetes as kubernetes
 
@@ -144,7 +140,7 @@ def _queues(
     emails: Mapping[str, pulumi.Output[str]],
     in_cluster: pulumi.ResourceOptions,
 ) -> dict[str, GkeQueue]:
-    """Create the section's components; return the targets by name. `emails`: Google service accounts by their keys."""
+    """Return the targets by name. `emails`: of Google service accounts, by their keys."""
     own_drivers = _drivers(section, pools, in_cluster)
     releases = [ReleaseBundle(each.release, each, in_cluster) for each in section.releases]
     # The engine cannot follow names that are constants: controllers come before the objects that their webhooks check,
@@ -186,7 +182,6 @@ def _admit_stop(queueing: QueueingSpec, email: pulumi.Input[str], in_cluster: pu
 
 
 def _code_readers(section: Workloads, emails: Mapping[str, pulumi.Output[str]]) -> dict[str, pulumi.Input[str]]:
-    """Return the e-mails of the accounts that jobs with code run as, by the keys of their namespaces."""
     found = {key: _account(section.namespaces[key], emails) for key in section.coded}
     return {key: email for key, email in found.items() if email is not None}
 

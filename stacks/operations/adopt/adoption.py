@@ -1,10 +1,8 @@
-"""All adopted resources as one environment, written as two files: a stack's config, and the input of `pulumi import`.
-
-A URN contains the types of a resource's parents, so each resource is imported under the component that the program will
+"""All adopted resources as one environment, written as two files: a stack's config, and the input of `pulumi import`. A
+URN contains the types of a resource's parents, so each resource is imported under the component that the program will
 register, which the same file creates, empty; likewise the provider, from `providerInputs`. Sources:
 https://www.pulumi.com/docs/iac/guides/migration/import/#bulk-import-operations,
-https://github.com/pulumi/pulumi/pull/21671
-"""
+https://github.com/pulumi/pulumi/pull/21671"""
 
 import json
 import re
@@ -26,7 +24,7 @@ from components.aws.job_queue import JobQueue
 from components.base import Spec
 
 from ...environment.config import Environment, warnings
-from ..stack_files import KEY
+from ..stack_files import KEY, project_in
 from . import batch
 from .documents import AwsResource, Json, Kind, names, read
 from .notes import Note, Part, Word
@@ -80,12 +78,13 @@ def write(files: list[str], stack: str, region: str | None, out: Path) -> Writte
         said = [str(note) for note in found.notes if note.word == "left out"]
         raise BadInputs(said or ["these files hold nothing of AWS Batch"])
     after = {**before, "config": {**before.get("config", {}), KEY: found.values}}
+    project = _project(out) if found.existing else ""
     config.write_text(yaml.safe_dump(after, sort_keys=False, allow_unicode=True, width=110))
     lines = [f"{config}: {_counted(section)}"]
     commands = [f"pulumi stack init {stack}"] if "encryptionsalt" not in before else []
     if found.existing:
         imports = out / f"import-{stack}.json"
-        document = import_document(found.existing, section["region"], _project(out), stack)
+        document = import_document(found.existing, section["region"], project, stack)
         imports.write_text(json.dumps(document, indent=2) + "\n")
         lines.append(f"{imports}: {len(found.existing)} that exist")
         commands.append(f"pulumi import --stack {stack} --file {imports} --generate-code=false")
@@ -94,7 +93,7 @@ def write(files: list[str], stack: str, region: str | None, out: Path) -> Writte
 
 
 def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEnvironment:
-    """Convert the resources into one environment. Raise BadInput if their region cannot be determined."""
+    """Raise BadInput if the resources' region cannot be determined."""
     parts, refused = _parts(found)
     kept = {kind: [one for one in found if one.kind == kind and one.name not in refused[kind]] for kind in _SECTIONS}
     existing = {
@@ -129,8 +128,7 @@ def adopt(found: list[AwsResource], owner: str, region: str | None) -> AdoptedEn
 def import_document(
     existing: Mapping[tuple[str, str], AwsResource], region: str, project: str, stack: str
 ) -> dict[str, Any]:
-    """Return the existing resources as the program of this project registers them, for `pulumi import`. The id of an
-    environment is its name, that of others their ARN."""
+    """Return the input of `pulumi import`. The id of an environment is its name, that of others their ARN."""
     sdk = version("pulumi_aws")
     resources: list[dict[str, Any]] = []
     for (section, key), found in existing.items():
@@ -170,14 +168,11 @@ def _before(config: Path) -> dict[str, Any]:
 
 
 def _project(out: Path) -> str:
-    """Return the name of the project, which every URN contains."""
-    for folder in (out, Path()):
-        try:
-            document: Any = yaml.safe_load((folder / "Pulumi.yaml").read_text())
-        except (OSError, yaml.YAMLError):
-            continue
-        return str(document["name"])
-    raise NotFound(f"no Pulumi.yaml in {out} or here, and a URN holds the project's name", "run this where it is")
+    if name := project_in(out) or project_in(Path()):
+        return name
+    raise NotFound(
+        f"no Pulumi.yaml with a name in {out} or here, and a URN holds the project's name", "run this where it is"
+    )
 
 
 def _counted(section: dict[str, Any]) -> str:
@@ -267,7 +262,6 @@ def _region_of(arns: list[str], given: str | None) -> str:
 
 
 def _repositories(parts: Mapping[str, Part]) -> list[str]:
-    """Return the repositories that the stack's own execution role has to pull from."""
     images = [str(p.values.get("image", "")) for p in parts.values() if "execution_role" not in p.values]
     return sorted({arn for image in images if (arn := batch.repository(image))})
 

@@ -39,7 +39,6 @@ _ENVIRONMENT_HANDLED = {
 
 
 def unfit_environment(document: Json) -> str | None:
-    """Return why an environment cannot become one of ours, or None."""
     kind = str(resources(document).get("type", ""))
     if document.get("type") == "UNMANAGED":
         return "is UNMANAGED: its instances are somebody else's"
@@ -51,12 +50,11 @@ def unfit_environment(document: Json) -> str | None:
 
 
 def resources(document: Json) -> Json:
-    """Return its `computeResources`, without empty values."""
     return block(document, "computeResources")
 
 
 def environment(found: AwsResource, key: str) -> Part:
-    """Return one environment's values. An existing one keeps name, image, launch template and instance tags."""
+    """Keep name, image, launch template and instance tags of an existing environment."""
     part, inner = Part(key), resources(found.document)
     part.values["capacity"] = CAPACITY[str(inner["type"])]
     part.values |= {ours: inner[theirs] for theirs, ours in _COMPUTE_FIELDS.items() if theirs in inner}
@@ -147,14 +145,12 @@ _QUEUE_HANDLED = {
 
 
 def environment_names(found: AwsResource) -> list[str]:
-    """Return the names of the environments that a queue tries, in their order."""
     ordered = sorted(entries(found.document, "computeEnvironmentOrder"), key=lambda one: str(one.get("order")).zfill(9))
     return [str(one.get("computeEnvironment")).rpartition("/")[2] for one in ordered]
 
 
 def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Mapping[str, str]) -> str | None:
-    """Return why a queue cannot become one of ours, or None. `environments`: keys by name; `refused`: why an
-    environment is left out."""
+    """Return why a queue cannot become one of ours. `environments`: keys by name; `refused`: why each is left out."""
     if found.document.get("serviceEnvironmentOrder") or found.document.get("jobQueueType") == "SAGEMAKER_TRAINING":
         return "is a queue of SageMaker training jobs"
     for name in environment_names(found):
@@ -166,7 +162,7 @@ def unfit_queue(found: AwsResource, environments: Mapping[str, str], refused: Ma
 
 
 def queue(found: AwsResource, key: str, environments: Mapping[str, str]) -> Part:
-    """Return the values of one queue; an existing one keeps its name and its time limits."""
+    """Keep name and time limits of an existing queue."""
     part, document = Part(key), found.document
     part.values["environments"] = [environments[name] for name in environment_names(found)]
     if "priority" in document:
@@ -232,7 +228,6 @@ _ECR = re.compile(
 
 
 def unfit_definition(document: Json) -> str | None:
-    """Return why a definition cannot become one of ours, or None."""
     if document.get("type") == "multinode" or document.get("nodeProperties"):
         return "is a multi-node definition"
     if document.get("eksProperties"):
@@ -245,7 +240,7 @@ def unfit_definition(document: Json) -> str | None:
 
 
 def definition(found: AwsResource, key: str) -> Part:
-    """Return the values of one definition. An existing one keeps its whole container if a field has no counterpart."""
+    """Keep the whole container of an existing definition if a field of it has no counterpart."""
     part, document = Part(key), found.document
     inner = block(document, "containerProperties")
     part.values |= {ours: inner[theirs] for theirs, ours in _CONTAINER_FIELDS.items() if theirs in inner}
@@ -338,7 +333,6 @@ def _keep_definition(part: Part, found: AwsResource, lost: list[str]) -> None:
 
 
 def repository(image: str) -> str | None:
-    """Return the ARN of the ECR repository of an image; None for another registry."""
     ecr = _ECR.match(image)
     if not ecr:
         return None

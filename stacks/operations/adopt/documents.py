@@ -51,7 +51,7 @@ class AwsResource:
 
 
 def read(paths: list[str]) -> list[AwsResource]:
-    """Return every resource of the files (`-`: standard input). Raise BadInputs with each file of another kind."""
+    """Read files (`-`: standard input). Raise BadInputs with each file of another kind."""
     found: list[AwsResource] = []
     faults: list[str] = []
     for path in paths:
@@ -125,7 +125,7 @@ def without_empty(document: Json) -> Json:
 
 
 def block(document: Json, key: str) -> Json:
-    """Return an object inside a document; empty where it is absent. Raise BadInput for anything else."""
+    """Return an empty object where there is none. Raise BadInput for anything else."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         raise BadInput(f"{key}: must be an object, is {messages.display(value)}")
@@ -133,7 +133,7 @@ def block(document: Json, key: str) -> Json:
 
 
 def entries(document: Json, key: str) -> list[Json]:
-    """Return the objects of a list inside a document. Raise BadInput for anything else."""
+    """Raise BadInput unless the value is a list of objects."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, dict) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of objects, is {messages.display(value)}")
@@ -141,7 +141,7 @@ def entries(document: Json, key: str) -> list[Json]:
 
 
 def names(document: Json, key: str) -> list[str]:
-    """Return the texts of a list inside a document. Raise BadInput for anything else."""
+    """Raise BadInput unless the value is a list of texts."""
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of names, is {messages.display(value)}")

@@ -32,11 +32,9 @@ class Part:
     keeps: list[str] = field(default_factory=list[str])
 
     def note(self, word: Word, field: str, text: str) -> None:
-        """Add a line about a field of the AWS document."""
         self.notes.append(Note(word, f"{self.key}.{field}" if field else self.key, text))
 
     def keep(self, part: str, field: str, text: str) -> None:
-        """Note a field that stays unchanged."""
         self.keeps.append(part)
         self.note("kept", field, text)
 

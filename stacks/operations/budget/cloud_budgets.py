@@ -40,7 +40,6 @@ class CloudBudgets:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """Convert the cloud's errors to those of accel.diagnostics.errors."""
         try:
             yield
         except LeverError as failed:
@@ -50,7 +49,6 @@ class CloudBudgets:
             raise CloudRefused(str(failed)) from failed
 
     def spending(self) -> list[dict[str, Any]]:
-        """Return a row for each budget of which the cloud has a reading."""
         limits = {limit.budget: limit for limit in self.limits}
         rows: list[dict[str, Any]] = []
         for reading in self.readings():
@@ -69,7 +67,6 @@ class CloudBudgets:
         return rows
 
     def state_lines(self, state: State) -> Iterator[str]:
-        """Yield the changes of a stop, one per line."""
         if state.stopped is None:
             yield f"{self.cloud}: accepts new jobs"
             return
@@ -97,7 +94,7 @@ class CloudBudgets:
 
 
 def stack_budgets(stack: str | None) -> list[CloudBudgets]:
-    """Return those of each cloud with a budget that stops the stack. Raise NotFound where there are none."""
+    """Raise NotFound where no budget stops the stack."""
     outputs = stack_outputs(stack)
     budgets: list[CloudBudgets] = []
     for output, module in CLOUDS.items():

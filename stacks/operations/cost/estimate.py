@@ -51,13 +51,12 @@ class Estimate:
 
 
 def estimates(paths: list[Path], utilisation: float, strict: bool = False) -> list[Estimate]:
-    """Return one estimate per config file. Raise BadInputs with every fault, as `stacks validate` does."""
+    """Raise BadInputs with every fault, as `stacks validate` does."""
     return [estimate(stack.name, stack.environment, utilisation) for stack in read_stacks(paths, strict)]
 
 
 def estimate(stack: str, environment: Environment, utilisation: float, beside: Iterable[str] = ()) -> Estimate:
-    """Return the estimate of one environment; an absent section costs nothing. `beside`: further resource types of the
-    stack. Those without a price are named, and the totals become "at least"."""
+    """Name the types in `beside`, further ones of the stack, that have no price: they make the totals "at least"."""
     lines: list[Line] = []
     not_included: list[str] = []
     if section := environment.aws:
@@ -137,7 +136,6 @@ def _instances(path: str, spec: ComputeSpec, machines: list[Machine], prices: li
 
 
 def _room(spec: ComputeSpec) -> list[str]:
-    """Return how many of the largest instances fit max_vcpus."""
     room = sorted(instances_within(spec.max_vcpus, spec.instance_types).items(), key=lambda each: each[1])
     shown = " or ".join(f"{count} {name}" for name, count in room[:LARGEST])
     return [f"max_vcpus has room for {shown}"] if shown else []
@@ -202,7 +200,6 @@ def _network(section: Aws) -> Iterator[Line]:
 
 
 def _not_included(section: Aws) -> Iterator[str]:
-    """Yield usage-based costs that the model does not determine."""
     if not isinstance(section.network, CreatedNetwork):
         yield "network: it belongs to someone else"
     else:
@@ -222,7 +219,6 @@ def _not_included(section: Aws) -> Iterator[str]:
 
 
 def document(found: Estimate) -> dict[str, Any]:
-    """Return an estimate as JSON values: USD per hour and per month of 730 hours."""
     lines = [
         {
             "component": line.component,
@@ -277,7 +273,6 @@ def _dollars(amount: Amount) -> str:
 
 
 def rows(found: Estimate) -> list[dict[str, str]]:
-    """Return the lines, and the totals per hour and month, for a table."""
     made = [
         {
             "component": line.component,

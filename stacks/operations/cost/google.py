@@ -33,7 +33,6 @@ https://cloud.google.com/kubernetes-engine/pricing, a copy without a date, read 
 
 
 def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """Yield every line of the section."""
     yield from _control_plane(section)
     yield from _pools(section, utilisation)
     yield from machines(section, utilisation)
@@ -41,7 +40,6 @@ def lines(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 
 def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """Yield a line for each node pool, from its minimum to its maximum of nodes."""
     for key, spec in section.pools.items():
         path = f"gcp.pools.{key}"
         zones = len(section.node_zones(spec)) or 1
@@ -64,7 +62,6 @@ def _pools(section: Gcp, utilisation: float) -> Iterator[Line]:
 
 
 def _control_plane(section: Gcp) -> Iterator[Line]:
-    """Yield the fee of a cluster created here."""
     if section.cluster is not None and section.cluster.kind == "create":
         what = "control plane; one zonal cluster of a billing account is free"
         yield Line("gcp.cluster", what, cost.fixed_cost(CLUSTER_USD_HOUR), (CLUSTER_READ,), "medium")
@@ -89,7 +86,6 @@ def _reconciled(spec: ReconcileSpec) -> str:
 
 
 def excluded_costs(section: Gcp) -> Iterator[str]:
-    """Yield the costs that are not estimated."""
     if section.vms is not None and section.vms.reconcile is not None:
         yield _reconciled(section.vms.reconcile)
     if section.network is not None and section.network.kind == "create":
@@ -130,7 +126,6 @@ class Standing:
 
 
 def machines(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """Yield a line for each kind of permanent machine."""
     if section.vms is not None:
         for each in [*_of_vms(section.vms), *_tpus(section.vms)]:
             yield _line(each, utilisation)
@@ -222,7 +217,6 @@ def _price(spec: GpuMachineSpec) -> Price:
 
 
 def _tpus(vms: Vms) -> Iterator[Standing]:
-    """Yield slices, which are priced as a whole."""
     for key, spec in vms.tpus.items():
         name, notes = spec.slice.name, (RESERVED_TPU,) if spec.reserved else ()
         bought = "spot" if spec.spot else "reserved" if spec.reserved else "on-demand"
@@ -241,7 +235,6 @@ def _tpus(vms: Vms) -> Iterator[Standing]:
 
 
 def _kept(path: str, region: str, spec: PersistentPoolSpec) -> Standing:
-    """Return the machines that Vertex AI keeps: a fixed number, or between two numbers as jobs need them."""
     least = spec.replicas if spec.min_replicas is None else spec.min_replicas
     most = spec.replicas if spec.max_replicas is None else spec.max_replicas
     if spec.accelerator and spec.key != spec.machine_type:
@@ -306,7 +299,6 @@ class Disks:
 
 
 def _disks(section: Gcp, utilisation: float) -> Iterator[Line]:
-    """Yield a line for each kind of disk."""
     for each in [*_pool_disks(section), *(_vm_disks(section.vms) if section.vms else ())]:
         if not each.most:
             continue

@@ -83,6 +83,5 @@ FREE: Mapping[str, str] = {
 
 
 def unlisted_types(types: Iterable[str]) -> list[str]:
-    """Return the types of independent resources that are neither priced nor known to be free."""
     known = (PRICED, BY_USE, FREE)
     return sorted({each for each in types if not any(each in listed for listed in known)})

@@ -49,12 +49,11 @@ class Environment:
 
     @property
     def image_id(self) -> str | None:
-        """Return the pinned image, or None."""
         return self.image.get("imageIdOverride")
 
 
 def drift_of_aws(state: State, lock: ImageLock | None, now: datetime, within: timedelta) -> list[Drift]:
-    """Return all drift in the state's regions; unreadable parts are `unknown`. Raise NoCredentials and CloudSilent."""
+    """Report unreadable parts as `unknown`. Raise NoCredentials and CloudSilent."""
     found: list[Drift] = []
     by_region: dict[str, list[Resource]] = {}
     for each in state.of(ENVIRONMENT):

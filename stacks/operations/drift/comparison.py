@@ -48,8 +48,7 @@ _NEW_NODE = "kubectl drain and delete the node: GKE makes it anew"
 
 
 def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True, quota: bool = True) -> list[Drift]:
-    """Return everything that differs of one deployed stack. Raise NotFound where it was not deployed, and
-    NoCredentials, CloudSilent."""
+    """Raise NotFound where the stack was not deployed, and NoCredentials, CloudSilent."""
     now, folder = datetime.now(UTC), stack.path.parent
     state = drift_state.read_state(folder, stack.name)
     if not state.resources:
@@ -72,7 +71,6 @@ def drift_of_stack(stack: ReadStack, within: timedelta, properties: bool = True,
 
 
 def drift_of_quotas(stack: ReadStack) -> list[Drift]:
-    """Return the quotas that are smaller than the maximum use of the stack, or that could not be read."""
     fixes = {"over": "stacks quota --request writes the request", "unknown": "stacks quota says what it needs"}
     return [
         Drift(
@@ -89,7 +87,6 @@ def drift_of_quotas(stack: ReadStack) -> list[Drift]:
 
 
 def drift_of_targets(state: State) -> list[Drift]:
-    """Return targets that are published differently from the stack's, that are missing, or that it no longer has."""
     promised = structure(state.outputs, "targets")
     found: list[Drift] = []
     for source, names in sorted(_target_sources(state, promised).items()):
@@ -101,8 +98,7 @@ def drift_of_targets(state: State) -> list[Drift]:
 
 
 def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
-    """Return the drift of every cluster that the stack exports; an unreadable or unreachable one is `unknown`. Raise
-    NoCredentials."""
+    """Report an unreadable or unreachable cluster as `unknown`. Raise NoCredentials."""
     found: list[Drift] = []
     for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
         cluster = GkeCluster.model_validate(told, extra="ignore")
@@ -146,7 +142,7 @@ def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterato
 
 
 def _target_sources(state: State, promised: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return where each target is published, as `jobs --targets` takes it."""
+    """Return the names of targets by where they are published, as `jobs --targets` takes it."""
     paths = [str(each.outputs.get("path")) for each in state.of(_SSM_TARGETS)]
     buckets = {
         each.name.removeprefix(f"{parent.name}-"): str(parent.outputs.get("source"))

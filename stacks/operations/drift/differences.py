@@ -24,17 +24,14 @@ class Drift:
     fix: str
 
     def row(self, stack: str) -> dict[str, Any]:
-        """Return the difference for the table and for JSON."""
         return {"stack": stack, **vars(self)}
 
 
 def in_order(found: list[Drift]) -> list[Drift]:
-    """Sort by weight, the heaviest first, without duplicates."""
     return sorted(dict.fromkeys(found), key=lambda each: (WEIGHTS.index(each.weight), each.what, each.name))
 
 
 def ending(what: str, name: str, end: datetime | None, now: datetime, within: timedelta, fix: str) -> list[Drift]:
-    """Return a difference if something has ended, or ends within a time."""
     if end is None or end > now + within:
         return []
     hours = (end - now).total_seconds() / 3600
@@ -47,8 +44,7 @@ def ending(what: str, name: str, end: datetime | None, now: datetime, within: ti
 def attempt_check(
     place: str, call: Callable[[], Iterable[Drift]], borne: tuple[type[JobsError], ...] = (CloudRefused, NotFound)
 ) -> list[Drift]:
-    """Return the findings of a check, or one of weight `unknown` if it fails with an error of the kinds in `borne`.
-    Other errors are raised."""
+    """Add a finding of weight `unknown` if the check fails with an error in `borne`; raise other errors."""
     found: list[Drift] = []
     try:
         for each in call():

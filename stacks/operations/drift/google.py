@@ -33,8 +33,7 @@ Check = Callable[[str, Mapping[str, Any], When], Iterator[Drift]]
 
 
 def drift_of_google(state: State, google: Google, when: When) -> list[Drift]:
-    """Return the drift of the state's Google Cloud resources that can be unhealthy; unreadable ones are `unknown`. A
-    deleted resource is left to the comparison of properties. Raise NoCredentials and CloudSilent."""
+    """Leave what is deleted to the comparison of properties; refusals: `unknown`. Raise NoCredentials, CloudSilent."""
     found = [drift for each in state.of(*KINDS) for drift in _of(each, google, when)]
     return found + [drift for each in state.of(OBJECT) for drift in _declared(each, google)]
 

@@ -61,13 +61,11 @@ class State:
 
     @cached_property
     def ids(self) -> frozenset[str]:
-        """Return the ids of everything that the stack has."""
         return frozenset(each.id for each in self.resources if each.id)
 
 
 def read_state(folder: Path, stack: str) -> State:
-    """Return the deployed state; empty after a destroy. Raise NotFound where there is no such stack, and CloudRefused
-    where Pulumi refuses."""
+    """Return an empty state after a destroy. Raise NotFound for no such stack, CloudRefused where Pulumi refuses."""
     exported: dict[str, Any] = json.loads(_pulumi(folder, "stack", "export", "--stack", stack))
     deployment = structure(exported, "deployment")
     resources = tuple(map(_resource, structures(deployment, "resources")))
@@ -75,8 +73,7 @@ def read_state(folder: Path, stack: str) -> State:
 
 
 def changed_properties(folder: Path, stack: str, fix: str = SET_AGAIN) -> list[Drift]:
-    """Return the differences that the providers see, without what clouds change by themselves. `fix`: the remedy for a
-    changed property. The program is not run, and the state stays as it is."""
+    """Return what the providers see, without noise(); run no program, change no state. `fix`: for a property."""
     told: dict[str, Any] = json.loads(_pulumi(folder, "refresh", "--preview-only", "--json", "--stack", stack))
     return [drift for step in structures(told, "steps") for drift in _step(step, fix)]
 
@@ -94,7 +91,6 @@ def _step(step: Mapping[str, Any], fix: str) -> Iterator[Drift]:
 
 
 def noise(type_: str, path: str) -> bool:
-    """Return whether clouds change a property by themselves."""
     return any(re.fullmatch(each, path) for each in (*NOISE.get(type_, ()), *EVERYWHERE))
 
 
@@ -107,7 +103,6 @@ def _change(path: str, step: Mapping[str, Any]) -> str:
 
 
 def _at(state: Mapping[str, Any], path: str) -> Any:
-    """Return the input at a path of a diff; None where there is none."""
     value: Any = state.get("inputs")
     for key in re.findall(r"[^.\[\]]+", path):
         try:
@@ -140,7 +135,6 @@ def _pulumi(folder: Path, *arguments: str) -> str:
 
 
 def _errors(text: str) -> str:
-    """Return the errors among the diagnostics of a JSON answer, one per line."""
     try:
         told = json.loads(text)
     except ValueError:

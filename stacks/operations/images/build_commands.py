@@ -21,7 +21,6 @@ _READ = "import json, sys; print(json.load(sys.stdin)[sys.argv[1]])"
 
 
 def build_commands(stack: ReadStack, wanted_at: Iterable[ImageTarget], tag: str, pin: bool) -> Iterator[str]:
-    """Yield the shell commands, one set for each base image that the places need."""
     wanted: dict[tuple[Base, str], dict[str, None]] = {}
     for place in wanted_at:
         for name in place.accelerators:
@@ -80,14 +79,13 @@ def _build(repository: str, login: str, base: Base, platform: str, tag: str, pin
 
 
 def _platform(accelerator: str) -> str:
-    """Return the platform of the machines: arm64 if all are."""
     every = machines("aws") + machines("gcp")
     arches = {each.cpu_arch for each in every if each.accelerator == accelerator}
     return "linux/arm64" if arches == {"arm64"} else "linux/amd64"
 
 
 def write_dockerfile(folder: Path) -> str:
-    """Write the Dockerfile; return a sentence about it. Raise BadInput if a different one exists."""
+    """Return a sentence about what was done. Raise BadInput if a different Dockerfile exists."""
     path, text = folder / "Dockerfile", TEMPLATE.read_text(encoding="utf-8")
     try:
         if path.exists():

@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 def compatibility(
     image: str, places: Iterable[ImageTarget], cuda: Version | None, strict: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each finding of each place, and the lines of those that are faults.
-
-    Faults are findings with which the image cannot run; with `strict`, all findings. The registry is asked for the
-    image's CUDA where `cuda` is None.
-    """
+    """Return a row for each finding of each place, and the lines of faults: findings with which the image cannot run;
+    with `strict`, all. The registry is asked for the image's CUDA where `cuda` is None."""
     cuda = cuda or _registered_cuda(image)
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -42,8 +39,7 @@ def compatibility(
 
 
 def _registered_cuda(image: str) -> Version | None:
-    """Return the CUDA by the image's labels in its registry; None where they have none. Raise as image_registry.read
-    does."""
+    """Return the CUDA by the image's labels in its registry, if they have one. Raise as image_registry.read does."""
     found = image_registry.read(image).cuda
     try:
         return version(found) if found else None

@@ -39,7 +39,6 @@ class Revision:
     why: str
 
     def row(self) -> dict[str, Any]:
-        """Return the revision for the table and for JSON."""
         action = "deregister" if self.goes else "keep"
         return {"definition": self.name, "revision": self.number, "action": action, "why": self.why, "arn": self.arn}
 
@@ -123,8 +122,7 @@ def _live(batch: Any, queues: Iterable[str]) -> Counter[str]:
 
 
 def deregister(old: list[Revision]) -> Iterator[str]:
-    """Deregister the oldest first, so that an interruption leaves the newer ones; yield a line each. An inactive one
-    stays inactive."""
+    """Deregister the oldest first, so that an interruption leaves the newer ones. An inactive one stays inactive."""
     clients: dict[str, Any] = {}
     for at, one in enumerate(sorted(old, key=lambda one: (one.region, one.name, one.number))):
         if one.region not in clients:
@@ -141,5 +139,5 @@ def deregister(old: list[Revision]) -> Iterator[str]:
 
 
 def _patient(call: Callable[[], Result]) -> Result:
-    """Return the result of an idempotent call; repeat it, with growing pauses, while AWS throttles it."""
+    """Repeat an idempotent call, with growing pauses, while AWS throttles it."""
     return patiently(call, Lease(now() + PATIENCE_S), CALL_S)

@@ -22,7 +22,6 @@ class ImageTarget:
 
 
 def places(stack: ReadStack, accelerators: tuple[str, ...], driver: Version | None) -> list[ImageTarget]:
-    """Return the places of a stack; values from the command line take precedence."""
     if accelerators:
         return [ImageTarget(stack.name, accelerators, driver)]
     found = [

@@ -28,7 +28,6 @@ class Change:
         return majors[0] != majors[1] if len(majors) == 2 and all(one.isdigit() for one in majors) else None
 
     def row(self) -> dict[str, Any]:
-        """Return the change for -o json."""
         return {
             "image_type": self.image_type,
             "region": self.region,
@@ -41,7 +40,6 @@ class Change:
         }
 
     def remarks(self) -> list[str]:
-        """Return remarks about the driver for a reader."""
         if self.old == self.new or self.image_type != "ECS_AL2023_NVIDIA":
             return []
         place = f"{self.image_type} in {self.region}"
@@ -55,8 +53,7 @@ class Change:
 
 
 def image_changes(stacks: list[ReadStack], lock: ImageLock, versions: Mapping[str, str | None]) -> list[Change]:
-    """Return the pinned and the recommended image of each image type and region in use. `versions`: driver and CUDA of
-    NVIDIA images, if a person read them in the release notes."""
+    """Compare each image type and region in use. `versions`: driver and CUDA of NVIDIA images, from release notes."""
     changes: list[Change] = []
     for (image_type, region), by in sorted(_used(stacks).items()):
         old, new = lock.find(image_type, region), recommended_image(image_type, region)
@@ -79,12 +76,10 @@ def _used(stacks: list[ReadStack]) -> dict[tuple[str, str], list[str]]:
 
 
 def lock_of(folder: Path) -> ImageLock:
-    """Return the lock file of a folder; an empty one where there is none."""
     return images_lock.read(folder) or ImageLock()
 
 
 def by_folder(stacks: list[ReadStack]) -> list[tuple[Path, list[ReadStack]]]:
-    """Return the stacks that share a lock file together."""
     folders: dict[Path, list[ReadStack]] = {}
     for stack in stacks:
         folders.setdefault(stack.path.parent, []).append(stack)
@@ -92,7 +87,6 @@ def by_folder(stacks: list[ReadStack]) -> list[tuple[Path, list[ReadStack]]]:
 
 
 def image_rows(stacks: list[ReadStack]) -> list[dict[str, Any]]:
-    """Return a row for every pinned image, and every one that is used without a pin."""
     rows: list[dict[str, Any]] = []
     for folder, members in by_folder(stacks):
         lock = lock_of(folder)

@@ -25,8 +25,7 @@ _CUDA = re.compile(r"CUDA(?: version)?:? v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 
 
 def recommended_image(image_type: str, region: str) -> LockedImage:
-    """Return the image of a type in a region, from SSM and EC2. Raise NoCredentials, CloudRefused, CloudSilent, and
-    NotFound where AWS recommends none there."""
+    """Ask SSM and EC2. Raise NoCredentials, CloudRefused, CloudSilent, and NotFound where AWS recommends none there."""
     names = [f"{PARAMETERS[image_type]}/{part}" for part in ("image_id", "image_name")]
     with asking(f"GetParameters {PARAMETERS[image_type]} in {region}"):
         answer = client("ssm", region, connect_s=3, read_s=20, attempts=4).get_parameters(Names=names)

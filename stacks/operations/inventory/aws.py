@@ -38,7 +38,7 @@ class Region:
         return self.pages(self.batch, "describe_compute_environments", "computeEnvironments")
 
     def environment(self, name: str) -> dict[str, Any] | None:
-        """Return one environment in its current state; None once it is gone."""
+        """Return None once the environment is gone."""
         found = next(iter(self.described("computeEnvironments", [name])), None)
         return None if found is None or found["status"] == "DELETED" else found
 
@@ -46,7 +46,7 @@ class Region:
         return self.pages(self.batch, "describe_job_queues", "jobQueues")
 
     def described(self, what: str, wanted: Sequence[str]) -> list[dict[str, Any]]:
-        """Return existing compute environments (`computeEnvironments`) or queues (`jobQueues`) by name or ARN."""
+        """Describe existing `computeEnvironments` or `jobQueues` by name or ARN."""
         found: list[dict[str, Any]] = []
         for start in range(0, len(wanted), AT_ONCE):
             some = list(wanted[start : start + AT_ONCE])
@@ -55,7 +55,6 @@ class Region:
         return found
 
     def instances(self, states: Iterable[str], tags: Mapping[str, Iterable[str]] | None = None) -> list[dict[str, Any]]:
-        """Return instances in some states, with one of the values of each tag."""
         wanted = [{"Name": "instance-state-name", "Values": list(states)}]
         found = self.tagged("describe_instances", "Reservations", tags or {}, wanted)
         return [each for reservation in found for each in reservation["Instances"]]
@@ -67,12 +66,10 @@ class Region:
         tags: Mapping[str, Iterable[str]],
         filters: Iterable[Mapping[str, Any]] = (),
     ) -> list[dict[str, Any]]:
-        """Return resources of EC2 with one of the values of each tag."""
         named = [{"Name": f"tag:{name}", "Values": list(values)} for name, values in tags.items()]
         return self.pages(self.ec2, operation, key, Filters=[*named, *filters])
 
     def templates(self) -> dict[str, dict[str, Any]]:
-        """Return every launch template by id and by name."""
         found = self.pages(self.ec2, "describe_launch_templates", "LaunchTemplates")
         return {each[key]: each for each in found for key in ("LaunchTemplateId", "LaunchTemplateName")}
 
@@ -83,12 +80,10 @@ class Region:
         return {each["ImageId"]: each for each in found}
 
     def reservations(self) -> dict[str, dict[str, Any]]:
-        """Return every capacity reservation by id."""
         found = self.pages(self.ec2, "describe_capacity_reservations", "CapacityReservations")
         return {each["CapacityReservationId"]: each for each in found}
 
     def pages(self, api: Any, operation: str, key: str, **given: Any) -> list[dict[str, Any]]:
-        """Return everything that an operation lists under a key."""
         with asking(f"{operation} in {self.name}"):
             if not api.can_paginate(operation):
                 return getattr(api, operation)(**given)[key]
@@ -100,5 +95,4 @@ class Region:
 
 
 def tags_of(resource: Mapping[str, Any], key: str = "Tags") -> dict[str, str]:
-    """Return the tags of a resource of EC2."""
     return {tag["Key"]: tag["Value"] for tag in structures(resource, key)}

@@ -177,12 +177,10 @@ def _zone(name: str) -> str:
 
 
 def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels of a resource."""
     return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
 
 
 def parse_google_time(text: object) -> datetime | None:
-    """Return a time from Google's notation; None for an empty value."""
     if not text:
         return None
     found = datetime.fromisoformat(str(text))
@@ -190,7 +188,7 @@ def parse_google_time(text: object) -> datetime | None:
 
 
 def _job(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the record that a machine's own metadata names."""
+    """Return bucket and folder of the record that a machine's own metadata names."""
     try:
         of_job = machine_labels.JOB in metadata
         kind, of = (machine_labels.JOB, buckets.JOBS) if of_job else (machine_labels.QUEUE, buckets.QUEUES)

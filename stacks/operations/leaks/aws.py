@@ -46,11 +46,9 @@ class Search:
 
     @cached_property
     def instances(self) -> list[dict[str, Any]]:
-        """Return the existing instances of the stacks."""
         return self.region.instances(RUNNING, self._tags)
 
     def tagged(self, operation: str, key: str, *filters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return resources of EC2 with the tags of the stacks."""
         return self.region.tagged(operation, key, self._tags, filters)
 
     @property
@@ -78,8 +76,7 @@ class Search:
 
 
 def look(search: Search, unread: Unread) -> Iterator[Orphan]:
-    """Yield all unused resources of the stacks. Raise as accel.clouds.aws.errors does, except for refusals, which go to
-    `unread`."""
+    """Raise as accel.clouds.aws.errors does, except for refusals, which go to `unread`."""
     checks: dict[str, Callable[[Search], Iterator[Orphan]]] = {
         "environments": _environments,
         "queues": _queues,
@@ -157,7 +154,6 @@ def _instances(search: Search) -> Iterator[Orphan]:
 
 
 def _whose(tags: Mapping[str, str]) -> tuple[str | None, ...]:
-    """Return project, stack and key of an instance's environment."""
     return tuple(tags.get(key) for key in ("accel:project", "accel:stack", "Name"))
 
 

@@ -1,8 +1,6 @@
-"""Unused resources in a Google Cloud project that cost money or quota.
-
-Those of jobs: machines of ended jobs, requests that cannot succeed, disks without a machine. Those of stacks: resources
-that their state lacks, unused addresses, pools in error, idle machines that Vertex AI keeps.
-"""
+"""Unused resources in a Google Cloud project that cost money or quota. Those of jobs: machines of ended jobs, requests
+that cannot succeed, disks without a machine. Those of stacks: resources that their state lacks, unused addresses, pools
+in error, idle machines that Vertex AI keeps."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -106,7 +104,7 @@ def reason(each: GoogleResource, ended: Callable[[str, str], str | None], now: d
 
 
 def dollars_a_day(each: GoogleResource) -> float | None:
-    """Return its cost per day by the catalogue; None where no price is known, 0 if it is not billed."""
+    """Return None where no price is known, 0 if it is not billed."""
     if each.machine is None:
         return None if each.kind == "disk" else 0.0
     if each.state in _DEAD_REQUESTS or each.state in _DEAD_NODES | {"STOPPED", "SUSPENDED"}:
@@ -137,7 +135,6 @@ def _ended_by_record(google: Google) -> Callable[[str, str], str | None]:
 
 
 def owner(each: GoogleResource) -> str:
-    """Return its job, queue, stack or owner from its labels."""
     if each.labels.get(machine_labels.MAKER) == machine_labels.QUEUES:
         return f"queue {each.labels.get(machine_labels.QUEUE, '?')} ({each.labels.get('accel-stack', '?')})"
     if each.of_jobs:
@@ -157,7 +154,6 @@ def _concern(stacks: Stacks, labels: Mapping[str, str]) -> bool:
 
 
 def _fix(request: GoogleResource, stacks: Stacks) -> str:
-    """Return the remedy for a queued resource that no job created."""
     if stacks.held and request.path.removeprefix("v2/") in stacks.held:
         return "the stack has it: pulumi up --replace its URN"
     at = f"{request.name} --zone {request.zone} --force"

@@ -27,7 +27,6 @@ class Stacks:
     targets: tuple[Mapping[str, Any], ...] = ()
 
     def own(self, tags: Mapping[str, str], separator: str = ":") -> bool:
-        """Return whether tags or labels are those of one of these stacks."""
         project, stack = (tags.get(f"accel{separator}{key}") for key in ("project", "stack"))
         return project is not None and project == self.project and stack in self.names
 
@@ -57,7 +56,6 @@ class Orphan:
     settled: bool = False
 
     def row(self, now: datetime) -> dict[str, Any]:
-        """Return the resource for the table and for JSON."""
         hours = self.hours(now)
         shown = {name: value for name, value in vars(self).items() if name not in ("delete", "created", "settled")}
         return shown | {
@@ -68,7 +66,6 @@ class Orphan:
         }
 
     def hours(self, now: datetime) -> float | None:
-        """Return its age; None where the cloud does not report it."""
         return (now - self.created).total_seconds() / 3600 if self.created else None
 
     def younger(self, now: datetime, hours: float) -> bool:
@@ -78,7 +75,7 @@ class Orphan:
 
 
 def search_parts(parts: Mapping[str, Callable[[], Iterable[Item]]], unread: Unread) -> Iterator[Item]:
-    """Yield the findings of every part. A refused or disabled API does not stop the others."""
+    """Go on past a refused or disabled API."""
     for place, part in parts.items():
         try:
             yield from part()

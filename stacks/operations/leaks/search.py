@@ -47,7 +47,7 @@ def of_stacks(names: Iterable[str], strict: bool, now: datetime, unread: Unread,
 
 
 def _state(stack: ReadStack, remark: Remark) -> Stacks:
-    """Return project, name, resource ids and targets of a stack; the ids are None where the state may be incomplete."""
+    """Return no ids (None) where the state may be incomplete."""
     project, names = project_of(stack.path), frozenset({stack.name})
     try:
         state = read_state(stack.path.parent, stack.name)
@@ -68,8 +68,7 @@ def _together(stacks: list[Stacks]) -> Stacks:
 
 
 def delete(orphans: Iterable[Orphan]) -> Iterator[str]:
-    """Delete them, and yield a line each. One that cannot be deleted does not keep the others. Raise CloudRefused for
-    all such together."""
+    """Delete what can be deleted, and yield a line each. Raise CloudRefused for all others together."""
     refusals: list[str] = []
     for each in sorted((one for one in orphans if one.delete), key=lambda one: ORDER.index(one.what)):
         if each.delete:

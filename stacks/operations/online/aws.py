@@ -35,7 +35,7 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_r
 
 
 def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
-    """Check the section. Raise NoCredentials, CloudSilent, and BadInput for credentials of another account."""
+    """Raise NoCredentials, CloudSilent, and BadInput for credentials of another account."""
     if section.account_id is not None:
         check_account(section.region, section.account_id)
     reader = reader or Reader(Clients(section.region, Timing()))
@@ -70,7 +70,6 @@ def _network(section: Aws) -> _Network:
 
 
 def _networks(section: Aws, reader: Reader) -> Iterator[Finding]:
-    """Check the network, the subnets that environments name, and whether their zones offer the instance types."""
     network = _network(section)
     if network.vpc_id and (known := read_vpcs(reader, network.vpc_id)) is not None:
         yield from rules.vpc(network.vpc_field, network.vpc_id, known)
@@ -163,7 +162,7 @@ EVERY_PORT = range(65536)
 
 
 def read_vpcs(reader: Reader, wanted: str) -> Collection[str] | None:
-    """Return the VPCs with this id; None where they may not be read."""
+    """Return None where they may not be read."""
     rows = reader.pages("ec2:DescribeVpcs", "describe_vpcs", "Vpcs", Filters=_only("vpc-id", [wanted]))
     return None if rows is None else {str(row["VpcId"]) for row in rows}
 
@@ -243,7 +242,7 @@ def _table_of(tables: list[dict[str, Any]], subnet: Mapping[str, Any]) -> str:
 
 
 def read_groups(reader: Reader, wanted: Iterable[str]) -> dict[str, GroupFacts] | None:
-    """Return the existing security groups by id; None where they may not be read."""
+    """Return None where they may not be read."""
     rows = reader.pages(
         "ec2:DescribeSecurityGroups", "describe_security_groups", "SecurityGroups", Filters=_only("group-id", wanted)
     )

@@ -15,12 +15,10 @@ class CheckResult:
     unread: tuple[str, ...] = ()
 
     def within(self, path: str) -> "CheckResult":
-        """Return the same result with `path` in front of each finding's field."""
         return CheckResult(tuple(under(path, self.findings)), self.looked_at, self.unread)
 
 
 def together(parts: Sequence[CheckResult]) -> CheckResult:
-    """Merge all parts into one."""
     return CheckResult(
         tuple(finding for part in parts for finding in part.findings),
         tuple(line for part in parts for line in part.looked_at),

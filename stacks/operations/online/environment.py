@@ -10,7 +10,7 @@ from .google import check_google
 
 
 def check(environment: Environment) -> CheckResult:
-    """Check existing resources, with the paths of the environment. Raise NoCredentials, CloudSilent, BadInput."""
+    """Raise NoCredentials, CloudSilent, BadInput."""
     parts: list[CheckResult] = []
     if environment.aws is not None:
         parts.append(check_aws(environment.aws).within("aws"))
@@ -20,8 +20,7 @@ def check(environment: Environment) -> CheckResult:
 
 
 def lines(stack: ReadStack, strict: bool) -> tuple[list[str], list[str]]:
-    """Return the lines of `stacks validate --online` for one file, and its errors with file, line and path. With
-    `strict`, warnings and resources that could not be read are errors too."""
+    """Return lines and errors (file, line, path). With `strict`, warnings and what could not be read are errors too."""
     checked = check(stack.environment)
     errors: list[str] = []
     shown: list[str] = []

@@ -45,7 +45,7 @@ class GoogleReader:
         self.unread: dict[str, str] = {}
 
     def ask(self, what: str, call: Callable[[Google], T]) -> T | None:
-        """Return the answer; None if refused. Raise NoCredentials, and NotFound for what does not exist."""
+        """Return None if refused or not answered. Raise NoCredentials, and NotFound for what does not exist."""
         try:
             answer = call(self._google)
         except NotFound:
@@ -66,7 +66,7 @@ class GoogleReader:
 
 
 def check_google(section: Gcp, reader: GoogleReader | None = None) -> CheckResult:
-    """Check the section. Raise NoCredentials."""
+    """Raise NoCredentials."""
     reader = reader or GoogleReader()
     found = [*_network(section, reader), *_cluster(section, reader), *_node_account(section, reader)]
     return CheckResult(
@@ -92,14 +92,12 @@ def _network(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:
 
 
 def _ranges(section: Gcp, region: str, spec: ExistingSubnet) -> dict[str, str]:
-    """Return the secondary ranges that a cluster created here uses."""
     if not isinstance(section.cluster, CreatedCluster) or region != section.region:
         return {}
     return {spec.pods_range: "pods_range", spec.services_range: "services_range"}
 
 
 def _private(section: Gcp) -> bool:
-    """Return whether machines of any part have no public addresses."""
     nodes = isinstance(section.cluster, CreatedCluster) and section.cluster.private_nodes
     targets = [
         *(section.vms.targets.values() if section.vms else ()),
@@ -143,7 +141,6 @@ def _nat(reader: GoogleReader, path: str, network: str) -> bool | None:
 
 
 def _below_projects(link: object) -> str:
-    """Return projects/... of a resource's URL."""
     _, found, rest = str(link or "").partition("projects/")
     return f"{found}{rest}"
 

@@ -51,7 +51,6 @@ def reader(resources: Sequence[RegisteredResource], at: ArnPrefix) -> list[Polic
 
 
 def submitter(resources: Sequence[RegisteredResource]) -> list[Policy]:
-    """Return the stack's own submit policy."""
     return [
         json.loads(one.inputs["policy"])
         for one in resources
@@ -60,7 +59,6 @@ def submitter(resources: Sequence[RegisteredResource]) -> list[Policy]:
 
 
 def policies(environment: Environment, project: str, stack: str, purpose: str) -> list[Policy]:
-    """Return the policies for deploy, preview or submit; none without an AWS section."""
     if environment.aws is None:
         return []
     alone = environment.model_copy(update={"gcp": None})
@@ -110,7 +108,6 @@ def _of_hooks(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterato
 
 
 def _passed(resources: Sequence[RegisteredResource], at: ArnPrefix) -> Iterator[Statement]:
-    """Yield the roles that services get, by the service that may assume them."""
     by_service: dict[str, set[str]] = {}
     for service, role in [pair for one in resources for pair in _roles(one, resources, at)]:
         by_service.setdefault(service, set()).add(role)
@@ -163,7 +160,6 @@ def _anywhere(actions: Collection[str], at: ArnPrefix) -> Statement:
 
 
 def _merged(statements: Iterable[Statement]) -> list[Statement]:
-    """Return one statement for each set of resources."""
     found: dict[tuple[str, ...], Statement] = {}
     for one in statements:
         kept = found.setdefault(tuple(one["Resource"]), one)
@@ -177,7 +173,6 @@ def size(document: Any) -> int:
 
 
 def pack_policies(statements: Iterable[Statement]) -> list[Policy]:
-    """Return as few policies as possible, each no longer than IAM takes."""
     found: list[Policy] = []
     for one in [part for whole in statements for part in _parts(whole)]:
         grown = _policy([*found[-1]["Statement"], one]) if found else None
@@ -193,7 +188,6 @@ def _policy(statements: list[Statement]) -> Policy:
 
 
 def _parts(statement: Statement) -> Iterator[Statement]:
-    """Split a statement that is too long on its own into halves of its resources."""
     arns = statement["Resource"]
     if size(_policy([statement])) <= MOST or len(arns) == 1:
         yield statement

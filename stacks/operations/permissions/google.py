@@ -64,7 +64,7 @@ def _grant(where: str, permissions: Collection[str], purpose: str) -> dict[str, 
 
 
 def operator(resources: Sequence[RegisteredResource], operations: Collection[Operation]) -> Iterator[str]:
-    """Yield the permissions that the operations need on all registered types. Raise UnknownType."""
+    """Raise UnknownType for a type of Google Cloud that the table lacks."""
     for kind in sorted({one.type for one in resources}):
         if kind.startswith("kubernetes:"):
             yield from _of_kind(kind, operations)

@@ -53,7 +53,6 @@ class ArnPrefix:
     account: str
 
     def arn(self, template: str, name: str) -> str:
-        """Fill in the template of the catalogue's table."""
         partition = partition_of(self.region).name
         filled = template.format(partition=partition, region=self.region, account=self.account, name=name)
         return filled.replace("**", "*")
@@ -66,14 +65,13 @@ def place(environment: Environment) -> ArnPrefix:
 
 
 def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
-    """Return the name that a resource gets in its cloud, as far as it is known."""
     prefix = f"{inputs['namePrefix']}*" if "namePrefix" in inputs else f"{name}-*"
     given = next((inputs[each] for each in NAMES if isinstance(inputs.get(each), str)), prefix)
     return given.lower() if kind in LOWER else given
 
 
 def registered_resources(environment: Environment, project: str, stack: str) -> list[RegisteredResource]:
-    """Return every resource of the environment, in the order of the program. No cloud is called, and no hook runs."""
+    """Return resources in the order of the program. No cloud is called, and no hook runs."""
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -142,7 +140,6 @@ class _Monitor(MockMonitor):
 
 
 def _google_computed(kind: str, name: str, project: str) -> dict[str, Any]:
-    """Return the attributes that Google generates and other resources read."""
     email = f"{name}@{project}.iam.gserviceaccount.com"
     match kind:
         case "gcp:serviceaccount/account:Account":
@@ -158,7 +155,6 @@ def _google_computed(kind: str, name: str, project: str) -> dict[str, Any]:
 
 
 def _google_answers(environment: Environment) -> dict[str, dict[str, Any]]:
-    """Return the answers of the functions that the program calls, by token."""
     section = environment.gcp
     budgets = section.budgets.values() if section else ()
     currency = next((one.currency for one in budgets if one.currency), "USD")
@@ -197,7 +193,6 @@ def _pool(key: str, region: str) -> GkePool:
 
 
 def _pools(document: Any) -> Iterator[str]:
-    """Yield the pools that a section's workloads name, at any depth."""
     if isinstance(document, dict):
         members = cast("dict[str, Any]", document)
         named = [members.get("pool"), *(members.get("pools") or ())]

@@ -28,11 +28,8 @@ def judge_aws(
     project: str | None = None,
     stack: str | None = None,
 ) -> tuple[Verdict, ...]:
-    """Compare the maximum use of the pools with the account's quotas in a region; unreadable values are unknown.
-
-    Instances with the tags of project and stack are a part of that use. Raise NoCredentials, CloudSilent, and BadInput
-    for credentials of another account than `account_id`.
-    """
+    """Judge unreadable values as unknown. Instances with the tags of project and stack are a part of the pools' use.
+    Raise NoCredentials, CloudSilent, and BadInput for credentials of another account than `account_id`."""
     wanted = needs(pools)
     read = readings(region, [need.quota for need in wanted if need.quota], account_id, project, stack)
     return tuple(verdict(need, *read.of(need.quota)) for need in wanted)
@@ -92,8 +89,7 @@ def check_account(region: str, account_id: str) -> None:
 
 
 def running(instances: Iterable[dict[str, Any]], project: str | None, stack: str | None) -> Running:
-    """Add up instances from DescribeInstances; the stack's own carry its tags. Capacity Blocks and dedicated hosts have
-    quotas of their own and are left out."""
+    """Add up DescribeInstances, without Capacity Blocks and dedicated hosts, which have quotas of their own."""
     found = Running()
     for instance in instances:
         lifecycle = instance.get("InstanceLifecycle")

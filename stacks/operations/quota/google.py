@@ -1,8 +1,6 @@
-"""A project's quotas from Google's APIs, compared with the planned use.
-
-Compute Engine reports limit and use of its metrics. Cloud Quotas has the limits of everything else (a GPU family, a
-TPU, Vertex AI), and Cloud Monitoring their use within the last day.
-"""
+"""A project's quotas from Google's APIs, compared with the planned use. Compute Engine reports limit and use of its
+metrics. Cloud Quotas has the limits of everything else (a GPU family, a TPU, Vertex AI), and Cloud Monitoring their use
+within the last day."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -34,19 +32,15 @@ def judge_google(
     own: Own | None = None,
     borne: tuple[type[JobsError], ...] = (),
 ) -> tuple[Verdict, ...]:
-    """Compare the maximum use of the pools with the project's quotas; unreadable values are unknown.
-
-    Raise NoCredentials, CloudSilent, and NotFound for a project or region that does not exist. An error of the kinds in
-    `borne` makes its subject unknown instead.
-    """
+    """Judge unreadable values as unknown, also those that fail with an error of the kinds in `borne`. Raise
+    NoCredentials, CloudSilent, and NotFound for a project or region that does not exist."""
     asked = _Project(project, own, borne)
     return tuple(asked.judge(need) for need in google_needs(pools))
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The values of one quota: `why` is the reason of a missing one, `remark` the source, `quota_id` Cloud Quotas'
-    id."""
+    """Values of one quota: `why` one is missing, `remark` on their source, `quota_id` of Cloud Quotas."""
 
     limit: float | None = None
     use: Use | None = None
@@ -183,7 +177,6 @@ class _Project:
         return self._kept[key]
 
     def _listed(self, api: str, path: str, query: Mapping[str, str] | None = None) -> list[dict[str, Any]] | str:
-        """Return the entries of all pages, or why not all of them could be read."""
         name = path.rpartition("/")[2]
         found: list[dict[str, Any]] = []
         given = dict(query or {})

@@ -55,11 +55,8 @@ class Judgement:
 
 
 def judge(stack: ReadStack) -> list[Judgement]:
-    """Compare the needs of one environment with the quotas: one entry per cloud.
-
-    Raise NoCredentials, CloudSilent, and BadInput for credentials of another account than the environment's. Google's
-    quotas are unknown where its project cannot be read.
-    """
+    """Return one entry per cloud. Raise NoCredentials, CloudSilent, and BadInput for credentials of another account
+    than the environment's. Google's quotas are unknown where its project cannot be read."""
     judgements: list[Judgement] = []
     aws, gcp, project = stack.environment.aws, stack.environment.gcp, project_of(stack.path)
     if aws is not None:
@@ -72,7 +69,7 @@ def judge(stack: ReadStack) -> list[Judgement]:
 
 
 def aws_pools(section: Aws) -> list[Pool]:
-    """Return the compute environments as plain values. A disabled one starts nothing, and keeps its min_vcpus."""
+    """Count a disabled environment, which starts nothing, with its min_vcpus."""
     return [
         Pool(
             name=name,
@@ -145,11 +142,8 @@ def row_of(stack: str | None, verdict: Verdict) -> dict[str, Any]:
 
 
 def _judge_section(section: Gcp, stack: str, project: str | None) -> tuple[Verdict, ...]:
-    """Compare the maximum of the GPU and TPU pools with the quotas of the section's project.
-
-    Machines that have the labels of the Pulumi project and the stack are a part of that. If Google cannot be reached at
-    all, every quota is unknown, with the reason.
-    """
+    """Count machines with the labels of the Pulumi project and the stack as a part of the pools' maximum. If Google
+    cannot be reached at all, every quota is unknown, with the reason."""
     found = google_pools(section)
     for key, spec in section.pools.items():
         if spec.capacity == "reservation":
@@ -180,7 +174,6 @@ def _machine_type(section: Gcp, key: str) -> str | None:
 
 
 def _accelerators(kind: str, item: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield kind and number of a machine's built-in or attached accelerators."""
     try:
         built_in = node_machine(kind)
         if built_in.whole_accelerators:
@@ -197,7 +190,6 @@ def _mappings(value: Any) -> Iterable[dict[str, Any]]:
 
 
 def _permanent_machines(section: Gcp) -> Iterator[GooglePool]:
-    """Yield VMs, groups, TPUs, reservations and machines that Vertex AI keeps, each under its path below `gcp`."""
     if section.vms is not None:
         yield from _vm_pools(section.vms)
     if section.vertex is None:

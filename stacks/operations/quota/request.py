@@ -69,7 +69,6 @@ def program(stacks: Iterable[Stack]) -> str:
 
 
 def value_of(row: Verdict) -> int:
-    """Return the value to request: the account's use at the environment's maximum."""
     return math.ceil(row.need.amount if row.total is None else row.total)
 
 

@@ -17,7 +17,6 @@ from .lookup import GONE, Candidate, NotSought, matching, parse_cloud_time, proo
 from .pending import Json, Pending, resources, setting
 
 _NOT_THERE = re.compile(r"NotFound|NoSuch|\.Unknown$")
-"""Pattern of error codes."""
 _SIGNS_IN = ("accessKey", "profile", "assumeRoles", "assumeRoleWithWebIdentity")
 """Settings of a provider that make it sign in with other credentials than this shell's."""
 _ACCOUNT = re.compile(r"arn:aws[^:]*:[^:]*:[^:]*:(\d{12}):")
@@ -38,13 +37,11 @@ class Row:
 
     @property
     def within(self) -> frozenset[str]:
-        """Return the properties that are part of the call."""
         return frozenset(re.findall(r"\$(\w+)", str(self.look)))
 
 
 @cache
 def rows() -> dict[str, Row]:
-    """Return the rows by Pulumi type."""
     import yaml
 
     table = yaml.safe_load(Path(__file__).with_name("aws.yaml").read_text())
@@ -61,8 +58,7 @@ class Aws:
     _account: str = ""
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Find candidates. Raise NotSought, NoCredentials for another account than the stack's, and what the API
-        raises."""
+        """Raise NotSought, NoCredentials for another account than the stack's, and what the API raises."""
         row = rows().get(operation.type)
         if row is None:
             raise NotSought(f"no row of aws.yaml says how to look for {operation.type}")
@@ -157,7 +153,6 @@ class Aws:
 
 
 def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
-    """Return the accounts in the ARNs of the state's outputs."""
     found: set[str] = set()
     for each in resources(deployment):
         outputs: Json = each.get("outputs") or {}

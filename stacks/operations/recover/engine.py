@@ -1,8 +1,6 @@
 """The pulumi command for one stack, the files that its file backend keeps beside the state, and the leftovers of a
-killed engine: locks, and language hosts, which end by themselves only after minutes.
-
-Source: https://github.com/pulumi/pulumi/pull/9735
-"""
+killed engine: locks, and language hosts, which end by themselves only after minutes. Source:
+https://github.com/pulumi/pulumi/pull/9735"""
 
 import json
 import os
@@ -46,7 +44,7 @@ class Engine:
     stack: str
 
     def export(self) -> Json:
-        """Return the state. Raise NotFound where there is no such stack, CloudRefused where it cannot be read."""
+        """Raise NotFound where there is no such stack, CloudRefused where the state cannot be read."""
         return json.loads(self.run("stack", "export"))
 
     def replace(self, state: Json) -> None:
@@ -85,7 +83,6 @@ class Engine:
         self.run("preview", "--expect-no-changes")
 
     def backend(self) -> str:
-        """Return the URL of the states' backend."""
         return json.loads(self.run("whoami", "--json", named=False))["url"]
 
     def run(self, *arguments: str, named: bool = True) -> str:
@@ -111,7 +108,7 @@ class Files:
 
     @classmethod
     def of(cls, backend: str, project: str, stack: str) -> "Files | None":
-        """Return the files of a stack; None for a backend that is no folder."""
+        """Return None for a backend that is no folder."""
         if not backend.startswith("file://"):
             return None
         path = unquote(urlsplit(backend).path) if backend.startswith("file:///") else backend[len("file://") :]
@@ -139,11 +136,9 @@ class Files:
         return path
 
     def torn(self) -> Path | None:
-        """Return the state's file of attributes if it is no JSON: the state is readable without it, but not with it.
-
-        It is written before the state takes its name, and not atomically. Source:
-        https://github.com/google/go-cloud/blob/master/blob/fileblob/attrs.go
-        """
+        """Return the state's file of attributes if it is no JSON: the state is readable without it, but not with it. It
+        is written before the state takes its name, and not atomically. Source:
+        https://github.com/google/go-cloud/blob/master/blob/fileblob/attrs.go"""
         path = self.state()
         path = path.with_name(f"{path.name}{_ATTRIBUTES}")
         return path if path.exists() and _json_object(path) is None else None
@@ -194,7 +189,7 @@ class Lock:
 
 
 def read_locks(paths: Sequence[Path]) -> list[Lock]:
-    """Read the lock files; omit one that disappears meanwhile."""
+    """Omit a file that disappears meanwhile."""
     found: list[Lock] = []
     for path in paths:
         try:
@@ -213,7 +208,6 @@ def orphan_hosts() -> list[int]:
 
 
 def end_process(pid: int) -> None:
-    """Ask a process to terminate."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
 
@@ -223,7 +217,6 @@ def _sound(path: Path) -> bool:
 
 
 def _json_object(path: Path) -> Json | None:
-    """Return the object in a file; None where it is gone, or holds none."""
     try:
         return mapping(json.loads(path.read_bytes()))
     except (FileNotFoundError, ValueError):

@@ -37,13 +37,11 @@ class Row:
 
     @property
     def within(self) -> frozenset[str]:
-        """Return the properties that are part of the path."""
         return frozenset(re.findall(r"\{(\w+)\}", self.path))
 
 
 @cache
 def rows() -> dict[str, Row]:
-    """Return the rows by Pulumi type."""
     import yaml
 
     table = yaml.safe_load(Path(__file__).with_name("google.yaml").read_text())
@@ -61,7 +59,7 @@ class GoogleCloud:
         return Google()
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Find candidates. Raise NotSought, MadeAgain, and what the API raises."""
+        """Raise NotSought, MadeAgain, and what the API raises."""
         import jmespath
 
         row = rows().get(operation.type)
@@ -138,7 +136,7 @@ class Kubernetes:
     _apis: dict[str, Api] = field(default_factory=dict[str, Api])
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
-        """Find candidates. Raise NotSought, and what the API raises."""
+        """Raise NotSought, and what the API raises."""
         api, inputs = self._api(operation), operation.inputs
         version, kind = str(inputs.get("apiVersion") or ""), str(inputs.get("kind") or "")
         meta = mapping(inputs.get("metadata")) or {}
@@ -171,7 +169,7 @@ class Kubernetes:
 
 
 def _api(kubeconfig: str) -> Api:
-    """Return the server of a kubeconfig in GKE's form. Raise NotSought for one of another form."""
+    """Raise NotSought for a kubeconfig of another form than GKE's."""
     import yaml
 
     try:
@@ -190,7 +188,6 @@ def _api(kubeconfig: str) -> Api:
 
 
 def token() -> str:
-    """Return the token of the credentials for Google's APIs."""
     # google-auth writes the name in lower case.
     headers = {name.title(): value for name, value in auth_headers().items()}
     return headers["Authorization"].removeprefix("Bearer ")

@@ -20,8 +20,7 @@ _STACK = frozenset({"accel:stack", "accel-stack"})
 
 @dataclass(frozen=True)
 class Candidate:
-    """An existing resource as the pending operation requested it. `why`: the proof that the operation created it, or
-    empty."""
+    """An existing resource as the operation requested it. `why`: proof that the operation created it, or empty."""
 
     id: str
     state: str = ""
@@ -53,8 +52,7 @@ Finder = Callable[[Pending], Sequence[Candidate]]
 
 
 def matching(inputs: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Return whether a description has the values of the inputs, for the properties that both have. Raise NotSought
-    where an input is a secret."""
+    """Compare the properties that both have. Raise NotSought where an input is a secret."""
     compared = [name for name in item.keys() - {"id", "tags", "state", "made"} if inputs.get(name) is not None]
     if hidden := [name for name in compared if isinstance(inputs[name], dict)]:
         raise NotSought(f"its {hidden[0]} is a secret, so that nothing can be compared with it")
@@ -69,11 +67,9 @@ def proof(
     wanted: Mapping[str, str],
     seen: Mapping[str, str] | None,
 ) -> tuple[str, bool]:
-    """Return why the resource is the one that the operation created, empty without proof; and whether it is strange.
-
-    `part`, `over`: as in its row; `within`: the properties that name its container; `wanted`: the labels of the
-    operation; `seen`: the labels of the resource, None where they are unknown.
-    """
+    """Return why the operation created the resource, empty without proof, and whether it is strange. `part`, `over`: as
+    in its row; `within`: properties that name its container; `wanted`: labels of the operation; `seen`: labels of the
+    resource, None where they are unknown."""
     if operation.made_up:
         return f"its {operation.naming} was made up for it", False
     if part and within & operation.own - {operation.naming}:

@@ -1,10 +1,8 @@
-"""Operations that a killed run left in a state, and the state with them resolved.
-
-Pure: deployments as `pulumi stack export` writes them. A killed run leaves each operation that was under way as a
-pending one. The next `up` warns of pending creates and creates the same resources again; they stay pending, beside
-those of its own. Sources: https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
-https://github.com/pulumi/pulumi/pull/9293, https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go
-"""
+"""Operations that a killed run left in a state, and the state with them resolved. Pure: deployments as `pulumi stack
+export` writes them. A killed run leaves each operation that was under way as a pending one. The next `up` warns of
+pending creates and creates the same resources again; they stay pending, beside those of its own. Sources:
+https://www.pulumi.com/docs/iac/operations/troubleshooting/interrupted-updates/,
+https://github.com/pulumi/pulumi/pull/9293, https://github.com/pulumi/pulumi/blob/master/pkg/backend/snapshot.go"""
 
 import copy
 import json
@@ -94,13 +92,11 @@ class Pending:
         return bool(self.naming or self._metadata.get("name")) and not self.made_up
 
     def called(self, name: str) -> "Pending":
-        """Return the same operation under another name."""
         inputs = {**self.inputs, self.naming: name}
         return replace(self, resource={**self.resource, "inputs": inputs}, sought=True)
 
     @property
     def _metadata(self) -> Json:
-        """Return the metadata of a resource in a cluster."""
         return self.inputs.get("metadata") or {} if self.type.startswith("kubernetes:") else {}
 
 
@@ -138,7 +134,6 @@ def created_resources(deployment: Mapping[str, Any]) -> CreatedResources:
 
 
 def resources(deployment: Mapping[str, Any]) -> list[Json]:
-    """Return the resources of the state, in its order."""
     return deployment.get("resources") or []
 
 
@@ -168,11 +163,9 @@ def alike(one: Pending, other: Pending) -> bool:
 
 
 def resolve_pending(deployment: Mapping[str, Any], adopted: Sequence[tuple[Pending, str]]) -> Json:
-    """Return the deployment without pending operations, and with created resources entered by id, to be read.
-
-    If the state has another one, the created one is entered for deletion by the next `up`: nothing refers to it yet,
-    whether it was created a second time or to replace the other. Its outputs are its inputs until it has been read.
-    """
+    """Return the deployment without pending operations, with created resources entered by id, to be read. If the state
+    has another one, the created one is entered for deletion by the next `up`: nothing refers to it yet, whether it was
+    created a second time or to replace the other. Its outputs are its inputs until it has been read."""
     made: Json = copy.deepcopy(dict(deployment))
     made["pending_operations"] = []
     entries: list[Json] = made.get("resources") or []
@@ -234,8 +227,7 @@ def _named(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unread(entry: Mapping[str, Any]) -> bool:
-    """Return whether resolve_pending() entered it and nothing read it since: outputs are inputs, and there is no
-    time."""
+    """Return whether resolve_pending() entered it and nothing read it since: outputs are inputs, without a time."""
     if not entry["type"].startswith(_READ) or not entry.get("id") or entry.get("created") or entry.get("modified"):
         return False
     inputs = _plain(entry.get("inputs") or {})

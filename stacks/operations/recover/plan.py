@@ -1,8 +1,6 @@
 """The steps after a search in the cloud: for each pending operation, and for resources that the state does not know.
-
 The state does not know what a killed provider created: the engine considers the call failed. A preview lists what the
-next `up` would create. Each of these is searched for under the names that Pulumi would generate for it.
-"""
+next `up` would create. Each of these is searched for under the names that Pulumi would generate for it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -154,7 +152,6 @@ class Plan:
         return Step(operation, "adopt", f"adopt {found.id}: {why}", found.id)
 
     def _moving(self, operation: Pending) -> Candidate | None:
-        """Return what a cloud is still changing or deleting, if its row can tell."""
         try:
             return next((each for each in self.find(operation) if each.id == operation.id and each.moving), None)
         except (MadeAgain, NotSought):
@@ -169,7 +166,6 @@ def add_time_proof(found: Candidate, began: datetime | None) -> Candidate:
 
 
 def ids_text(found: Sequence[Candidate]) -> str:
-    """Return the ids as one text."""
     return ", ".join(each.id for each in found)
 
 
@@ -206,7 +202,6 @@ def planned_resources(preview: Mapping[str, Any], deployment: Mapping[str, Any])
 
 
 def missing_lines(preview: Mapping[str, Any], deployment: Mapping[str, Any]) -> list[str]:
-    """Return a line for each resource that the state has, and that a preview with a refresh would create again."""
     made = [each for each in planned_resources(preview, deployment) if live(deployment, each.urn)]
     return [f"{each.type} {each.name}: its cloud does not have it any more; the state forgets it" for each in made]
 
@@ -230,8 +225,7 @@ class Unknown:
     began: datetime | None
 
     def steps(self, operations: Sequence[Pending], before: Iterable[Step] = ()) -> list[Step]:
-        """Return one step for each existing resource, or for which a person has to say whether it exists. `before`: the
-        plan's own steps."""
+        """Return a step for each resource that exists, or that a person has to judge. `before`: the plan's own."""
         taken = {(each["type"], each["id"]) for each in resources(self.deployment) if each.get("id")}
         taken |= {(each.operation.type, each.id) for each in before if each.id}
         found: list[Step] = []

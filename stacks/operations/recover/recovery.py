@@ -11,6 +11,7 @@ from pathlib import Path
 from accel.clouds.pauses import Pauses
 from accel.diagnostics.errors import CloudRefused, NotFound, WaitedTooLong
 
+from ..stack_files import project_in
 from .aws import Aws, accounts
 from .engine import Engine, Files, Lock, end_process, orphan_hosts, read_locks
 from .google import GoogleCloud, Kubernetes
@@ -125,7 +126,7 @@ class Recovery:
         return found
 
     def _held(self) -> list[Lock]:
-        """Return the locks after checking that none of their holders can be at work."""
+        """Raise CloudRefused if a holder of a lock may be at work."""
         found = self._locks()
         self._idle(found)
         for lock in found:
@@ -227,8 +228,7 @@ class Recovery:
                 raise WaitedTooLong("; ".join(map(str, waiting)), "run it again to go on")
 
     def _settled(self, state: Json) -> tuple[Json, Sequence[Step]]:
-        """Look a second time: a provider of the killed run lives on for a while and may still have created something,
-        and a listing may lag."""
+        """Look again: a provider of the killed run may live on and create something, and a listing may lag."""
         last = datetime.fromisoformat(state["deployment"]["manifest"]["time"])
         left = self._settle_s - (datetime.now(UTC) - last).total_seconds()
         if left > 0:
@@ -239,14 +239,11 @@ class Recovery:
 
 
 def _project() -> str:
-    """Return the name in Pulumi.yaml of this folder or the nearest above it."""
-    import yaml
-
-    for folder in (Path.cwd(), *Path.cwd().parents):
-        for name in ("Pulumi.yaml", "Pulumi.yml"):
-            if (folder / name).is_file():
-                return str(yaml.safe_load((folder / name).read_text())["name"])
-    raise NotFound("no Pulumi.yaml here or above", "run this in the folder of the Pulumi program")
+    """Return the name in Pulumi.yaml of this folder or the nearest above it that has one."""
+    here = Path.cwd()
+    if name := next((name for folder in (here, *here.parents) if (name := project_in(folder))), None):
+        return name
+    raise NotFound("no Pulumi.yaml with a name here or above", "run this in the folder of the Pulumi program")
 
 
 class Clouds:

@@ -44,11 +44,8 @@ NOT_ENABLED = "the account may not have the region enabled"
 
 
 def read(regions: Sequence[str], machines: Collection[str]) -> Reading:
-    """Read instance types in regions from AWS. Refusals are in `kept`, one line each.
-
-    Raise NoCredentials where AWS does not know the caller at all; CloudSilent on no answer, too many calls, or an
-    answer that is not what AWS documents.
-    """
+    """Note refusals in `kept`. Raise NoCredentials where AWS does not know the caller at all; CloudSilent on no answer,
+    too many calls, or an answer that is not what AWS documents."""
     found = Reading("aws", tuple(regions), {"machine": "listed"}, "high", "az-min-median", ON_DEMAND, SPOT, OFFERS)
     # The Price List comes first, since a disabled region refuses valid credentials too.
     steps: list[Callable[[str, Collection[str], Reading], None]] = [_prices, _spot, _offers]
@@ -85,8 +82,7 @@ def _prices(region: str, machines: Collection[str], found: Reading) -> None:
 
 
 def on_demand(products: Iterable[str], machines: Collection[str]) -> dict[str, set[float]]:
-    """Return the distinct prices of each instance type in products of the Price List, which are JSON. Skip a price of
-    zero, which belongs to what is not sold on demand, such as Capacity Blocks."""
+    """Return distinct prices by instance type, without zero: it is not sold on demand then (Capacity Blocks)."""
     found: dict[str, set[float]] = {}
     for text in products:
         product = json.loads(text)

@@ -1,14 +1,11 @@
 """Live data of Google Cloud: machine prices computed from the SKUs of its public price list, and GPU types that the
-shipped catalogue lacks.
-
-A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are recognized by the part before
-" running in " of their description, which names a group of regions in words; `serviceRegions` has the regions. Only
-families whose SKUs have one name are computed; for A2, G2 and N1 a test compares the sums with shipped prices. The
-others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several names or whole, and TPUs. Sources:
-https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, and for the descriptions
-https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv Fields of types:
-https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes
-"""
+shipped catalogue lacks. A machine costs vCPUs x core + GiB x RAM + GPUs x GPU + bundled GiB x local SSD. SKUs are
+recognized by the part before " running in " of their description, which names a group of regions in words;
+`serviceRegions` has the regions. Only families whose SKUs have one name are computed; for A2, G2 and N1 a test compares
+the sums with shipped prices. The others stay as shipped: A3 Mega and Ultra, A4 and G4, whose GPU is sold under several
+names or whole, and TPUs. Sources: https://docs.cloud.google.com/billing/v1/how-tos/catalog-api, for the descriptions
+https://github.com/Cyclenerd/google-cloud-pricing-cost-calculator/blob/master/build/mapping.csv, and for the fields of
+types https://docs.cloud.google.com/compute/docs/reference/rest/v1/machineTypes"""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -79,11 +76,8 @@ Rates = dict[tuple[str, Meter], set[float]]
 
 
 def read(regions: Sequence[str], machines: Iterable[Row]) -> Reading:
-    """Read the price list and price each machine (lines of machines.csv) in each region that has all its SKUs.
-
-    Raise NoCredentials, CloudRefused, and CloudSilent on no answer, too many calls, or an answer that is not what
-    Google documents.
-    """
+    """Price each machine (lines of machines.csv) in each region that has all its SKUs. Raise NoCredentials,
+    CloudRefused, and CloudSilent on no answer, too many calls, or an answer that is not what Google documents."""
     basis = {"machine": "sum-of-skus", "n1-attach": "unit-x-count"}
     found = Reading("gcp", tuple(regions), basis, "medium", "region", SOURCE, SOURCE)
     http = _session()
@@ -149,7 +143,6 @@ def _rates(listed: Iterable[Mapping[str, Any]], regions: set[str]) -> Rates:
 
 
 def _meters() -> dict[str, Meter]:
-    """Return the meter of each priced description."""
     found: dict[str, Meter] = {}
     for words in FAMILIES.values():
         for name in (f"{words} Core", f"{words} Ram"):
@@ -160,8 +153,7 @@ def _meters() -> dict[str, Meter]:
 
 
 def _head(description: str) -> str:
-    """Return a description without its place. Reserved, committed, sole-tenant, custom, scheduled SKUs keep other
-    words."""
+    """Drop the place. Reserved, committed, sole-tenant, custom and scheduled SKUs keep other words."""
     head = description.split(" running in ")[0]
     return head.split(" in ")[0] if head.startswith(LOCAL_SSD) else head
 
@@ -186,7 +178,6 @@ def _session() -> Any:
 
 
 def skus(http: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every SKU of the price list, page by page."""
     token, seen = "", set[str]()
     while True:
         page = get(http, "cloudbilling", SKUS, QUERY | ({"pageToken": token} if token else {}))

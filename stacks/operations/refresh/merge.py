@@ -39,8 +39,7 @@ Cells = dict[str, str]
 
 
 def merge(readings: Sequence[Reading], day: str) -> MergeResult:
-    """Merge the readings of that day (2026-11-22) into the shipped tables; the rest keeps its shipped value and date.
-    Raise JobsError where the result is inconsistent."""
+    """Keep shipped values and dates of what was not read on `day` (2026-11-22). Raise JobsError if inconsistent."""
     tables = {name: shipped_table(name) for name in selection.REFRESHED}
     prices, regions, sources = ([dict(row) for row in table.rows()] for table in tables.values())
     kept = [line for reading in readings for line in (*reading.kept, *reading.types.kept)]
@@ -76,7 +75,6 @@ def merge(readings: Sequence[Reading], day: str) -> MergeResult:
 
 
 def _added(readings: Sequence[Reading]) -> dict[str, list[Cells]]:
-    """Return the lines of machine types that are not shipped, and of their accelerators."""
     found = {
         "accelerators.csv": [line for reading in readings for line in reading.types.accelerators.values()],
         "machines.csv": [line for reading in readings for line in reading.types.machines.values()],
@@ -104,7 +102,6 @@ def _by_machine(key: tuple[str, str, str]) -> tuple[str, str, str]:
 
 
 def _regions(reading: Reading, regions: list[Cells], day: str) -> list[Cells]:
-    """Replace the shipped offers of each region whose offers were read."""
     source = reading.types.source
     new = [
         {"cloud": reading.cloud, "region": region, "zone": zone, "machine": name, "source": source.id, "snapshot": day}
@@ -188,8 +185,7 @@ def _text(table: Table, lines: Sequence[Cells]) -> str:
 
 
 def write(texts: Mapping[str, str], now: datetime) -> Path:
-    """Write a new dated folder in the cache, atomically; keep the previous one, and remove older ones. Raise BadInput
-    where it cannot be written."""
+    """Write a dated folder in the cache, atomically; of older ones keep the last. Raise BadInput where that fails."""
     cache = Path(selection.cache())
     try:
         cache.mkdir(parents=True, exist_ok=True)

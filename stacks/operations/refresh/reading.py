@@ -44,12 +44,10 @@ class Types:
 
 @dataclass(frozen=True)
 class Reading:
-    """Live data of one cloud about some of its regions.
-
-    USD per hour by region and machine; the zones of every machine that a region offers, for each region whose offers
-    were read. `basis` says by the kind of a machine how its on-demand price was determined, with `machine` for every
-    other kind; `sure` is the confidence of all; `kept` has a line for what could not be read, and so stays as shipped.
-    """
+    """Live data of one cloud about some of its regions: USD per hour by region and machine; the zones of every machine
+    that a region offers, for each region whose offers were read. `basis` says by the kind of a machine how its
+    on-demand price was determined, with `machine` for every other kind; `sure` is the confidence of all; `kept` has a
+    line for what could not be read, and so stays as shipped."""
 
     cloud: str
     regions: tuple[str, ...]
@@ -67,7 +65,6 @@ class Reading:
 
     @property
     def empty(self) -> bool:
-        """Return whether nothing at all was read."""
         return not (self.on_demand or self.spot or self.offers)
 
 

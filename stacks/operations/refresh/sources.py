@@ -14,8 +14,7 @@ from .reading import CLOUDS, Reading
 
 
 def regions_by_cloud(clouds: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the regions to read by cloud. Raise BadInput for a region that none of the clouds has, NotFound where
-    neither a region nor an environment determines those of AWS."""
+    """Raise BadInput for a region of no cloud here, NotFound where neither option nor environment names one of AWS."""
     known: dict[str, dict[str, None]] = {cloud: {} for cloud in CLOUDS}
     for row in shipped_table("regions.csv").rows():
         known[row["cloud"]][row["region"]] = None
@@ -46,7 +45,7 @@ def _of_environments() -> list[str]:
 
 
 def read_cloud(cloud: str, regions: list[str]) -> Reading:
-    """Return the live data of a cloud. Raise CloudRefused where it answers nothing at all."""
+    """Raise CloudRefused where the cloud answers nothing at all."""
     rows = {name: row for (of, name), row in machine_rows().items() if of == cloud}
     if cloud == "aws":
         types = aws.types(regions, list(rows))

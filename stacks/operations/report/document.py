@@ -81,7 +81,7 @@ class _Costs:
 
 
 def document(preview: Preview, wanted: ReportOptions) -> dict[str, Any]:
-    """Return the report; it asks the clouds for jobs and quotas at the same time, unless offline."""
+    """Ask the clouds for jobs and quotas at the same time, unless offline."""
     environment = _environment(preview)
     at_stake = [threat for change in preview.changes for threat in threats(change)]
     with ThreadPoolExecutor(2) as pool:
@@ -161,7 +161,6 @@ def _quotas(preview: Preview, environment: Environment | None, wanted: ReportOpt
 
 
 def _costs(preview: Preview, environment: Environment, utilisation: float) -> _Costs:
-    """Return both estimates, without calling a cloud."""
     # A preview omits what did not change, so it is not considered here.
     beside = {change.urn.split("::")[2].partition("$")[0] for change in preview.changes if change.op != "delete"}
     own = {each for each in beside if not each.startswith("pulumi:")}
@@ -174,8 +173,7 @@ def _costs(preview: Preview, environment: Environment, utilisation: float) -> _C
 
 
 def _environment_before(preview: Preview, after: Environment) -> Environment:
-    """Return the environment as it is deployed: changed parts as in the state, the others unchanged. Raise
-    ValidationError for a spec that this version does not accept."""
+    """Take changed parts from the state. Raise ValidationError for a spec that this version does not accept."""
     aws = _section_before(
         after.aws, Aws, "environments", _changed_specs(preview, {_COMPUTE: ComputeEnvironmentSpec}), preview
     )
@@ -199,7 +197,7 @@ def _changed_specs(preview: Preview, kinds: Mapping[str, Any]) -> _Parts:
 
 
 def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _Parts, preview: Preview) -> Any:
-    """Return the section as it was; None where nothing of it existed."""
+    """Return None where nothing of the section existed."""
     found = _specs_before({} if after is None else getattr(after, field), parts)
     region = _region_before(preview, of)
     if after is not None:
@@ -209,8 +207,7 @@ def _section_before(after: Any, of: type[Aws] | type[Gcp], field: str, parts: _P
 
 
 def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> Any:
-    """Return the section with the permanent machines as they were. Without a section before or after, they appear or
-    disappear as a whole, and their former cost is not reported."""
+    """Leave out the former cost of machines that appear or disappear with the whole section."""
     if section is None or after is None:
         return section
     vms = after.vms or Vms.model_construct()
@@ -226,13 +223,11 @@ def _with_machines_before(section: Any, after: Gcp | None, preview: Preview) -> 
 
 
 def _specs_before(kept: Mapping[str, Any], parts: _Parts) -> dict[str, Any]:
-    """Return the former specs by key: changed ones from the state, the others unchanged."""
     old, changed = parts
     return {**{key: spec for key, spec in kept.items() if key not in changed}, **old}
 
 
 def _region_before(preview: Preview, of: type[Aws] | type[Gcp]) -> str | None:
-    """Return the former region of a cloud's section, from any of its resources that change."""
     cloud = "aws:" if of is Aws else "gcp:"
     for change in preview.changes:
         found = change.old_outputs.get("region") or change.old_inputs.get("region")

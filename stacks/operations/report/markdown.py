@@ -99,7 +99,6 @@ def _body(sections: Sequence[Section], most: int) -> Iterator[str]:
 
 
 def _sections(report: Mapping[str, Any]) -> list[Section]:
-    """Return the sections, the most important first."""
     return [
         _stateful(report),
         *_jobs(report["jobs"]),

@@ -1,8 +1,6 @@
-"""Free text from others, made fit for a comment that anybody may read: without secrets, and as text only.
-
-A report shows no values but those of images, drivers and versions. The rest is messages and names: messages are cut to
-their first line, and what looks like a secret in any of them is removed.
-"""
+"""Free text from others, made fit for a comment that anybody may read: without secrets, and as text only. A report
+shows no values but those of images, drivers and versions. The rest is messages and names: messages are cut to their
+first line, and what looks like a secret in any of them is removed."""
 
 import os
 import re

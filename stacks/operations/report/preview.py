@@ -1,9 +1,7 @@
-"""The output of `pulumi preview --json` as plain values, and the images, drivers and versions that it changes.
-
-The engine's digest: `config`, `steps` (op, urn, oldState, newState, diffReasons, replaceReasons, detailedDiff),
+"""The output of `pulumi preview --json` as plain values, and the images, drivers and versions that it changes. The
+engine's digest: `config`, `steps` (op, urn, oldState, newState, diffReasons, replaceReasons, detailedDiff),
 `diagnostics` and `changeSummary`. `steps` omits what did not change, except for the stack itself. Source:
-https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/pkg/backend/display/json.go
-"""
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/pkg/backend/display/json.go"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +134,7 @@ class Preview:
 
 
 def run(stack: str, *, refresh: bool, config_file: str | None) -> Preview:
-    """Run `pulumi preview`. A failed preview is returned too; raise NotFound for a stack that does not exist."""
+    """Return a failed preview too. Raise NotFound for a stack that does not exist."""
     if config_file and not Path(config_file).is_file():
         raise NotFound(f"{config_file}: no such file")  # Pulumi would take it for an empty one
     more = ["--refresh"] if refresh else []
@@ -160,7 +158,7 @@ def read(path: Path, stack: str) -> Preview:
 
 
 def of_text(text: str, source: str, stack: str, *, failed: bool = False) -> Preview:
-    """Parse a preview. Raise BadInput for what is no preview, or half of one, or that of another stack."""
+    """Raise BadInput for what is no preview, or half of one, or that of another stack."""
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,10 +1,8 @@
-"""Effects of a change on the jobs that use the resource, and on data and capacity in it, by its type.
-
-A place is one thing that a job depends on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
+"""Effects of a change on the jobs that use the resource, and on data and capacity in it, by its type. A place is one
+thing that a job depends on, as text: queue:<arn>, cluster:<name> (of ECS), role:<arn>;
 gke:<project>/<location>/<cluster>, pool:<the same>/<pool>, namespace:<name>, localqueue:<namespace>/<name>,
 definition:jobsets.jobset.x-k8s.io; bucket:<name>, account:<email>, persistent:<id>. jobs/client/live gives every job
-its places; a change threatens the jobs that have its own.
-"""
+its places; a change threatens the jobs that have its own."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +35,6 @@ class Threat:
 
 
 def threats(change: Change) -> tuple[Threat, ...]:
-    """Return the threats; none for a change that touches no job."""
     rule = _RULES.get(change.type)
     return tuple(rule(change)) if rule else ()
 
@@ -212,11 +209,9 @@ LOSSES: Mapping[str, str] = {
     "kubernetes:core/v1:PersistentVolume": "the volume, where its reclaim policy is Delete",
     "kubernetes:core/v1:PersistentVolumeClaim": "the volume, where its reclaim policy is Delete",
 }
-"""Losses by Pulumi type."""
 
 
 def loss(change: Change) -> str | None:
-    """Return what the change would lose for good; None where it loses nothing durable."""
     return LOSSES.get(change.type) if change.removes else None
 
 

@@ -76,8 +76,7 @@ def quotas(stack: ReadStack) -> Quotas:
 
 
 def breach_reason(limit: Limit, report: Mapping[str, Any], *, strict: bool = False) -> str | None:
-    """Return why the condition holds for a report's document; None where it does not. `strict`: partial knowledge does
-    not suffice to pass."""
+    """Return why the condition holds, None where it does not. `strict`: partial knowledge does not suffice to pass."""
     jobs, cost = report["jobs"], report["cost"]
     match limit.name:
         case "replace-stateful":

@@ -16,7 +16,7 @@ ADVISORY, MANDATORY = "advisory", "mandatory"
 
 
 def policy(path: Path) -> list[dict[str, str]]:
-    """Return rule, level, resource and text of each finding. Raise NotFound and BadInput."""
+    """Raise NotFound and BadInput."""
     return [
         {
             "rule": _first(each, "rule", "id", "policyName", "policy"),
@@ -29,7 +29,7 @@ def policy(path: Path) -> list[dict[str, str]]:
 
 
 def drift(path: Path) -> list[dict[str, str]]:
-    """Return resource, weight and text of each finding. Raise NotFound and BadInput."""
+    """Raise NotFound and BadInput."""
     return [
         {
             "resource": sanitize(_first(each, "resource", "name", "what", "urn").rpartition("::")[2]),

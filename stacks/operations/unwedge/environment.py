@@ -14,8 +14,7 @@ from .roles import EnvironmentRole, environment_roles
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue that names the environment. `others`: ARNs of its other environments, in order; `waiting`: jobs that have
-    not begun."""
+    """A queue that names the environment. `others`: ARNs of its other ones, in order; `waiting`: jobs not begun."""
 
     name: str
     others: tuple[str, ...]
@@ -40,7 +39,6 @@ class Diagnosis:
         return self.environment["computeEnvironmentName"]
 
     def lines(self) -> Iterator[str]:
-        """Yield the diagnosis line by line."""
         one = self.environment
         yield f"{self.name}: {one['status']}, {one['state']}: {one.get('statusReason') or 'no reason given'}"
         for role in self.roles:
@@ -54,7 +52,7 @@ class Diagnosis:
 
 
 def diagnose(region: Region, environment: dict[str, Any]) -> Diagnosis:
-    """Inspect everything that can hold the environment. Raise as accel.clouds.aws.errors does."""
+    """Raise as accel.clouds.aws.errors does."""
     arn = environment["computeEnvironmentArn"]
     all_queues = region.queues()
     naming: list[Queue] = []

@@ -20,7 +20,6 @@ from .environment import Diagnosis
 POLL_S = (0.5, 10.0)
 """Shortest and longest average pause between two polls."""
 STUCK = ("INVALID", "DELETING")
-"""Status of environments whose deletion is stuck."""
 BUSY = ("resource is being modified", "found existing JobQueue relationship")
 """Transient refusals: a change is under way, or a queue has just dropped the environment. Source:
 https://github.com/pulumi/pulumi-aws/issues/6233"""
@@ -35,7 +34,7 @@ class Step:
 
 
 def regions_of(name: str, stack: str | None, region: str | None) -> list[str]:
-    """Return where to look for the environment. Raise NotFound."""
+    """Raise NotFound where no stack here has an AWS section."""
     if name.startswith("arn:"):
         return name.split(":")[3:4]
     if region:
@@ -48,8 +47,7 @@ def regions_of(name: str, stack: str | None, region: str | None) -> list[str]:
 
 
 def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
-    """Return whether `name` is the environment's ARN, name, or author's key. Auto-naming appends a hyphen and seven
-    digits to the key."""
+    """Compare `name` with ARN, name and author's key, to which auto-naming appends a hyphen and seven digits."""
     own = environment["computeEnvironmentName"]
     if name in (own, environment["computeEnvironmentArn"]):
         return True
@@ -59,7 +57,7 @@ def matches(name: str, stack: str | None, environment: dict[str, Any]) -> bool:
 
 
 def only(matching: list[tuple[Region, dict[str, Any]]], name: str) -> tuple[Region, dict[str, Any]]:
-    """Return the one environment of a name. Raise BadInput where there are several."""
+    """Raise BadInput where there are several."""
     if len(matching) == 1:
         return matching[0]
     shown = ", ".join(f"{one['computeEnvironmentName']} ({one['status']}, {place.name})" for place, one in matching)
@@ -67,7 +65,7 @@ def only(matching: list[tuple[Region, dict[str, Any]]], name: str) -> tuple[Regi
 
 
 def steps(region: Region, diagnosis: Diagnosis, wait_s: float, boundary: str | None) -> list[Step]:
-    """Return the steps that remove an environment, in their order. `boundary`: that of the stand-in roles."""
+    """Return the steps in their order. `boundary`: that of the stand-in roles."""
     name = diagnosis.name
     partition = diagnosis.environment["computeEnvironmentArn"].split(":")[1]
     missing = [role for role in diagnosis.roles if role.missing]

@@ -1,9 +1,7 @@
-"""The roles that a compute environment names: missing ones, and stand-ins for the duration of its deletion.
-
-Batch deletes an environment with the environment's own roles, so one whose role is gone turns INVALID and stays.
-Sources: https://github.com/hashicorp/terraform-provider-aws/issues/8549,
-https://github.com/hashicorp/terraform-provider-aws/pull/16417
-"""
+"""The roles that a compute environment names: missing ones, and stand-ins for the duration of its deletion. Batch
+deletes an environment with the environment's own roles, so one whose role is gone turns INVALID and stays. Sources:
+https://github.com/hashicorp/terraform-provider-aws/issues/8549,
+https://github.com/hashicorp/terraform-provider-aws/pull/16417"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +21,6 @@ PROFILE_TAG = "accel:unwedge-profile"
 LINKED = "/aws-service-role/"
 GONE = ("NoSuchEntity",)
 THERE = ("EntityAlreadyExists",)
-"""Error codes of IAM."""
 
 NEEDS: Mapping[Kind, tuple[str, str]] = {
     "service role": ("batch.amazonaws.com", "service-role/AWSBatchServiceRole"),
@@ -58,7 +55,6 @@ class EnvironmentRole:
 
 
 def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[EnvironmentRole]:
-    """Return the roles of an environment from DescribeComputeEnvironments."""
     resources = structure(environment, "computeResources")
     given: dict[Kind, str | None] = {
         "service role": environment.get("serviceRole"),
@@ -74,8 +70,7 @@ def environment_roles(iam: Any, environment: Mapping[str, Any]) -> list[Environm
 
 
 def make(iam: Any, role: EnvironmentRole, environment: str, partition: str, boundary: str | None = None) -> None:
-    """Create a stand-in under the same name; leave existing parts unchanged. `boundary`: ARN of the policy that limits
-    it."""
+    """Create a stand-in of the same name; leave what exists unchanged. `boundary`: ARN of the policy that limits it."""
     if role.linked:
         with asking("CreateServiceLinkedRole batch.amazonaws.com"):
             # IAM answers InvalidInput if it exists already.

@@ -1,7 +1,5 @@
-"""Diagnosis of AWS Batch jobs that wait or failed. It reads AWS as needed, cheapest calls first, and changes nothing.
-
-Rules for failed jobs are here, those for waiting jobs in waiting.py.
-"""
+"""Diagnosis of AWS Batch jobs: rules for failed ones; waiting.py has those for waiting ones. It reads AWS as needed,
+cheapest calls first, and changes nothing."""
 
 import re
 import time
@@ -38,11 +36,7 @@ def explain(
     elsewhere: Callable[[], Sequence[str]] = tuple,
     now: float | None = None,
 ) -> Explanation:
-    """Return the one cause that fits. `elsewhere` returns regions in which to look for a job that is not in its
-    reference's.
-
-    Raise NoCredentials, CloudRefused or CloudSilent if DescribeJobs itself does not answer.
-    """
+    """Look for a missing job in the regions that `elsewhere` returns."""
     now = time.time() if now is None else now
     rows = describe(clients.batch, [ref.id])
     if not rows:
@@ -56,7 +50,6 @@ def explain(
 
 
 def decide(facts: AwsFacts) -> Explanation | None:
-    """Return the first cause that holds. Pure but for what the facts read."""
     return judge(facts, RULES[facts.status])
 
 
@@ -194,7 +187,6 @@ _SECRETS = re.compile(
 
 
 def _time_limit(facts: AwsFacts) -> Explanation | None:
-    """Check whether the queue cancelled the job by a rule of its own."""
     limited = TIME_LIMIT.search(facts.reason)
     if not limited:
         return None
@@ -218,7 +210,6 @@ def _stopped(facts: AwsFacts) -> Explanation | None:
 
 
 def _dependency_failed(facts: AwsFacts) -> Explanation | None:
-    """Check whether a job that it depends on failed first."""
     if not facts.reason.startswith("Dependent Job failed"):
         return None
     failed = [one for one in facts.depends_on() or () if one.status == "FAILED"]
@@ -233,7 +224,6 @@ def _dependency_failed(facts: AwsFacts) -> Explanation | None:
 
 
 def _refused(facts: AwsFacts) -> Explanation | None:
-    """Check for a job that failed without any attempt."""
     if facts.attempts or not facts.reason or structure(facts.job, "arrayProperties").get("size"):
         return None
     if _SECRETS.search(facts.reason):
@@ -298,7 +288,6 @@ def _secret(facts: AwsFacts, reason: str) -> Explanation:
 
 
 def _out_of_memory(facts: AwsFacts) -> Explanation | None:
-    """Check whether the kernel killed the container for its memory, as ECS reports."""
     last = facts.last
     if last is None or "OutOfMemory" not in last.reason:
         return None
@@ -329,7 +318,6 @@ FAILED: tuple[Rule[AwsFacts], ...] = (
     _time_limit, _dependency_failed, _stopped, _refused, _timeout, _host, _image, _secret_of_attempt, *STARTS,
     _out_of_memory, _program,
 )  # fmt: skip
-"""Rules for a failed job. The first that holds counts."""
 
 RULES: dict[str, Sequence[Rule[AwsFacts]]] = {
     **dict.fromkeys(WAITING, waiting.RULES),
@@ -337,4 +325,3 @@ RULES: dict[str, Sequence[Rule[AwsFacts]]] = {
     "SUCCEEDED": (_well,),
     "FAILED": FAILED,
 }
-"""Rules by Batch's own states."""

@@ -16,7 +16,6 @@ OVER_MAX = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
 
 
 def too_large(facts: AwsFacts) -> Explanation | None:
-    """Check whether no instance type of the environments that Batch may use holds the job."""
     usable, size = facts.usable, facts.size
     verdict = facts.reason.startswith(TOO_BIG)
     if not usable or (any(each.unknown for each in usable) and not verdict):
@@ -48,8 +47,7 @@ def too_large(facts: AwsFacts) -> Explanation | None:
 
 
 def max_vcpus(facts: AwsFacts) -> Explanation | None:
-    """Check whether some type would hold the job, and max_vcpus of every environment is surely too small: smaller than
-    the job itself, or by AWS's own verdict."""
+    """Name only what is sure: max_vcpus of every environment is below the job itself, or AWS says so."""
     usable, size = facts.usable, facts.size
     if not usable:
         return None
@@ -59,8 +57,7 @@ def max_vcpus(facts: AwsFacts) -> Explanation | None:
 
 
 def max_vcpus_likely(facts: AwsFacts) -> Explanation | None:
-    """Check whether the smallest type that holds the job has more vCPUs than max_vcpus. Batch may exceed it by one
-    instance, so this cause is named only if no other is."""
+    """Check last: Batch may exceed max_vcpus by one instance, so this cause is named only if no other is."""
     usable = facts.usable
     if not usable or facts.candidates or not any(each.smallest(facts.size) for each in usable):
         return None
@@ -100,8 +97,7 @@ def _named(field: str) -> str:
 
 
 def registers_less(facts: AwsFacts) -> Explanation | None:
-    """Check for too little memory registered with ECS, which depends on the AMI, on instances of the only types that
-    might do."""
+    """Judge by the memory that instances of the only fitting types registered with ECS, which depends on the AMI."""
     size, rows = facts.size, list[str]()
     for each in facts.candidates:
         held = holding(each.machines, size.vcpus, size.memory_mib, size.gpus)
@@ -123,10 +119,9 @@ def registers_less(facts: AwsFacts) -> Explanation | None:
 
 
 JOINS_WITHIN_S = 600
-"""Time within which an instance boots and its agent registers; after this it is assumed not to register."""
+"""Time for an instance to boot and its agent to register; after this it is assumed not to register."""
 LAUNCHES_KEPT_S = 3600
-"""Age until which a failed launch still counts. Auto Scaling retries at growing intervals: a failure this long before
-the job still describes the situation."""
+"""Age, before the job, until which a failed launch still counts: Auto Scaling retries at growing intervals."""
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, as Auto Scaling's messages quote them
 OVER_QUOTA = re.compile(r"VcpuLimitExceeded|MaxSpotInstanceCountExceeded|Max spot instance count exceeded")
@@ -140,7 +135,6 @@ ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry")
 
 
 def image_without_driver(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check for images whose instances register no GPU with ECS, so that a job that wants one is never placed."""
     if not facts.size.gpus or not place.images or any(own for _, own in place.images):
         return None
     gpu = [machine.name for machine in place.machines if ecs_gpus(machine)]
@@ -160,7 +154,6 @@ def image_without_driver(facts: AwsFacts, place: Environment) -> Explanation | N
 
 
 def failed_launch(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether Auto Scaling's last activity for the environment failed."""
     activities = place.activities()
     if not activities or not activities[0].failed or activities[0].at < facts.since - LAUNCHES_KEPT_S:
         return None
@@ -200,7 +193,6 @@ def no_capacity(facts: AwsFacts) -> Explanation | None:
 
 
 def instance_role(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether an instance runs without having joined, and its role keeps it from joining."""
     waiting, role = _not_joined(place), place.role() if _not_joined(place) else None
     if not waiting or role is None:
         return None
@@ -226,7 +218,6 @@ def instance_role(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def no_egress(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether an instance runs without having joined, and its subnet has no route to ECS."""
     waiting, network = _not_joined(place), place.network() if _not_joined(place) else None
     if not waiting or network is None:
         return None
@@ -254,7 +245,6 @@ def no_egress(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def machine_starting(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether an instance was launched a moment ago."""
     young = [one for one in _not_joined(place) if facts.now - one.launched < JOINS_WITHIN_S]
     if not young:
         return None
@@ -267,7 +257,6 @@ def machine_starting(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def agent_silent(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether an instance has been running for long and has not joined."""
     waiting = _not_joined(place)
     if not waiting:
         return None
@@ -281,7 +270,6 @@ def agent_silent(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def full(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether max_vcpus has no room for another instance, and the running ones have work."""
     smallest, running = place.smallest(facts.size), place.instances()
     if smallest is None or not running or place.desired_vcpus + smallest.vcpus <= place.max_vcpus:
         return None
@@ -297,7 +285,6 @@ def full(facts: AwsFacts, place: Environment) -> Explanation | None:
 
 
 def quota_too_small(facts: AwsFacts, place: Environment) -> Explanation | None:
-    """Check whether the quotas keep every instance that holds the job from starting, whatever else runs."""
     over = place.over_quota()
     if not over:
         return None
@@ -327,9 +314,7 @@ _PLACE_CAUSES = (
 
 
 def blocked_environments(facts: AwsFacts) -> Explanation | None:
-    """Return what keeps the environments that could hold the job from running it. A launch in progress comes first,
-    then the cause that AWS itself names, then that of the first environment. Causes in other environments become
-    evidence."""
+    """Prefer a launch in progress, then the cause that AWS names, then the first environment's; others are evidence."""
     found: list[tuple[Environment, Explanation]] = []
     free: list[str] = []
     for place in facts.candidates:

@@ -1,7 +1,5 @@
-"""Facts that AWS knows about a job and its environments: plain values, each read when a rule first needs it.
-
-None stands for "could not be read", and makes no cause true.
-"""
+"""Facts that AWS knows about a job and its environments: plain values, each read when a rule first needs it. None
+stands for "could not be read", and makes no cause true."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,20 +143,17 @@ class Environment:
         return False
 
     def smallest(self, size: Size) -> Machine | None:
-        """Return the smallest type that holds a task, or may hold it."""
         held = holding(self.machines, size.vcpus, size.memory_mib, size.gpus)
         return min(held.fits or held.tight, key=lambda machine: machine.vcpus, default=None)
 
 
 WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING")
-"""States of a job that has not started."""
 _STUCK = "https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html lists what AWS knows of"
 
 
 @dataclass(frozen=True)
 class AwsFacts(engine.Facts):
-    """Facts about a job that is no array's parent, and its surroundings. `now` and other times in seconds since the
-    epoch."""
+    """Facts about a job that is no array's parent, and its surroundings. Times are seconds since the epoch."""
 
     PLATFORM = "aws_batch"
     NEXT_STEPS: ClassVar = {
@@ -191,7 +186,6 @@ class AwsFacts(engine.Facts):
     """Start of the image's pull, for a job in STARTING."""
     image_exists: Lazy[bool | None] = lambda: None
     reader: Reader | None = None
-    """Reader that records what was read, and what was not."""
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -246,7 +240,6 @@ class AwsFacts(engine.Facts):
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Attempts that are over."""
         return tuple(_attempt(each) for each in structures(self.job, "attempts"))
 
     @property
@@ -273,11 +266,9 @@ class AwsFacts(engine.Facts):
         return smallest is not None and smallest.vcpus <= environment.max_vcpus
 
     def ago(self, moment: float) -> str:
-        """Return how long ago a moment was: `12 s ago`."""
         return f"{engine.span(self.now - moment)} ago"
 
     def reference(self, job_id: str, name: str = "") -> str:
-        """Return a job's reference, with its name if given."""
         return f"aws-batch:{self.region}/{job_id} {name}".rstrip()
 
 

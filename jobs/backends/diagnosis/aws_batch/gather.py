@@ -1,7 +1,4 @@
-"""Readers of what Batch, the job's log and its registry say, and of what its compute environments depend on.
-
-Each fact is read when it is first requested.
-"""
+"""Readers of what Batch, the job's log, its registry and its environments' services say, each when first requested."""
 
 import re
 from collections.abc import Mapping
@@ -38,7 +35,6 @@ class Gather:
         self._snapshot = cache(self._read_snapshot)
 
     def facts(self) -> AwsFacts:
-        """Return the facts, without reading any yet."""
         facts: list[AwsFacts] = []
 
         def environments() -> tuple[Environment, ...] | None:
@@ -163,7 +159,6 @@ class Gather:
         return None if found is None else {str(row["jobId"]): row for row in structures(found, "jobs")}
 
     def _lines(self) -> tuple[str, ...] | None:
-        """Return the end of the last attempt's log; nothing without a stream."""
         attempts = structures(self._job, "attempts")
         container = structure(self._job, "container")
         stream = (
@@ -196,7 +191,7 @@ class Gather:
         return float(rows[0]["pullStartedAt"].timestamp())
 
     def _image_exists(self) -> bool | None:
-        """Return whether ECR has the image; None for an image of another registry or region."""
+        """Return None for an image of another registry or region."""
         found = ECR.fullmatch(str(structure(self._job, "container").get("image") or ""))
         if not found or found[2] != self._reader.region:
             return None
@@ -247,8 +242,7 @@ def environment(reader: Reader, row: Document, size: Size) -> Environment:
 
 
 def _activities(reader: Reader, name: str) -> tuple[Activity, ...] | None:
-    """Return the activities of the environment's Auto Scaling group. A Spot environment with BEST_FIT has a Spot fleet
-    instead, and no activities."""
+    """Return None also for a Spot environment with BEST_FIT, which has a Spot fleet instead of a group."""
     groups = reader.pages("autoscaling:DescribeAutoScalingGroups", "describe_auto_scaling_groups", "AutoScalingGroups")
     found = [each["AutoScalingGroupName"] for each in groups or ()]
     group = next((each for each in found if each.startswith(GROUP.format(name))), None)

@@ -1,7 +1,5 @@
-"""Causes of a job that has not started: it waits for others, for its turn, or for an environment.
-
-Causes that keep an environment from having an instance apply to the job at the front of the queue.
-"""
+"""Causes of a job that has not started. Those that keep an environment from having an instance apply to the job at the
+front of the queue."""
 
 from ...base import Explanation
 from ..engine import Rule
@@ -30,7 +28,6 @@ def queued_job(facts: AwsFacts) -> Explanation | None:
 
 
 def dependencies(facts: AwsFacts) -> Explanation | None:
-    """Check for PENDING, while jobs that it depends on have not ended."""
     others = facts.depends_on()
     if facts.status != "PENDING" or not others:
         return None
@@ -48,7 +45,6 @@ def dependencies(facts: AwsFacts) -> Explanation | None:
 
 
 def queue_invalid(facts: AwsFacts) -> Explanation | None:
-    """Check whether the queue itself is unusable."""
     queue = facts.queue()
     if queue is None or queue.status not in ("INVALID", "DELETING", "DELETED"):
         return None
@@ -59,7 +55,6 @@ def queue_invalid(facts: AwsFacts) -> Explanation | None:
 
 
 def no_environment(facts: AwsFacts) -> Explanation | None:
-    """Check whether Batch may use none of the queue's environments."""
     every = facts.environments()
     if not every or facts.usable:
         return None
@@ -91,7 +86,6 @@ def no_environment(facts: AwsFacts) -> Explanation | None:
 
 
 def service_role(facts: AwsFacts) -> Explanation | None:
-    """Check for AWS's own verdict on the service role."""
     if not facts.reason.startswith(ROLE):
         return None
     return facts.explanation(
@@ -103,7 +97,6 @@ def service_role(facts: AwsFacts) -> Explanation | None:
 
 
 def behind(facts: AwsFacts) -> Explanation | None:
-    """Check whether the job is not the first of the queue."""
     front, queue = facts.front(), facts.queue()
     if not front or queue is None:
         return None
@@ -148,8 +141,7 @@ def _shared(facts: AwsFacts, queue: Queue, ahead: tuple[Ahead, ...], share: str,
 
 
 def share_reserve(facts: AwsFacts) -> Explanation | None:
-    """Check whether the policy reserves too much of max_vcpus for shares that have no jobs:
-    (computeReservation / 100) ^ active shares."""
+    """Check the reserve for shares without jobs: (computeReservation / 100) ^ active shares of max_vcpus."""
     queue = facts.queue()
     percent = int((queue.shares or {}).get("computeReservation") or 0) if queue else 0
     active = facts.active_shares() if percent else None
@@ -179,7 +171,6 @@ def share_reserve(facts: AwsFacts) -> Explanation | None:
 
 
 def new(facts: AwsFacts) -> Explanation | None:
-    """Check for a job that became RUNNABLE a moment ago."""
     if facts.status != "RUNNABLE" or facts.now - facts.since >= NEW_S:
         return None
     age = f"made, or tried last, {facts.ago(facts.since)}"
@@ -189,7 +180,6 @@ def new(facts: AwsFacts) -> Explanation | None:
 
 
 def starting(facts: AwsFacts) -> Explanation | None:
-    """Check for STARTING: the job has an instance, and no container yet."""
     if facts.status != "STARTING":
         return None
     began = facts.pull_began()
@@ -207,4 +197,3 @@ RULES: tuple[Rule[AwsFacts], ...] = (
     queued_job, dependencies, starting, queue_invalid, no_environment, too_large, max_vcpus, behind, service_role,
     registers_less, share_reserve, blocked_environments, no_capacity, max_vcpus_likely, new,
 )  # fmt: skip
-"""Rules in their order. The first that holds counts."""

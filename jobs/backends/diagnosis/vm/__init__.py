@@ -17,7 +17,6 @@ __all__ = ["explain"]
 
 
 def explain(google: Google, records: Records, machines: ReportingMachines, ref: JobRef) -> Explanation:
-    """Return the cause. Raise NoCredentials, and CloudRefused or CloudSilent if the record itself cannot be read."""
     where = f"gs://{records.bucket}/{buckets.JOBS}"
     try:
         record, _ = records.read(ref.id)
@@ -47,4 +46,3 @@ RULES: dict[Phase, tuple[Rule[VmFacts], ...]] = {
     Phase.SUCCEEDED: (end.unreleased_machines, waiting.well),
     Phase.FAILED: end.RULES,
 }  # fmt: skip
-"""Rules by phase. The first that holds counts."""

@@ -23,7 +23,6 @@ _RELEASE = (
 )
 
 REFUSALS = (words.QUOTA, *words.GOOGLE)
-"""Words of a request that Google refused. The first row that fits counts."""
 
 NOT_STARTED = (
     row(
@@ -99,7 +98,6 @@ TPU = (
 
 
 def unreleased_machines(facts: VmFacts) -> Explanation | None:
-    """Check for machines that remain after the command has ended."""
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
     there = facts.machine_state.state not in (ABSENT, LEAVING)
     if not there or len(stopped) < facts.record.hosts or facts.since(max(stopped)) < RELEASE_S:
@@ -110,7 +108,6 @@ def unreleased_machines(facts: VmFacts) -> Explanation | None:
 
 
 def stopped_job(facts: VmFacts) -> Explanation | None:
-    """Check whether the job was cancelled."""
     if facts.record.cancelled is None:
         return None
     states = facts.messages.states if facts.machine_state.state != ABSENT else ()
@@ -118,7 +115,6 @@ def stopped_job(facts: VmFacts) -> Explanation | None:
 
 
 def refused_request(facts: VmFacts) -> Explanation | None:
-    """Check whether Google refused the request for a reason other than capacity."""
     last = facts.last
     if last.outcome != REFUSED:
         return None
@@ -130,7 +126,6 @@ def refused_request(facts: VmFacts) -> Explanation | None:
 
 
 def no_capacity(facts: VmFacts) -> Explanation | None:
-    """Check whether every zone was tried in vain."""
     if facts.last.outcome not in (NO_CAPACITY, EXPIRED):
         return None
     tried = [each for each in facts.foreseen.attempts if each.outcome in (NO_CAPACITY, EXPIRED)]
@@ -152,7 +147,7 @@ def no_capacity(facts: VmFacts) -> Explanation | None:
 
 
 def preempted_machines(facts: VmFacts) -> Explanation | None:
-    """Check for too many preemptions. Machines that vanished before their agent spoke have another cause."""
+    """Give machines that vanished before their agent spoke another cause."""
     last = facts.last
     if last.outcome != LOST:
         return None
@@ -166,7 +161,6 @@ def preempted_machines(facts: VmFacts) -> Explanation | None:
 
 
 def unstarted_command(facts: VmFacts) -> Explanation | None:
-    """Check whether a host reported why its command was not started, or was stopped."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None or result.reason in (None, "exited"):
         return None
@@ -186,7 +180,6 @@ def unstarted_command(facts: VmFacts) -> Explanation | None:
 
 
 def vm_silent(facts: VmFacts) -> Explanation | None:
-    """Check whether the time is over without a host's report."""
     if facts.last.outcome != FAILED or facts.results:
         return None
     lines = facts.printed[-SHOWN:]
@@ -195,7 +188,6 @@ def vm_silent(facts: VmFacts) -> Explanation | None:
 
 
 def program(facts: VmFacts) -> Explanation | None:
-    """Explain the exit code and the end of the log."""
     result = facts.failed
     if facts.last.outcome != FAILED or result is None:
         return None
@@ -214,7 +206,6 @@ def program(facts: VmFacts) -> Explanation | None:
 
 
 def _kept(facts: VmFacts) -> tuple[str, ...]:
-    """Return where the log is, if Cloud Logging did not take it."""
     if facts.kept_name is None:
         return ()
     return (f"lines that Cloud Logging did not take are in {facts.kept_name} of the attempt's folder in the bucket",)
@@ -223,4 +214,3 @@ def _kept(facts: VmFacts) -> tuple[str, ...]:
 RULES: tuple[Rule[VmFacts], ...] = (
     stopped_job, refused_request, no_capacity, preempted_machines, unstarted_command, vm_silent, program,
 )  # fmt: skip
-"""Rules for a failed job. The first that holds counts."""

@@ -24,7 +24,6 @@ TAIL_LINES = 100
 KEPT_BYTES = 1024 * 1024
 """Largest log in the bucket that is read."""
 SHOWN = 5
-"""Number of lines and attempts given as evidence."""
 AGENT = "accel: "
 """Prefix of a line that the agent wrote."""
 
@@ -98,7 +97,7 @@ class VmFacts(LazyFacts):
         return self.foreseen.last
 
     def since(self, moment: str | None) -> float:
-        """Return the seconds since a moment; 0 for none."""
+        """Return seconds; 0 without a moment."""
         return (self.now - datetime.fromisoformat(moment)).total_seconds() if moment else 0.0
 
     @cached_property
@@ -155,7 +154,6 @@ class VmFacts(LazyFacts):
 
     @property
     def host(self) -> int:
-        """Host whose log is read."""
         return self.failed.host if self.failed else 0
 
     @cached_property
@@ -198,7 +196,6 @@ class VmFacts(LazyFacts):
 
     @property
     def agent(self) -> tuple[str, ...]:
-        """Last lines of the agent."""
         return tuple(each for each in self.lines or () if each.startswith(AGENT))
 
     @property
@@ -207,7 +204,6 @@ class VmFacts(LazyFacts):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Host and attempt that are explained."""
         hosts = f"host {self.host} of {self.record.hosts}" if self.record.hosts > 1 else ""
         attempt = f"attempt {self.last.number}" if len(self.record.attempts) > 1 else ""
         both = ", ".join(each for each in (hosts, attempt) if each)
@@ -215,7 +211,6 @@ class VmFacts(LazyFacts):
 
     @property
     def past_attempts(self) -> tuple[str, ...]:
-        """Last ended attempts, a line each."""
         over = [each for each in self.foreseen.attempts if each.outcome]
         lines = [f"attempt {each.number} in {each.zone}: {each.outcome}: {each.reason}" for each in over[-SHOWN:]]
         return (*([f"{len(over)} attempts are over"] if len(over) > SHOWN else []), *lines)

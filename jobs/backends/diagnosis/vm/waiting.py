@@ -25,7 +25,6 @@ TEND = (
 
 
 def next_attempt(facts: VmFacts) -> Explanation | None:
-    """Check whether an attempt is over and a client has to start the next one."""
     last = facts.foreseen.last
     if last.state not in (ENDED, GONE):
         return None
@@ -48,7 +47,6 @@ def next_attempt(facts: VmFacts) -> Explanation | None:
 
 
 def planned_attempt(facts: VmFacts) -> Explanation | None:
-    """Check for an attempt that no client has requested from the cloud yet."""
     last = facts.record.last
     if last.state != PLANNED or facts.machine_state.state != ABSENT:
         return None
@@ -62,7 +60,6 @@ def planned_attempt(facts: VmFacts) -> Explanation | None:
 
 
 def queued_request(facts: VmFacts) -> Explanation | None:
-    """Check whether the request waits in Google's queue."""
     if facts.machine_state.state != WAITING:
         return None
     last, body = facts.record.last, facts.record.body
@@ -81,7 +78,6 @@ def queued_request(facts: VmFacts) -> Explanation | None:
 
 
 def machine_starting(facts: VmFacts) -> Explanation | None:
-    """Check whether machines are on their way, or are being repaired."""
     if facts.machine_state.state != STARTING:
         return None
     if explained := unhealthy(facts):
@@ -94,7 +90,6 @@ def machine_starting(facts: VmFacts) -> Explanation | None:
 
 
 def unhealthy(facts: VmFacts) -> Explanation | None:
-    """Check for a machine that exists and is unhealthy."""
     if not facts.messages.ill:
         return None
     step = (
@@ -106,7 +101,6 @@ def unhealthy(facts: VmFacts) -> Explanation | None:
 
 
 def agent_silent(facts: VmFacts) -> Explanation | None:
-    """Check for running machines without an agent's file in the bucket."""
     ran = facts.since(facts.record.last.started)
     if facts.arrived is None or facts.arrived or facts.results or ran < AGENT_S:
         return None
@@ -122,7 +116,6 @@ NO_WAY_OUT = (
 
 
 def missing(facts: VmFacts) -> Explanation | None:
-    """Check whether some hosts have come and others have not."""
     arrived, hosts = facts.arrived or (), facts.record.hosts
     absent = [str(host) for host in range(hosts) if host not in arrived]
     if not arrived or not absent or facts.since(facts.record.last.started) < NEW_S:
@@ -135,8 +128,7 @@ def missing(facts: VmFacts) -> Explanation | None:
 
 
 def starting(facts: VmFacts) -> Explanation | None:
-    """Check whether the agent has spoken and the command has not. After PREPARE_S, silence is no sign of
-    preparation."""
+    """Take silence for preparation until PREPARE_S."""
     if not facts.agent or facts.output or facts.since(facts.record.last.started) > PREPARE_S:
         return None
     waits = facts.record.body.get("gpus") and len(facts.agent) == 1
@@ -145,7 +137,6 @@ def starting(facts: VmFacts) -> Explanation | None:
 
 
 def well(facts: VmFacts) -> Explanation:
-    """Return the explanation of a job without a problem."""
     if facts.status.phase is Phase.SUCCEEDED:
         return facts.explanation("succeeded")
     quiet = ("its command has printed nothing yet",) if facts.output == () else ()

@@ -26,7 +26,6 @@ def request_text(record: Record) -> str:
 
 
 def own(record: Record) -> str:
-    """Name the zones that the job may use, in their order."""
     return f"its zones are {', '.join(record.body['zones'])}"
 
 
@@ -59,7 +58,6 @@ def _priced(record: Record) -> str:
 
 
 def hint(record: Record) -> str:
-    """Name changes that would get machines sooner, as far as the job leaves room for them."""
     body = record.body
     found: list[str] = []
     if len(body["zones"]) > 1 and not body.get("zone_wait_s") and record.kind == "tpu-vm":

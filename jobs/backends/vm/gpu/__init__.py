@@ -27,7 +27,6 @@ class GceBackend(VmBackend[GceTarget]):
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Check whether the project's GPU quotas could ever hold the job, in each of its regions. See ../quota.py."""
         from ..quota import check, gpus
         from .machines import choose
 

@@ -40,11 +40,9 @@ class Instances:
         self._google = google
 
     def make(self, record: Record, attempt: Attempt) -> None:
-        """Create the attempt's machines, and wait for a zone's refusal for up to REFUSED_S seconds.
-
-        Raise NoCapacity with the zones that Google names instead, and CloudRefused for any other refusal, including
-        another's machine of that name.
-        """
+        """Create the attempt's machines, and wait for a zone's refusal for up to REFUSED_S seconds. Raise NoCapacity
+        with the zones that Google names instead, and CloudRefused for any other refusal, including another's machine of
+        that name."""
         if record.body["machine"]["group"]:
             self._make_group(record, attempt)
             return
@@ -87,7 +85,6 @@ class Instances:
             self._posted(path, body, instance_metadata.request_id())
 
     def _insert(self, record: Record, attempt: Attempt, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Create a resource. Return the operation, None if one of that name exists."""
         try:
             return self._posted(path, body, instance_metadata.request_id())
         except Conflict:
@@ -111,7 +108,6 @@ class Instances:
         return operation
 
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
-        """Return whether the operation has succeeded. Raise its error if it has failed."""
         if errors := objects_at(inside(operation, "error"), "errors"):
             raise refusal(f"{attempt.name} in {attempt.zone}", errors)
         return operation.get("status") == "DONE"
@@ -123,7 +119,6 @@ class Instances:
         return instance_metadata.under_way(lambda: self._google.get(API, path))
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
-        """Return the state of the instances; if there are none, the one that the operations explain."""
         if record.body["machine"]["group"]:
             return self._look_group(record, attempt)
         found = self._instance(record, attempt)
@@ -152,7 +147,6 @@ class Instances:
         return leaving(seen, managed) if attempt.state == ENDED else seen
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
-        """Return the instances' states, why those of a group are not created, and their maintenance."""
         if record.body["machine"]["group"]:
             managed = self._managed(record, attempt)
             return MachineMessages(tuple(instance_text(name, managed.get(name)) for name in _names(record, attempt)))
@@ -175,7 +169,6 @@ class Instances:
         return tuple(text for each in str(answer.get("contents") or "").splitlines() if (text := each.strip()))
 
     def history(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
-        """Return the operations on the first machine, with the user and the error of each."""
         found = self._operations(record, attempt, 0 if record.body["machine"]["group"] else None)
         return tuple(map(operation_text, sorted(found, key=lambda each: str(each.get("insertTime")))))
 
@@ -209,7 +202,6 @@ class Instances:
             self._delete(_template_path(record, attempt))
 
     def _delete(self, path: str) -> None:
-        """Delete a resource, unless it or what uses it is being deleted already."""
         try:
             self._google.delete(API, path)
         except CloudRefused as refused:
@@ -217,7 +209,6 @@ class Instances:
                 raise
 
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
-        """Return the attempt's one instance, None if there is none or it is not this job's."""
         found = self._google.find(API, instance_path(record, attempt))
         wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
         return found if found and wanted.items() <= inside(found, "labels").items() else None
@@ -228,8 +219,7 @@ class Instances:
         return found if found and found.get("description") == _note(record, attempt) else None
 
     def _managed(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any]]:
-        """Return the instances of the group by name, including those that are still to be created; empty if the group
-        was deleted meanwhile."""
+        """Return the group's instances by name, also those to be created; empty if the group was deleted meanwhile."""
         path = f"{_group_path(record, attempt)}/listManagedInstances"
         found: dict[str, dict[str, Any]] = {}
         token: str | None = None
@@ -260,7 +250,6 @@ def instance_body(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def template_body(record: Record, attempt: Attempt) -> dict[str, Any]:
-    """Return the request for the template of an attempt's several machines."""
     return {
         "name": attempt.name,
         "description": _note(record, attempt),
@@ -282,7 +271,6 @@ def group_body(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def instance_path(record: Record, attempt: Attempt, number: int | None = None) -> str:
-    """Return the path of the attempt's one instance, or of one in its group."""
     name = attempt.name if number is None else f"{attempt.name}-{number}"
     return f"{_zone_path(record, attempt)}/instances/{path_segment(name)}"
 
@@ -300,13 +288,12 @@ def _properties(record: Record, attempt: Attempt) -> dict[str, Any]:
 
 
 def _metadata(record: Record, attempt: Attempt) -> dict[str, str]:
-    """Return the metadata, with the group or the one instance as what to delete to remove the machines."""
+    """Name the group, or the one instance, as what to delete to remove the machines."""
     own = _group_path(record, attempt) if record.body["machine"]["group"] else instance_path(record, attempt)
     return instance_metadata.metadata(record, attempt, f"{root_of(API)}/{own}")
 
 
 def _names(record: Record, attempt: Attempt) -> list[str]:
-    """Return the names of the instances of a group: the index is in the name."""
     return [f"{attempt.name}-{index}" for index in range(record.hosts)]
 
 
@@ -316,12 +303,10 @@ def _note(record: Record, attempt: Attempt) -> str:
 
 
 def _zone_path(record: Record, attempt: Attempt) -> str:
-    """Return the path of the attempt's zone below the API's root."""
     return f"projects/{path_segment(str(record.body['project']))}/zones/{path_segment(attempt.zone)}"
 
 
 def _template_path(record: Record, attempt: Attempt | None = None) -> str:
-    """Return the path of instance templates, or of the attempt's."""
     place = f"projects/{path_segment(str(record.body['project']))}/global/instanceTemplates"
     return f"{place}/{path_segment(attempt.name)}" if attempt else place
 
@@ -353,7 +338,6 @@ PREEMPTED = "compute.instances.preempted"
 """Type of the operation by which Google preempts a Spot VM. Source:
 https://docs.cloud.google.com/compute/docs/instances/create-use-spot#detect-preemption"""
 END_WORDS = {PREEMPTED: "Google took it back", "delete": "it was deleted", "stop": "it was stopped"}
-"""Operations that end an instance, in words."""
 
 STOCKOUT = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT", "VM_MIN_COUNT_NOT_REACHED")
 """Beginnings of codes: there is ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS too. The first two are from the page, the
@@ -363,7 +347,6 @@ _ORDER = (TAKEN, BROKEN, WAITING, STARTING, RUNNING)
 
 
 def of_instance(instance: Mapping[str, Any], name: str = "") -> MachineState:
-    """Return the state of an instance by its status. `name` is for one of several, whose reason begins with it."""
     native = str(instance.get("status") or instance.get("instanceStatus") or "")
     found = INSTANCE.get(native, STARTING)
     which = f"{name} " if name else ""
@@ -400,7 +383,6 @@ def leaving(seen: MachineState, managed: Mapping[str, Mapping[str, Any]] | None 
 
 
 def of_errors(native: str, errors: list[dict[str, Any]]) -> MachineState:
-    """Return the state for an operation that ended in errors."""
     refused = refusal("", errors)
     return MachineState(BROKEN, native, refused.message, stockout=isinstance(refused, NoCapacity))
 
@@ -429,7 +411,6 @@ def _quota(info: Mapping[str, Any]) -> str:
 
 
 def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
-    """Describe an instance of a group."""
     if found is None:
         return f"instance {name} is not there"
     errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
@@ -452,6 +433,5 @@ def is_busy(message: str) -> bool:
 
 
 def lacks_capacity(message: str) -> bool:
-    """Return whether the message is that of a zone without capacity."""
     said = message.lower()
     return "does not have enough resources" in said or "resource_pool_exhausted" in said

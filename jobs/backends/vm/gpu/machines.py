@@ -57,7 +57,7 @@ class VmChoice:
 
 
 def choose(job: Job, target: GceTarget, diagnostics: Diagnostics) -> VmChoice | None:
-    """Return the machine and where to request it. Add what rules it out; return None if nothing is left."""
+    """Add to `diagnostics` what rules machines out; return None if nothing is left."""
     block = job.gce or Gce()
     zones = agent_spec.zones("gce", block.zones, target, diagnostics)
     capacity = "flex-start" if block.provisioning else "spot" if job.spot else "on-demand"
@@ -144,8 +144,7 @@ def _size_of(name: str) -> Offer | None:
 
 
 def _having(offer: Offer, zones: list[str], block: Gce) -> tuple[list[str], list[Finding]]:
-    """Return the zones to use. All zones that a job names are tried, whatever the catalog says; the target's are
-    limited to those that have the machine."""
+    """Try all zones that a job names, whatever the catalog says; limit the target's to those with the machine."""
     if not block.zones:
         return gpu_vm_jobs.zones(zones, offer.name, offer.places)
     offered = [zone for known in offer.places.values() for zone in known]
@@ -156,8 +155,7 @@ def _having(offer: Offer, zones: list[str], block: Gce) -> tuple[list[str], list
 def _of_reservation(
     given: str | None, project: str, zones: list[str], diagnostics: Diagnostics
 ) -> tuple[list[str], str | None]:
-    """Return the zone of a reservation given by its full name, else all zones, and the name of the reservation for an
-    instance."""
+    """Return the zone of a reservation given by its full name, else all zones, and its name for an instance."""
     named = _RESERVATION.fullmatch(given or "")
     if named is None:
         return zones, given
@@ -179,7 +177,6 @@ def _of_policy(given: str | None, zones: list[str], diagnostics: Diagnostics) ->
 
 
 def _disk_type(machine: str, target: GceTarget, diagnostics: Diagnostics) -> str:
-    """Return the target's disk type, or one that the machine accepts."""
     allowed = boot_disks(machine)
     if not allowed or target.disk_type in allowed:
         return target.disk_type

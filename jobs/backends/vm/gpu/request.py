@@ -1,9 +1,7 @@
-"""A job as GPU VMs of Compute Engine, without what differs by attempt. Pure.
-
-`machine` of the body: {"properties": InstanceProperties, "subnetworks": by region, "group": whether there are several,
-"wait_s": how long a flex-start VM waits for capacity, null for others}. Types of machines, disks and accelerators are
-bare names, as instance templates accept them.
-"""
+"""A job as GPU VMs of Compute Engine, without what differs by attempt. Pure. `machine` of the body: {"properties":
+InstanceProperties, "subnetworks": by region, "group": whether there are several, "wait_s": how long a flex-start VM
+waits for capacity, null for others}. Types of machines, disks and accelerators are bare names, as instance templates
+accept them."""
 
 import json
 from dataclasses import dataclass
@@ -52,7 +50,6 @@ class Draft:
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: GceTarget) -> Request:
-    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(name_of=lambda field: FIELDS.get(field, field))
     secrets = agent_spec.secrets(job, target.project, diagnostics)
     choice = choose(job, target, diagnostics)

@@ -23,11 +23,8 @@ class TpuVmBackend(VmBackend[TpuVmTarget]):
         return render(job, name, key, target_name, target)
 
     def quota(self, job: Job) -> QuotaAnswer:
-        """Check whether the project's TPU quotas could ever hold the job, in each of its zones. See ../quota.py.
-
-        TPUs of a reservation need none. Source:
-        https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus
-        """
+        """Return an empty answer for TPUs of a reservation, which need no quota. Source:
+        https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus"""
         from ..quota import check, tpus
         from .slices import choose
 

@@ -37,11 +37,8 @@ class QueuedResources:
         self._google = google
 
     def make(self, record: Record, attempt: Attempt) -> None:
-        """Request the attempt's slices, and wait until the request is visible.
-
-        Raise NoCapacity if the zone refuses at once, CloudRefused for any other refusal, including another's queued
-        resource of that name.
-        """
+        """Request the attempt's slices, and wait until the request is visible. Raise NoCapacity if the zone refuses at
+        once, CloudRefused for any other refusal, including another's queued resource of that name."""
         body = queued_resource(record, attempt)
         path = f"{_place(record, attempt)}/queuedResources"
         query = {"queuedResourceId": attempt.name, "requestId": instance_metadata.request_id()}
@@ -58,8 +55,7 @@ class QueuedResources:
         self._there(record, attempt, operation)
 
     def _there(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> None:
-        """Wait until the request is visible. Raise the error of its operation, or CloudSilent after the last
-        attempt."""
+        """Wait until the request is visible. Raise its operation's error, or CloudSilent after the last attempt."""
         timing = self._google.timing
         for turn in range(timing.attempts):
             if operation.get("done") and (error := mapping(operation.get("error"))):
@@ -72,7 +68,6 @@ class QueuedResources:
         raise CloudSilent(f"{attempt.name} in {attempt.zone}: was asked for, and cannot be seen yet")
 
     def look(self, record: Record, attempt: Attempt) -> MachineState:
-        """Return the state of the request or, if it is ACTIVE, of its nodes."""
         found = self._found(record, attempt)
         if found is None:
             return MachineState(ABSENT, "")
@@ -107,7 +102,6 @@ class QueuedResources:
         return ()
 
     def _nodes(self, record: Record, attempt: Attempt) -> dict[str, dict[str, Any] | None]:
-        """Return each node of the request by name, None for a missing one."""
         place, count = _place(record, attempt), int(record.body["machine"]["slices"])
         own = _node_id(record, attempt)
         if count == 1:
@@ -139,8 +133,7 @@ class QueuedResources:
 
 
 def queued_resource(record: Record, attempt: Attempt) -> dict[str, Any]:
-    """Return the body of the request for an attempt. It is the same each time, so that Google recognizes the request by
-    its id."""
+    """Return a body that is the same each time, so that Google recognizes the request by its id."""
     machine: dict[str, Any] = record.body["machine"]
     region = attempt.zone.rpartition("-")[0]
     release = f"{root_of(API)}/{_name(record, attempt)}?force=true"
@@ -295,14 +288,12 @@ def health_texts(name: str, node: Mapping[str, Any]) -> list[str]:
 
 
 def lacks_capacity(message: str) -> bool:
-    """Return whether the message is that of a zone without capacity."""
     said = message.lower()
     return any(words in said for words in STOCKOUT)
 
 
 def request_refusal(refused: CloudRefused | Throttled) -> JobsError | None:
-    """Return the error for a refused request whose message says more than its status: no capacity, or an exhausted
-    quota. None for others."""
+    """Return the error for a message that says more than its status: no capacity, or an exhausted quota; else None."""
     said = refused.message.lower()
     if lacks_capacity(said) or any(words in said for words in NOT_THERE):
         return NoCapacity(refused.message)
@@ -312,7 +303,6 @@ def request_refusal(refused: CloudRefused | Throttled) -> JobsError | None:
 
 
 def operation_refusal(doing: str, error: Mapping[str, Any]) -> JobsError:
-    """Return the error for an operation that ended in one."""
     message = f"{doing}: {line(error.get('message') or error)}"
     if error.get("code") in (INTERNAL, UNAVAILABLE) and not lacks_capacity(message):
         return CloudSilent(message)

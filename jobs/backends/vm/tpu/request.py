@@ -1,7 +1,5 @@
-"""A job as a queued resource of the Cloud TPU API, without what differs by attempt. Pure.
-
-`machine` of the body: {"node": the Node, "subnetworks": by region, "slices", "valid_s", "reservation"}.
-"""
+"""A job as a queued resource of the Cloud TPU API, without what differs by attempt. Pure. `machine` of the body:
+{"node": the Node, "subnetworks": by region, "slices", "valid_s", "reservation"}."""
 
 import json
 from collections.abc import Iterable
@@ -30,7 +28,6 @@ WAIT_S = 7 * 86_400
 
 
 def render(job: Job, name: str, key: str, target_name: str, target: TpuVmTarget) -> Request:
-    """Return the request for a job. Raise BadInputs for every field that cannot be honoured."""
     diagnostics = Diagnostics(
         [*agent_spec.unsupported_fields(job), *agent_spec.mounts(job, "a TPU VM")],
         unused_blocks(job, KIND),

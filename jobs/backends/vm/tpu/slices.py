@@ -43,7 +43,7 @@ class SliceChoice:
 
 
 def choose(job: Job, target: TpuVmTarget, diagnostics: Diagnostics) -> SliceChoice | None:
-    """Return the slices for a job. Add what rules them out; return None if nothing is left."""
+    """Add to `diagnostics` what rules slices out; return None if nothing is left."""
     block = job.tpu_vm or TpuVm()
     reservation = _reservation(job, block, target, diagnostics)
     found = _slice(job, block, target, diagnostics)
@@ -75,8 +75,7 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics
 
 
 def _having(found: Slice, zones: list[str], block: TpuVm, diagnostics: Diagnostics) -> list[str]:
-    """Return the zones to use. All zones that a job names are tried, whatever the catalog says; the target's are
-    limited to those that have the slice."""
+    """Try all zones that a job names, whatever the catalog says; limit the target's to those with the slice."""
     if block.zones:
         offered = [zone for known in found.places.values() for zone in known]
         for i, zone in enumerate(zones):
