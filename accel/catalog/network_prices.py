@@ -5,6 +5,10 @@ from functools import cache
 
 from accel.catalog.tables import rows
 
+GP3_IOPS, GP3_MIB_S = 3000, 125
+"""Performance that a gp3 volume includes. Source:
+https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
+
 
 @dataclass(frozen=True, slots=True)
 class PartPrice:
@@ -29,5 +33,5 @@ def _prices() -> dict[tuple[str, str], PartPrice]:
 
 def part_price(region: str, item: str) -> PartPrice | None:
     """Return None if no figure is known. nat-gateway, public-ipv4 and interface-endpoint (per zone) are priced by the
-    hour; gp3-gib, gp3-iops (above 3000) and gp3-mib-s (above 125) by the month."""
+    hour; gp3-gib, gp3-iops (above GP3_IOPS) and gp3-mib-s (above GP3_MIB_S) by the month."""
     return _prices().get((region, item))

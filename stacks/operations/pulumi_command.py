@@ -7,6 +7,10 @@ from pathlib import Path
 
 from accel.diagnostics.errors import JobsError, NotFound
 
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""Text in a preview for a string that only the update determines. Source:
+https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go"""
+
 
 def ran(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Raise JobsError if pulumi is not installed, and NotFound if it does not know the stack; return other failures."""

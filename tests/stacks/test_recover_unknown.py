@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.errors import CloudRefused
+from stacks.operations.pulumi_command import UNKNOWN
 from stacks.operations.recover import aws, google
 from stacks.operations.recover.lookup import Candidate, NotSought
 from stacks.operations.recover.pending import Pending
-from stacks.operations.recover.plan import UNKNOWN, Decisions, Step, Unknown, began, missing_lines, planned_resources
+from stacks.operations.recover.plan import Decisions, Step, Unknown, began, missing_lines, planned_resources
 
 from .test_recover_pending import BEGAN, PROVIDER, entry, made, state, urn
 

@@ -1,6 +1,7 @@
 """Jobs in a namespace of a GKE cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from accel.clouds.google.api import Google
 from accel.clouds.kubernetes.client import Api, Timing
@@ -23,9 +24,18 @@ from ..base import (
 )
 from ..free_gpus import Free
 from ..google_budget_gate import refuse
+from ..lazy_modules import lazy_modules
 from ..tasks import TaskStatus
 from .labels import KIND, Scope
 from .request import render
+
+if TYPE_CHECKING:
+    from . import logs as _logs
+    from . import quota as _quota
+    from . import status as _status
+    from . import submit as _submit
+else:
+    _logs, _quota, _status, _submit = lazy_modules(__name__, "logs", "quota", "status", "submit")
 
 __all__ = ["KIND", "GkeBackend"]
 
@@ -63,47 +73,47 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         if self._target and self._target.stop:
             refuse(Google(self._clusters.timing), self._target)
         self._turn()
-        return self._submission.submit(request, self._clusters.api)
+        return _submit.submit(request, self._clusters.api)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         _ = self._clusters.api  # created here: two threads at once would create two
         return super().threads(submits_per_s)
 
     def status(self, ref: JobRef) -> Status:
-        return self._states.status(*self._at(ref))
+        return _status.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         refs = [self._checked(ref) for ref in refs]
-        return self._states.statuses(self._clusters.api, self._scope, refs)
+        return _status.statuses(self._clusters.api, self._scope, refs)
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        return self._states.list_jobs(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
+        return _status.list_jobs(self._clusters.api, self._scope, limit=limit, ended=ended, progress=progress)
 
     def free(self) -> Sequence[Free]:
         _, target = self._needed("free")
-        return self._quotas.free(self._clusters.api, target)
+        return _quota.free(self._clusters.api, target)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
-        self._submission.cancel(*self._at(ref), reason)
+        _submit.cancel(*self._at(ref), reason)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return _logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
-        return self._states.attempts(*self._at(ref))
+        return _status.attempts(*self._at(ref))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        return self._submission.resubmit_request(*self._at(ref), key)
+        return _submit.resubmit_request(*self._at(ref), key)
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        return self._submission.resubmit_request(*self._at(ref), key, tasks)
+        return _submit.resubmit_request(*self._at(ref), key, tasks)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
-        return self._states.tasks(*self._at(ref))
+        return _status.tasks(*self._at(ref))
 
     def places(self, ref: JobRef) -> Places:
         from .shell import places
@@ -124,31 +134,6 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
         from ..diagnosis.gke import explain  # modules that nothing else needs
 
         return explain(*self._at(ref))
-
-    # Modules that rendering does not need: `submit --dry-run` loads none of them.
-    @property
-    def _submission(self):
-        from . import submit
-
-        return submit
-
-    @property
-    def _states(self):
-        from . import status
-
-        return status
-
-    @property
-    def _streams(self):
-        from . import logs
-
-        return logs
-
-    @property
-    def _quotas(self):
-        from . import quota
-
-        return quota
 
     def _at(self, ref: JobRef) -> tuple[Api, Scope, JobRef]:
         ref = self._checked(ref)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from accel.clouds import timeouts
 from accel.clouds.rate_limit import Rate
@@ -11,8 +12,17 @@ from ...model.job import Job
 from ..base import Explanation, JobRef, LogLine, QuotaAnswer, Request, Status
 from ..google_budget_gate import refuse
 from ..google_regional import GoogleRegionalBackend
+from ..lazy_modules import lazy_modules
 from .labels import KIND, Scope
 from .request import render
+
+if TYPE_CHECKING:
+    from . import logs as _logs
+    from . import quota as _quota
+    from . import status as _status
+    from . import submit as _submit
+else:
+    _logs, _quota, _status, _submit = lazy_modules(__name__, "logs", "quota", "status", "submit")
 
 __all__ = ["KIND", "Timing", "VertexBackend"]
 
@@ -69,34 +79,34 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
 
     def submit(self, request: Request) -> JobRef:
         refuse(self._google, self._target)
-        return self._submission.submit(request, self._google, self._target, self._times, self._turn)
+        return _submit.submit(request, self._google, self._target, self._times, self._turn)
 
     def threads(self, submits_per_s: int | None = None) -> int:
         self._rate = self._times.rate(submits_per_s)
         return THREADS
 
     def status(self, ref: JobRef) -> Status:
-        return self._states.status(*self._at(ref))
+        return _status.status(*self._at(ref))
 
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
-        return self._states.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
+        return _status.statuses(self._google, self._scope, [self._checked(ref) for ref in refs])
 
     def list(
         self, *, limit: int, ended: bool, progress: Callable[[int], None] = lambda count: None
     ) -> Iterator[Status]:
-        return self._states.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
+        return _status.list_jobs(self._google, self._scope, limit=limit, ended=ended, progress=progress)
 
     def cancel(self, ref: JobRef, reason: str) -> None:
         """Ask Vertex to stop the job. It stores no reason."""
-        self._submission.cancel(self._google, self._scope, self._checked(ref).id)
+        _submit.cancel(self._google, self._scope, self._checked(ref).id)
 
     def logs(
         self, ref: JobRef, *, task: int | None = None, follow: bool = False, tail: int | None = None
     ) -> Iterator[LogLine]:
-        return self._streams.logs(*self._at(ref), task=task, follow=follow, tail=tail)
+        return _logs.logs(*self._at(ref), task=task, follow=follow, tail=tail)
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
-        return self._submission.resubmit_request(*self._at(ref), key)
+        return _submit.resubmit_request(*self._at(ref), key)
 
     def explain(self, ref: JobRef, *, elsewhere: Callable[[], Sequence[str]] = tuple) -> Explanation:
         """Ignore `elsewhere`: a reference names its region."""
@@ -107,29 +117,4 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
     def quota(self, job: Job) -> QuotaAnswer:
         _, target = self._needed("quota")
         body = self.render(job, job.name, "0" * 64).body
-        return self._quotas.check(body["customJob"], target.project, target.region)
-
-    # Modules that rendering does not need: `submit --dry-run` loads none of them.
-    @property
-    def _submission(self):
-        from . import submit
-
-        return submit
-
-    @property
-    def _states(self):
-        from . import status
-
-        return status
-
-    @property
-    def _streams(self):
-        from . import logs
-
-        return logs
-
-    @property
-    def _quotas(self):
-        from . import quota
-
-        return quota
+        return _quota.check(body["customJob"], target.project, target.region)

@@ -7,7 +7,7 @@ from typing import Any
 
 from accel import cost
 from accel.catalog import Machine, UnknownName, expand
-from accel.catalog.network_prices import PartPrice, part_price
+from accel.catalog.network_prices import GP3_IOPS, GP3_MIB_S, PartPrice, part_price
 from accel.catalog.node_prices import find_price
 from accel.catalog.prices import Price
 from accel.cost import Amount, Envelope
@@ -30,10 +30,6 @@ SCENARIOS = ("floor", "expected", "worst")
 
 CENTS_BELOW = 10
 """USD, above which the one line of a summary omits the cents."""
-
-FREE_IOPS = 3000
-FREE_MIB_S = 125
-"""Throughput that a gp3 volume includes. https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
 
 
 @dataclass(frozen=True)
@@ -149,8 +145,8 @@ def _volumes(region: str, path: str, spec: ComputeSpec, machines: list[Machine],
     disk = spec.instance
     amounts = {
         "gp3-gib": disk.disk_gib,
-        "gp3-iops": disk.disk_iops - FREE_IOPS,
-        "gp3-mib-s": disk.disk_mib_s - FREE_MIB_S,
+        "gp3-iops": disk.disk_iops - GP3_IOPS,
+        "gp3-mib-s": disk.disk_mib_s - GP3_MIB_S,
     }
     found, unknown = _parts(region, [item for item, amount in amounts.items() if amount], path)
     what = f"root volumes, gp3 {disk.disk_gib} GiB an instance"

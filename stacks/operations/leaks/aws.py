@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
-from accel.catalog.network_prices import part_price
+from accel.catalog.network_prices import GP3_IOPS, GP3_MIB_S, part_price
 from accel.catalog.node_prices import find_price
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structure
@@ -23,9 +23,6 @@ from .orphans import NOT_HELD, Orphan, Stacks, Unread, search_parts
 RUNNING = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or its disk, exists. Source:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
-FREE_IOPS, FREE_MIB_S = 3000, 125
-"""Performance that a gp3 volume includes. Source:
-https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html"""
 
 
 @dataclass(frozen=True)
@@ -192,8 +189,8 @@ def volume_a_day(region: str, volume: Mapping[str, Any]) -> float | None:
     """Return USD per day of a gp3 volume; None for another kind, or a region without figures."""
     amounts = {
         "gp3-gib": float(volume["Size"]),
-        "gp3-iops": max(0.0, float(volume.get("Iops") or 0) - FREE_IOPS),
-        "gp3-mib-s": max(0.0, float(volume.get("Throughput") or 0) - FREE_MIB_S),
+        "gp3-iops": max(0.0, float(volume.get("Iops") or 0) - GP3_IOPS),
+        "gp3-mib-s": max(0.0, float(volume.get("Throughput") or 0) - GP3_MIB_S),
     }
     prices = {item: part_price(region, item) for item, amount in amounts.items() if amount}
     if volume.get("VolumeType") != "gp3" or None in prices.values():

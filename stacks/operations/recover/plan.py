@@ -11,6 +11,7 @@ from typing import Any, Literal
 from accel.clouds.google.rest import NOT_ENABLED
 from accel.diagnostics.errors import BadInput, CloudRefused
 
+from ..pulumi_command import UNKNOWN
 from .lookup import Candidate, Finder, MadeAgain, NotSought
 from .pending import Json, Pending, alike, created_resources, live, pending, resources
 
@@ -18,10 +19,6 @@ Deed = Literal["adopt", "clear", "read", "drop", "wait", "ask"]
 """`read`: the state has it, and is refreshed; `drop`: it has no effect; `wait`: its cloud is still working on it;
 `ask`: nothing proves what it is, so a person has to decide."""
 
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""Text in a preview for a value that is unknown before the deployment. Source:
-https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go (UnknownStringValue)"""
 CLOCK = timedelta(seconds=2)
 """Tolerance: the history has whole seconds."""
 _HIDDEN = (UNKNOWN, "[secret]")

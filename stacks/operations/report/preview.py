@@ -13,7 +13,7 @@ from typing import Any, cast
 from accel.clouds.google.rest import entries, mapping
 from accel.diagnostics.errors import BadInput, JobsError, NotFound
 
-from ..pulumi_command import ran
+from ..pulumi_command import UNKNOWN, ran
 from ..stack_files import KEY
 from .plain import message_line
 
@@ -59,9 +59,6 @@ FIELDS: Mapping[str, str] = {
     "version": "version",
 }
 """Names of properties, at any depth."""
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""The engine's text for a string that only the update determines. Source:
-https://github.com/pulumi/pulumi/blob/00d498e306299cb053d93a5c1bbc2566e92b70bc/sdk/go/common/resource/plugin/rpc.go"""
 VERSIONED = ("accel:", "gcp:container/")
 """Types whose `version` is that of software; a launch template's is a counter."""
 

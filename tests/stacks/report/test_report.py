@@ -10,10 +10,11 @@ import yaml
 
 from accel.diagnostics.errors import BadInput, NotFound
 from sandbox.environment import project
+from stacks.operations.pulumi_command import UNKNOWN
 from stacks.operations.report.document import ReportOptions, document
 from stacks.operations.report.markdown import LIMIT, render
 from stacks.operations.report.plain import markdown, message_line, sanitize
-from stacks.operations.report.preview import UNKNOWN, Preview
+from stacks.operations.report.preview import Preview
 from stacks.operations.report.thresholds import Limit, breach_reason, limits
 from stacks.operations.report.tool_findings import drift, policy
 
