@@ -20,7 +20,7 @@ from ..errors import ApiError
 from ..operations import begin
 from ..world import Call, Collection, Json, Pending, World, stamp
 from .checks import check_job, check_region, disk, labels, machine, number_form, refusal
-from .jobs import ENDED, Job, entered, fill_defaults
+from .jobs import ENDED, Job, fill_defaults, state_change
 from .limits import count_submission, within
 
 _SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
@@ -88,7 +88,7 @@ class TuningJob:
         """Do nothing: its trials are jobs, which are killed themselves."""
 
     def _enter(self, state: str) -> None:
-        self.item |= entered(state)
+        self.item |= state_change(state)
 
     def _later(self, step: Callable[[], None]) -> None:
         self.world.pending.append(Pending(self.key, 0, step))

@@ -217,7 +217,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def entered(state: str) -> Json:
+def state_change(state: str) -> Json:
     """Return what the entry into a state writes. The end of a job and its last update are one moment."""
     now = stamp()
     return {"state": state, "updateTime": now, **({"endTime": now} if state in ENDED else {})}
@@ -256,7 +256,7 @@ class Job:
 
     def enter(self, state: str) -> None:
         self._turn += 1
-        self.item |= entered(state)
+        self.item |= state_change(state)
         self._note()
         self.replicas.log("service", [_SAID[state]], "ERROR" if state == "JOB_STATE_FAILED" else "INFO")
 
