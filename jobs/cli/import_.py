@@ -90,7 +90,7 @@ def import_(
     """Print a job file for another tool's job (- for standard input).
 
     \b
-    aws-batch     a SubmitJob request, a job definition, or a pasted `aws batch submit-job`
+    aws-batch     a SubmitJob request, a job definition, a described job, or a pasted `aws batch submit-job`
     google-batch  a Job of Google Batch, or a pasted `gcloud batch jobs submit`
     vertex        Vertex AI's config.yaml, a CustomJob, or a pasted `gcloud ai custom-jobs create`
     ai-platform   AI Platform Training's config.yaml, or a pasted `gcloud ai-platform jobs submit training`

@@ -1,5 +1,4 @@
-"""Translation of `aws batch submit-job`'s input, or of a job definition: the inverse of
-backends/aws_batch/render.py."""
+"""Translation of `aws batch submit-job`'s input, of a job definition, or of a described job."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,14 +8,23 @@ from accel.contract.targets import AwsBatchTarget
 from accel.diagnostics.errors import BadInput
 from accel.rules.jobs import imports, placeholders
 
-from . import aws_batch_definitions, aws_cli, script_text, vertex_templates
-from .aws_batch_definitions import is_definition, one_of
-from .aws_batch_fields import attempts_of, environment, labels, needs, with_parameters
+from . import aws_batch_definitions, aws_batch_jobs, aws_cli, script_text, vertex_templates
+from .aws_batch_definitions import is_definition
+from .aws_batch_fields import (
+    array,
+    attempts_of,
+    environment,
+    fair_share,
+    labels,
+    needs,
+    only_item,
+    with_parameters,
+)
 from .fields import RequestFields, job_name
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
-from .recognition import resource_text
+from .recognition import is_described_job, resource_text
 from .redact import hide
 from .shell import MOMENT, is_command
 
@@ -35,14 +43,15 @@ REFUSED = {
     "into a job file (docs/nodes.md)",
     "eksPropertiesOverride": "is for a queue on EKS, and targets of kind aws-batch run containers on ECS; the kind gke "
     "runs jobs on Kubernetes",
-    "ecsPropertiesOverride": "is for a definition of several containers, and a job file has one",
+    "ecsPropertiesOverride": "is for a definition with ecsProperties, which no target has; import that definition, and "
+    "write these values into the job file",
     "consumableResourcePropertiesOverride": "is a consumable resource, which a job file has no field for",
 }
 DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
 OVERRIDES = "containerOverrides"
 LEFT_OUT = re.compile(
-    r"^(?:jobDefinitionArn$|eksProperties|ecsProperties)|\.(?:jobRoleArn|executionRoleArn|instanceType)$"
-    r"|\.logConfiguration\."
+    r"^(?:jobDefinitionArn$|eksProperties|statusReason$|attempts\[|eksAttempts)|\.logConfiguration\."
+    r"|\.(?:jobRoleArn|taskRoleArn|executionRoleArn|instanceType|reason|logStreamName|containers\[0\]\.name)$"
 )
 """Fields whose values are not in a job, so that a variable in one of them needs no value."""
 
@@ -62,8 +71,15 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
         return found
     document = read(name, data)
     vertex_templates.fill(document, chosen.variables)
+    if isinstance(document.get("jobs"), list) or is_described_job(document):
+        several = "jobs: choose one, with `aws batch describe-jobs --jobs ID`"
+        given = only_item(name, document, "jobs", several)
+        vertex_templates.ask_for_all(given.report, _ask(given, chosen.variables))
+        return aws_batch_jobs.import_described_job(given, chosen.variables)
     if is_definition(document):
-        given = RequestFields(one_of(name, document))
+        given = only_item(
+            name, document, "jobDefinitions", "job definitions: `stacks adopt` takes them (docs/adopt.md)"
+        )
         vertex_templates.ask_for_all(given.report, _ask(given, chosen.variables))
         return aws_batch_definitions.import_definition(given, chosen.variables)
     if not {"jobName", "jobQueue", "jobDefinition"} & set(document):
@@ -108,10 +124,10 @@ def _request(given: RequestFields) -> ImportResult:
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
     _container(given, values)
-    _array(given, values)
+    array(given, values)
     _depends_on(given, block)
     attempts_of(given, values)
-    _fair_share(given, block)
+    fair_share(given, block, "schedulingPriorityOverride")
     if seconds := given.whole("timeout.attemptDurationSeconds", 1):
         values["timeout_s"] = seconds
     given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
@@ -212,12 +228,6 @@ def _container(given: RequestFields, values: Json) -> None:
     given.left_out(f"{OVERRIDES}.instanceType", why)
 
 
-def _array(given: RequestFields, values: Json) -> None:
-    if size := given.whole("arrayProperties.size", 2):
-        values["tasks"] = size
-    given.keep_value("arrayProperties.size", "tasks")
-
-
 def _depends_on(given: RequestFields, block: Json) -> None:
     entries: list[Any] = []
     for path in given.items("dependsOn"):
@@ -236,12 +246,3 @@ def _depends_on(given: RequestFields, block: Json) -> None:
             entries.append(job_id)
     if entries:
         block["depends_on"] = entries
-
-
-def _fair_share(given: RequestFields, block: Json) -> None:
-    if share := given.text("shareIdentifier"):
-        block["share_identifier"] = share
-    given.keep_value("shareIdentifier", "aws_batch.share_identifier")
-    if (priority := given.whole("schedulingPriorityOverride")) is not None:
-        block["scheduling_priority"] = priority
-    given.keep_value("schedulingPriorityOverride", "aws_batch.scheduling_priority")

@@ -3,9 +3,7 @@ answer of describe-job-definitions."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
-
-from accel.diagnostics.errors import BadInput
+from dataclasses import dataclass
 
 from .aws_batch_fields import REFERENCE, attempts_of, environment, labels, needs
 from .fields import RequestFields, job_name
@@ -27,13 +25,14 @@ KNOWN = (
     *("fargatePlatformConfiguration", "platformVersion", "enableExecuteCommand", "sizeInGiB", "runtimePlatform"),
     *("operatingSystemFamily", "cpuArchitecture", "repositoryCredentials", "credentialsParameter", "numNodes"),
     *("mainNode", "nodeRangeProperties", "targetNodes", "container", "instanceTypes", "s3filesVolumeConfiguration"),
+    *("taskProperties", "containers", "taskRoleArn", "ipcMode", "pidMode", "networkMode", "essential", "dependsOn"),
+    *("containerName", "condition", "firelensConfiguration", "startTimeout", "stopTimeout", "jobDefinitions"),
 )
 """Fields of a job definition. Source: botocore's model of RegisterJobDefinition."""
-BY_SERVICE = ("jobDefinitionArn", "revision", "status", "containerOrchestrationType")
+BY_SERVICE = ("jobDefinitionArn", "revision", "status", "containerOrchestrationType", "ResponseMetadata")
 REFUSED = {
     "eksProperties": "is for a queue on EKS, and targets of kind aws-batch run containers on ECS; the kind gke runs "
     "jobs on Kubernetes",
-    "ecsProperties": "is of several containers, and a job file has one",
     "consumableResourceProperties": "is a consumable resource, which a job file has no field for",
 }
 OF_TARGET = {
@@ -48,6 +47,18 @@ OF_TARGET = {
     "runtimePlatform": "the target's machines have one system and one architecture",
     "linuxParameters.initProcessEnabled": "the target's own definitions say it",
 }
+OF_ECS_TASK = {
+    **{name: OF_TARGET[name] for name in ("executionRoleArn", "networkConfiguration", "runtimePlatform")},
+    "enableExecuteCommand": OF_TARGET["enableExecuteCommand"],
+    "taskRoleArn": OF_TARGET["jobRoleArn"],
+    "networkMode": OF_TARGET["networkConfiguration"],
+    "platformVersion": OF_TARGET["fargatePlatformConfiguration"],
+}
+OF_ECS_CONTAINER = {
+    "name": "a job's container has no name of its own",
+    "firelensConfiguration": OF_TARGET["logConfiguration"],
+    "startTimeout": "is for containers that others wait for, and there is one",
+}
 DECIDED = {
     **dict.fromkeys(("readonlyRootFilesystem", "privileged", "user", "ulimits"), "has no place in a job file"),
     **dict.fromkeys(
@@ -56,49 +67,73 @@ DECIDED = {
     ),
     "repositoryCredentials": "has no place in a job file; let the target's machines pull the image",
 }
+DECIDED_OF_ECS_TASK = {"ipcMode": "has no place in a job file", "pidMode": "has no place in a job file"}
+DECIDED_OF_ECS_CONTAINER = {"stopTimeout": "has no place in a job file"}
 ADOPT = "a definition that `stacks adopt` takes keeps it (docs/adopt.md): name it as aws_batch.definition"
+ADOPT_ECS = "a definition with containerProperties keeps it, if `stacks adopt` takes that (docs/adopt.md)"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Paths of a job's one container, and of the object that has its volumes: the same one, or a task of ECS."""
+
+    container: str
+    task: str
+
+    @property
+    def is_ecs(self) -> bool:
+        return self.container != self.task
+
+    @property
+    def advice(self) -> str:
+        return ADOPT_ECS if self.is_ecs else ADOPT
 
 
 def is_definition(document: Json) -> bool:
-    body = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
+    body = {"jobDefinitionName", "containerProperties", "nodeProperties", "ecsProperties", "jobDefinitions"}
     return bool(body & set(document)) and not {"jobQueue", "jobName"} & set(document)
-
-
-def one_of(name: str, document: Json) -> Json:
-    """Return a definition itself, or that of an answer. Raise BadInput if the answer does not hold exactly one."""
-    found = document.get("jobDefinitions")
-    if not isinstance(found, list):
-        return document
-    items = cast(list[Any], found)
-    if len(items) != 1 or not isinstance(items[0], dict) or len(document) > 1:
-        raise BadInput(f"{name}: holds {len(items)} job definitions: `stacks adopt` takes them (docs/adopt.md)")
-    return cast(Json, items[0])
 
 
 def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:
     """Translate a definition into a job. `chosen` holds the values of its parameters."""
-    report = given.report
     values: Json = {"name": job_name(given, "jobDefinitionName")}
-    base = _container(given, values)
+    kind = given.text("type")
+    if kind not in (None, "container", "multinode"):
+        given.report.refuse(given.name("type"), "must be container or multinode")
+    given.keep_value("type", "nodes" if kind == "multinode" else "")
+    place = import_properties(given, chosen, values, "containerProperties")
+    if (priority := given.whole("schedulingPriority")) is not None:
+        values["aws_batch"] = {"scheduling_priority": priority}
+    given.keep_value("schedulingPriority", "aws_batch.scheduling_priority")
+    for path in BY_SERVICE:
+        given.left_out(path, "is set by the service")
+    if place and not place.is_ecs:
+        why = "`stacks adopt` makes it a definition of a stack instead (docs/adopt.md)"
+        given.report.note(given.name("jobDefinitionName"), why)
+    given.report.close(KNOWN)
+    return ImportResult(given.report, {}, values)
+
+
+def import_properties(given: RequestFields, chosen: Mapping[str, str], values: Json, single: str) -> Place | None:
+    """Translate what a definition and a described job have in common, and return the place of the one container.
+    `single`: its path where there are no nodes."""
+    place = _place(given, values, single)
     for table, why in REFUSED.items():
         for path in given.paths(table):
-            report.refuse(given.name(path), why)
-    if base:
-        _image(given, base, values)
-        _command(given, base, chosen, values)
-        environment(given, base, values)
-        needs(given, base, values, fractions=True)
-        _secrets(given, base, values)
-        _mounts(given, base, values)
-        _linux(given, base, values)
-        for table, why in OF_TARGET.items():
-            given.left_out(f"{base}.{table}", why)
-        for table, why in DECIDED.items():
-            for path in given.paths(f"{base}.{table}"):
-                if given.values[path] is False:
-                    report.keep(given.name(path), why="is so without it")
-                else:
-                    report.decide(given.name(path), f"{why}; {ADOPT}", is_open=False)
+            given.report.refuse(given.name(path), why)
+    if place:
+        _image(given, place.container, values)
+        _command(given, place.container, chosen, values)
+        environment(given, place.container, values)
+        needs(given, place.container, values, fractions=True)
+        _secrets(given, place.container, values)
+        _mounts(given, place, values)
+        _linux(given, place, values)
+        _leave_and_decide(given, place.container, place, OF_TARGET, DECIDED)
+    if place and place.is_ecs:
+        _leave_and_decide(given, place.task, place, OF_ECS_TASK, DECIDED_OF_ECS_TASK)
+        _leave_and_decide(given, place.container, place, OF_ECS_CONTAINER, DECIDED_OF_ECS_CONTAINER)
+        _only_container(given, place.container)
     attempts_of(given, values)
     if not given.has("retryStrategy"):
         values["retries"] = 0
@@ -107,28 +142,66 @@ def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> Import
         values["timeout_s"] = seconds
     given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
     labels(given, values)
-    if (priority := given.whole("schedulingPriority")) is not None:
-        values["aws_batch"] = {"scheduling_priority": priority}
-    given.keep_value("schedulingPriority", "aws_batch.scheduling_priority")
     given.flag("propagateTags")
     given.left_out("propagateTags", "the target's own definitions say whether tags are propagated")
-    for path in BY_SERVICE:
-        given.left_out(path, "is set by the service")
     _platforms(given)
-    report.note("jobDefinitionName", "`stacks adopt` makes it a definition of a stack instead (docs/adopt.md)")
-    report.close(KNOWN)
-    return ImportResult(report, {}, values)
+    return place
 
 
-def _container(given: RequestFields, values: Json) -> str:
-    """Return the path of the one container, or an empty string. Put the number of nodes into the job."""
-    kind = given.text("type")
-    if kind not in (None, "container", "multinode"):
-        given.report.refuse(given.name("type"), "must be container or multinode")
-    given.keep_value("type", "nodes" if kind == "multinode" else "")
+def _leave_and_decide(
+    given: RequestFields, base: str, place: Place, left: Mapping[str, str], decided: Mapping[str, str]
+) -> None:
+    for table, why in left.items():
+        given.left_out(f"{base}.{table}", why)
+    for table, why in decided.items():
+        for path in given.paths(f"{base}.{table}"):
+            if given.values[path] is False:
+                given.report.keep(given.name(path), why="is so without it")
+            else:
+                given.report.decide(given.name(path), f"{why}; {place.advice}", is_open=False)
+
+
+def _only_container(given: RequestFields, base: str) -> None:
+    if given.flag(f"{base}.essential") is False:
+        given.report.refuse(given.name(f"{base}.essential"), "must be true: it is the only container")
+    given.keep_value(f"{base}.essential", why="is so for the only container")
+    for path in given.paths(f"{base}.dependsOn"):
+        given.report.refuse(given.name(path), "is for several containers, and there is one")
+
+
+def _place(given: RequestFields, values: Json, single: str) -> Place | None:
+    """Return the place of the one container, or None. Put the number of nodes into the job."""
+    if given.has("nodeProperties"):
+        _one_form(given, single, "nodeProperties")
+        _one_form(given, "ecsProperties", "nodeProperties")
+        return _place_in_nodes(given, values)
+    if given.has("eksProperties") and not given.has(single) and not given.has("ecsProperties"):
+        return None
+    return _place_in(given, single, "ecsProperties")
+
+
+def _one_form(given: RequestFields, other: str, form: str) -> None:
+    for path in given.paths(other):
+        given.report.refuse(given.name(path), f"stands beside {form}; keep one of the two")
+
+
+def _place_in(given: RequestFields, single: str, ecs: str) -> Place | None:
+    """Return the one container at the path `single` or in the ecsProperties at `ecs`."""
+    if not given.has(ecs):
+        return Place(single, single)
+    _one_form(given, single, ecs.rpartition(".")[2])
+    tasks = given.items(f"{ecs}.taskProperties")
+    containers = [path for task in tasks for path in given.items(f"{task}.containers")]
+    if len(tasks) == len(containers) == 1:
+        return Place(containers[0], tasks[0])
+    several = f"{len(tasks)} ECS tasks" if len(tasks) > 1 else f"{len(containers)} containers"
+    for path in given.paths(ecs):
+        given.report.refuse(given.name(path), f"is of {several}, and a job file has one container")
+    return None
+
+
+def _place_in_nodes(given: RequestFields, values: Json) -> Place | None:
     ranges = given.items("nodeProperties.nodeRangeProperties")
-    if not given.has("nodeProperties"):
-        return "containerProperties"
     count = given.whole("nodeProperties.numNodes", 1)
     if count and count > 1:
         values["nodes"] = count
@@ -140,22 +213,20 @@ def _container(given: RequestFields, values: Json) -> str:
     for each in ranges[1:]:
         for path in given.paths(each):
             given.report.refuse(given.name(path), "is of other nodes, and all nodes of a job file are alike")
-    for path in given.paths("containerProperties"):
-        given.report.refuse(given.name(path), "stands beside nodeProperties; keep one of the two")
     if not ranges:
         given.report.refuse("nodeProperties.nodeRangeProperties", "is missing")
-        return ""
+        return None
     target, last = f"{ranges[0]}.targetNodes", (count or 1) - 1
     text = given.text(target)
     if text in (None, ":", "0:", f"0:{last}", str(last) if last == 0 else "0:"):
         given.keep_value(target, "nodes")
     else:
         given.report.refuse(given.name(target), "must be all nodes (0:), which are alike in a job file")
-    for each in ("eksProperties", "ecsProperties", "consumableResourceProperties"):
+    for each in ("eksProperties", "consumableResourceProperties"):
         for path in given.paths(f"{ranges[0]}.{each}"):
             given.report.refuse(given.name(path), REFUSED[each])
     given.left_out(f"{ranges[0]}.instanceTypes", OF_TARGET["instanceTypes"])
-    return f"{ranges[0]}.container"
+    return _place_in(given, f"{ranges[0]}.container", f"{ranges[0]}.ecsProperties")
 
 
 def _image(given: RequestFields, base: str, values: Json) -> None:
@@ -220,10 +291,10 @@ def _secrets(given: RequestFields, base: str, values: Json) -> None:
             given.keep_value(f"{path}.{each}", "secrets")
 
 
-def _mounts(given: RequestFields, base: str, values: Json) -> None:
+def _mounts(given: RequestFields, place: Place, values: Json) -> None:
     sources: dict[str, str] = {}
     names: set[str] = set()
-    for path in given.items(f"{base}.volumes"):
+    for path in given.items(f"{place.task}.volumes"):
         name = given.text(f"{path}.name") or ""
         names.add(name)
         host, files = f"{path}.host.sourcePath", f"{path}.efsVolumeConfiguration"
@@ -239,11 +310,11 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
         elif folder := given.text(host):
             sources[name] = f"host://{folder}" if folder.startswith("/") else f"host:///{folder}"
             given.keep_value(host, "mounts")
-        elif given.has(path):
-            at = next(iter(given.paths(path)))
-            given.report.refuse(given.name(at), f"has no source that a job file mounts; {ADOPT}")
+        else:
+            for each in given.paths(path):
+                given.report.refuse(given.name(each), f"has no source that a job file mounts; {place.advice}")
     used: set[str] = set()
-    for path in given.items(f"{base}.mountPoints"):
+    for path in given.items(f"{place.container}.mountPoints"):
         at, name = given.text(f"{path}.containerPath"), given.text(f"{path}.sourceVolume") or ""
         shown = f"{path}.containerPath" if given.has(f"{path}.containerPath") else f"{path}.sourceVolume"
         if not at or name not in sources:
@@ -258,13 +329,13 @@ def _mounts(given: RequestFields, base: str, values: Json) -> None:
             values.setdefault("mounts", []).append(mount)
         for each in ("containerPath", "sourceVolume", "readOnly"):
             given.keep_value(f"{path}.{each}", "mounts")
-    for path in given.items(f"{base}.volumes"):
+    for path in given.items(f"{place.task}.volumes"):
         if (given.text(f"{path}.name") or "") in sources and given.text(f"{path}.name") not in used:
             given.left_out(path, "is mounted nowhere")
 
 
-def _linux(given: RequestFields, base: str, values: Json) -> None:
-    path = f"{base}.linuxParameters.sharedMemorySize"
+def _linux(given: RequestFields, place: Place, values: Json) -> None:
+    path = f"{place.container}.linuxParameters.sharedMemorySize"
     if size := given.whole(path, 1):
         values["shm_mib"] = min(size, values.get("memory_mib", size))
         if size > values["shm_mib"]:
@@ -272,7 +343,7 @@ def _linux(given: RequestFields, base: str, values: Json) -> None:
                 given.name(path), values["shm_mib"], "is a part of the memory, and more than all of it"
             )
     given.keep_value(path, "shm_mib")
-    path = f"{base}.ephemeralStorage.sizeInGiB"
+    path = f"{place.task}.ephemeralStorage.sizeInGiB"
     if size := given.whole(path, 1):
         values["disk_gib"] = size
     given.keep_value(path, "disk_gib")
@@ -282,6 +353,6 @@ def _platforms(given: RequestFields) -> None:
     platforms = given.texts("platformCapabilities")
     if "FARGATE" in platforms:
         why = "is of Fargate, and the target's environments are of EC2, where vCPUs and memory are free to choose"
-        given.report.changed("platformCapabilities", "EC2", why)
+        given.report.changed(given.name("platformCapabilities"), "EC2", why)
     else:
         given.keep_value("platformCapabilities", "the target's environments")

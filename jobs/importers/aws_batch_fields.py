@@ -1,9 +1,11 @@
 """Translation of the fields that a SubmitJob request of AWS Batch and a job definition share."""
 
 import re
-from typing import cast
+from typing import Any, cast
 
 from accel.contract.variables import RESERVED_PREFIXES
+from accel.diagnostics import messages
+from accel.diagnostics.errors import BadInput
 
 from ..backends.aws_batch import labels as tags
 from ..backends.aws_batch import retries
@@ -15,6 +17,19 @@ NEEDS = {"VCPU": "cpus", "MEMORY": "memory_mib", "GPU": "accelerator.count"}
 OLD_NEEDS = {"vcpus": "VCPU", "memory": "MEMORY"}
 """Fields of requests from before `resourceRequirements`."""
 REFERENCE = re.compile(r"Ref::([A-Za-z0-9_-]+)")
+
+
+def only_item(name: str, document: Json, key: str, several: str) -> RequestFields:
+    """Return the fields of a document, or of the one item of an answer's list `key`. Raise BadInput, with `several`, if
+    the list does not hold exactly one."""
+    if not isinstance(document.get(key), list):
+        return RequestFields(document)
+    items = cast(list[Any], document[key])
+    if len(items) != 1:
+        raise BadInput(f"{name}: holds {len(items)} {several}")
+    if not isinstance(items[0], dict):
+        raise BadInput(f"{name}: {key}[0]: must be a mapping of fields, is {messages.display(items[0])}")
+    return RequestFields(document, within=f"{key}[0].")
 
 
 def needs(given: RequestFields, base: str, values: Json, *, fractions: bool = False) -> None:
@@ -86,7 +101,7 @@ def environment(given: RequestFields, base: str, values: Json) -> None:
         elif name in env:
             given.report.refuse(given.name(f"{path}.name"), f"is set twice, here and in {at[name]}")
         else:
-            env[name], at[name] = value, path
+            env[name], at[name] = value, given.name(f"{path}.name")
         for each in ("name", "value"):
             given.keep_value(f"{path}.{each}", "env")
     if env:
@@ -182,6 +197,22 @@ def _only_lost(rules: list[dict[str, str]]) -> bool:
     known = [{**rule, "action": rule["action"].upper()} for rule in ours]
     asked = [{**rule, "action": rule.get("action", "").upper()} for rule in rules]
     return asked[-1] == known[-1] and all(rule in known[:-1] for rule in asked[:-1])
+
+
+def array(given: RequestFields, values: Json) -> None:
+    if size := given.whole("arrayProperties.size", 2):
+        values["tasks"] = size
+    given.keep_value("arrayProperties.size", "tasks")
+
+
+def fair_share(given: RequestFields, block: Json, priority: str) -> None:
+    """Put share and scheduling priority into the job's block. `priority`: the path of the latter."""
+    if share := given.text("shareIdentifier"):
+        block["share_identifier"] = share
+    given.keep_value("shareIdentifier", "aws_batch.share_identifier")
+    if (number := given.whole(priority)) is not None:
+        block["scheduling_priority"] = number
+    given.keep_value(priority, "aws_batch.scheduling_priority")
 
 
 def labels(given: RequestFields, values: Json) -> None:

@@ -68,6 +68,7 @@ GLOBAL = {
 LISTS = (
     *("command", "environment", "resourceRequirements", "evaluateOnExit", "nodePropertyOverrides", "instanceTypes"),
     *("consumableResourceList", "volumes", "mountPoints", "secrets", "ulimits", "nodeRangeProperties", "devices"),
+    *("taskProperties", "containers"),
 )
 """Fields that are lists where the shorthand has a single value."""
 DEPTH_MAX = 12

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ..model.job import NAME_MAX
@@ -51,14 +51,16 @@ class RequestFields:
         document: Mapping[str, Any],
         *,
         under: str = "",
+        within: str = "",
         beside: Mapping[str, Any] | None = None,
         nulls: tuple[str, ...] = (),
     ) -> None:
-        """Read the document. `under`: beginning of the paths, which the document leaves out; `beside`: fields outside
-        it, such as flags, for the report; `nulls`: beginnings of paths where null is a value."""
+        """Read the document. `under`: beginning of the paths, which the document leaves out; `within`: beginning of the
+        document's names, which the paths leave out; `beside`: fields outside it, such as flags, for the report;
+        `nulls`: beginnings of paths where null is a value."""
         found = dict(leaves(document)) if document else {}
-        self.values: dict[str, Any] = _Values({f"{under}{name}": value for name, value in found.items()})
-        self.names: dict[str, str] = {f"{under}{name}": name for name in found}
+        self.names: dict[str, str] = {f"{under}{name.removeprefix(within)}": name for name in found}
+        self.values: dict[str, Any] = _Values({path: found[name] for path, name in self.names.items()})
         self.report = Report({**found, **(beside or {})}, getattr(document, "places", None))
         empty = [path for path, value in self.values.items() if value is None or value in ([], {})]
         for path in [path for path in empty if self.values[path] is not None or not path.startswith(nulls)]:
@@ -185,6 +187,14 @@ class RequestFields:
     def _wrong(self, path: str, expected: str) -> None:
         name = self.name(path)
         self.report.refuse(name, f"must be {expected}, is {value_text(name, self.values[path])}")
+
+
+def choice(value: Any, names: Sequence[str]) -> Any:
+    """Return the name of a choice that a client library wrote as its number, and any other value unchanged. `names`: in
+    the order of their numbers, empty for a number that none has."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,2}", value) and int(value) < len(names):
+        return names[int(value)] or value
+    return value
 
 
 def job_name(given: RequestFields, path: str) -> str:

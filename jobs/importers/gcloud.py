@@ -12,7 +12,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from . import script_text
 from .names import suggestion
-from .reading import Json, named_file, read
+from .reading import STDIN, Json, named_file, read
 from .report import Report
 from .shell import MOMENT, PastedCommand, is_command, pasted_command
 
@@ -110,6 +110,7 @@ def source(
         command = parse_flags(written.argv, known)
         take_words(command)
         moment = _take_moment(name_of(command), written) if name_of else ""
+        _take_input(command, written)
         written.unknown = _needed(text, command, written, {*GLOBAL, *unneeded} - {"--flags-file"})
         lines.append((command, written))
         if config := command.flags.get("--config"):
@@ -129,6 +130,14 @@ def _take_moment(names: list[str], written: PastedCommand) -> str:
     if found:
         names[-1] = names[-1].strip("-_. ") or "imported"
     return found[0] if found else ""
+
+
+def _take_input(command: CommandLine, written: PastedCommand) -> None:
+    """Put the file that the command has as its input in the place of --config's `-`."""
+    config = command.flags.get("--config", [""])
+    if config[-1] in STDIN and "-" not in written.files and written.input:
+        config[-1] = written.input
+        del written.rest[:2]
 
 
 def tell_moment(report: Report, field: str, name: str, moment: str) -> None:
@@ -175,7 +184,7 @@ def twice(text: str) -> list[str]:
 
 def document(name: str, config: str, pasted: PastedCommand) -> Json:
     """Read what --config names: a heredoc of the text, or a file. Raise BadInput if it cannot be read."""
-    stdin = config in ("-", "/dev/stdin")
+    stdin = config in STDIN
     for file, text in pasted.files.items():
         if (stdin and file == "-") or (file and PurePosixPath(file) == PurePosixPath(config)):
             others = [word for word in pasted.argv if not word.endswith(config)]

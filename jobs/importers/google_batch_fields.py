@@ -13,7 +13,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.findings import Finding
 from accel.rules.jobs import imports, placeholders
 
-from .fields import RequestFields
+from .fields import RequestFields, choice
 from .names import suggestion
 from .reading import Json, leaves
 from .report import name_text
@@ -227,9 +227,7 @@ class BatchFields(RequestFields):
                 self._leaves_below.setdefault(each, [])
             self.report.keep(name, why="is empty" if value == "" else "stands for no value")
             return
-        if isinstance(value, str) and re.fullmatch(r"\d", value) and int(value) < len(_CHOICES.get(field, ())):
-            value = _CHOICES[field][int(value)]
-        self._add(path, name, value, above)
+        self._add(path, name, choice(value, _CHOICES.get(field, ())), above)
 
     def _list(self, value: Any, schema: tuple[Any], path: str, name: str, above: tuple[str, ...]) -> None:
         inside = (*above, path)

@@ -337,9 +337,9 @@ def _disks(given: BatchFields, values: Json, block: Json, machine: str | None, s
         block["boot_image"] = image
     given.keep(f"{boot}.image", "google_batch.boot_image")
     if size := given.whole(f"{boot}.sizeGb", 1):
-        values["disk_gib"] = size
+        block["boot_disk_gib"] = size
         given.left_out(f"{SPEC}.computeResource.bootDiskMib", "Batch takes bootDisk.sizeGb alone where both are said")
-    given.keep(f"{boot}.sizeGb", "disk_gib")
+    given.keep(f"{boot}.sizeGb", "google_batch.boot_disk_gib")
     given.left_out(f"{boot}.type", "is chosen by the machine")
     given.left_out(f"{boot}.diskInterface", "is chosen by Batch for a boot disk")
     if given.has(f"{boot}.snapshot"):

@@ -5,12 +5,15 @@ import re
 from accel.diagnostics.errors import BadInput
 
 from .heredocs import Heredoc, split_heredocs
+from .script_text import ENVIRONMENT
 from .shell_expansion import Expansion, split
 
 _WRITES = re.compile(r"\s*(?:\$\s+)?(?:sudo\s+)?(?:cat|tee|kubectl)\s")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)")
 _BEFORE = re.compile(r"\s*(?:(?:#|set\s|cd\s|mkdir\s).*)?$")
 _AFTER = re.compile(r"\s*(?:(?:#|(?:\$\s+)?kubectl\s).*|\S+/\S+ (?:created|configured|unchanged))?$")
+_CALLS = re.compile(rf"\|\s*{ENVIRONMENT}gcloud\s")
+"""Command that reads the document, which is imported with its options."""
 _CELL = re.compile(r"\s*%%writefile\s.*\n")
 
 
@@ -24,6 +27,8 @@ def document_in(text: str) -> str | None:
     known = Expansion({})
     try:
         for number, line in enumerate(lines, 1):
+            if _CALLS.search(line):
+                return None
             if _WRITES.match(line):
                 _, bodies = split_heredocs(line, {each.strip() for each in lines})
                 return _body(known, bodies[0], lines, number) if len(bodies) == 1 else None

@@ -21,7 +21,7 @@ class DocumentKind:
 FLAGS = "flags after --"
 KINDS: Mapping[str, DocumentKind] = {
     "aws-batch": DocumentKind(
-        "a SubmitJob request or job definition of AWS Batch", frozenset({"--var"}), ("aws-batch",)
+        "a SubmitJob request, job definition or described job of AWS Batch", frozenset({"--var"}), ("aws-batch",)
     ),
     "google-batch": DocumentKind(
         "a Job of Google Batch", frozenset({"--image", "--mount", "--var"}), ("google-batch",)

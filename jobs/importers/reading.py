@@ -17,6 +17,8 @@ from .script_text import with_quoted_values, with_quotes
 from .shell import is_command
 
 Json = dict[str, Any]
+STDIN = ("-", "/dev/stdin")
+"""Names of a command's own input."""
 
 
 class _Everything(frozenset[str]):
@@ -62,6 +64,9 @@ def file_bytes(path: Path) -> bytes:
 def named_file(name: str, option: str, path: str) -> tuple[bytes, str]:
     """Return the content of a file that an option names, and its place: relative to the document `name`, or to the
     present folder for `stdin`. Raise BadInput if it cannot be read."""
+    if path in STDIN:
+        said = "is the command's input, which is not in the text; write a file's name"
+        raise BadInput(f"{name}: {option} {path}: {said}")
     at = Path(path) if name == "stdin" else Path(name).parent / path
     try:
         return file_bytes(at), str(at)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
@@ -43,6 +44,7 @@ _UNREAD_COMMANDS = {
 }
 _CLOUDFORMATION = "a CloudFormation template; deploy it, and import what `aws batch describe-job-definitions` prints"
 _UNREAD = {
+    "jobSummaryList": "a list of jobs of AWS Batch; import what `aws batch describe-jobs --jobs ID` prints of one",
     "StartAt": "a state machine of Step Functions; import the parameters of its task submitJob",
     "trainingTaskDefinition": "a TrainingPipeline of Vertex AI",
     "trialJobSpec": "a HyperparameterTuningJob of Vertex AI",
@@ -51,8 +53,11 @@ _UNREAD = {
     "AlgorithmSpecification": "a training job of SageMaker",
     "services": "a Compose file",
 }
-_BODIES = {"jobDefinitionName", "containerProperties", "nodeProperties", "jobDefinitions"}
-_DEFINITION = ("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties")
+_BODIES = {"jobDefinitionName", "containerProperties", "nodeProperties", "ecsProperties", "jobDefinitions"}
+_DEFINITION = (
+    *("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties"),
+    "ecsProperties",
+)
 _RESOURCE_COMMANDS = ("create-compute-environment", "create-job-queue", "create-scheduling-policy")
 _RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "jobQueues")
 _DSTACK = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
@@ -96,6 +101,8 @@ def recognize(name: str, data: bytes) -> Recognition:
         return Recognition("kubernetes", "apiVersion, kind")
     if document.get("type") in _DSTACK:
         return Recognition("dstack", f"type: {document['type']}")
+    if "jobs" in document and is_described_job(document):
+        return Recognition("aws-batch", "jobs")
     if _BODIES & set(document) and "jobQueue" not in document:
         return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
@@ -129,6 +136,15 @@ def _skypilot(document: Json) -> list[str]:
     if isinstance(resources, dict):
         found += [f"resources.{key}" for key in _SKYPILOT if key in resources]
     return found
+
+
+def is_described_job(document: Json) -> bool:
+    """Return whether a document is an answer of AWS Batch's describe-jobs, or a job of one."""
+    jobs = document.get("jobs")
+    return any(
+        isinstance(each, dict) and {"jobId", "jobDefinition"} <= each.keys()
+        for each in (document, *(cast(list[Any], jobs) if isinstance(jobs, list) else ()))
+    )
 
 
 def resource_text(document: Json) -> str:

@@ -16,6 +16,13 @@ _ASSIGNED_BEFORE = re.compile(
     re.MULTILINE,
 )
 """Assignment in the same line as a command that follows it."""
+_PIPED = re.compile(
+    r"""^([ \t]*(?:[$!%][ \t]*)?(?:(?:export[ \t]+)?\w+=["']?(?:\$\(|`)[ \t]*)?)"""
+    r"""cat[ \t]+(?:-[ \t]+)?(<<-?[ \t]*[^\s|;&<>]+|(?!-)(?:"[^"\n]*"|'[^'\n]*'|[^\s|;&<>"'])+)"""
+    rf"""[ \t]*\|[ \t]*(?:\\?\n[ \t]*)?({ENVIRONMENT}gcloud(?:[ \t]+[a-z][a-z0-9-]*)*)(?=\s|$)""",
+    re.MULTILINE,
+)
+"""`cat FILE | gcloud ...`, and the same with a heredoc in place of FILE."""
 LINES_MAX = 50
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
@@ -38,10 +45,11 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 
 def readable(text: str) -> str:
     """Return the text with plain variables in place of those that must be set and those of a notebook's `! command`.
-    Remove words that do not change a command, such as `exec`, and write assignments before it on lines of their own."""
+    Remove words that do not change a command, such as `exec`, write assignments before it on lines of their own, and
+    `cat FILE | gcloud` as a redirection."""
     lines: list[str] = []
     goes_on = False
-    for line in _PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", with_own_lines(text))).split("\n"):
+    for line in _redirected(_PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", with_own_lines(text)))).split("\n"):
         of_notebook = goes_on or _OF_NOTEBOOK.match(line) is not None
         goes_on = of_notebook and line.rstrip().endswith("\\")
         plain = _BRACES.sub(lambda found: f"${{{found[1]}}}", line) if of_notebook else line
@@ -56,6 +64,10 @@ def with_own_lines(text: str) -> str:
         if not count:
             break
     return text
+
+
+def _redirected(text: str) -> str:
+    return _PIPED.sub(lambda found: f"{found[1]}{found[3]} {'' if found[2].startswith('<<') else '< '}{found[2]}", text)
 
 
 def with_quotes(text: str) -> str:

@@ -29,6 +29,8 @@ _CAPTURED = re.compile(
 _PROMPT = r"\s*(?:[$!%]\s*)?"
 _YAML = re.compile(r"""^(?:-\s+)?["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
+_FILE_INPUT = re.compile(r"< [^(;&|<>]")
+"""Redirection of the command's input, which `<(command)` is not."""
 MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
 """Parts of a name that differ in each submission."""
 
@@ -46,6 +48,8 @@ class PastedCommand:
     """Unread lines that may be the command's: flags below a line without backslash, conditional changes of a list."""
     rest: list[str] = field(default_factory=list[str])
     """Words that follow the command in its line: a pipe, a second command."""
+    input: str = ""
+    """File that the command reads as its input (`< FILE`, the first two words of `rest`)."""
     files: dict[str, str] = field(default_factory=dict[str, str])
     """Text that heredocs write, by file name; `-` is the command's own input."""
     heredocs: dict[str, Heredoc] = field(default_factory=dict[str, Heredoc])
@@ -138,10 +142,15 @@ class _Reader:
             raise BadInput(f"{self.name}: {said}")
         found.line, text = self.commands[0]
         words = split(f"{self.name}:{found.line}", text)
-        end = next((index for index, word in enumerate(words) if word in _ENDS), len(words))
-        found.rest = [known.written(word) for word in words[end:]]
+        end = _end(words)
+        redirection = words[end : end + 2] if _FILE_INPUT.match(" ".join(words[end : end + 2])) else []
+        if redirection:  # the command goes on behind it
+            words = [*words[:end], *words[end + 2 :]]
+            end = _end(words)
+            found.input = known.written(redirection[1])
+        found.rest = [known.written(word) for word in [*redirection, *words[end:]]]
         found.argv = [known.written(word) for word in words[:end]]
-        found.unknown = known.unknown(words[:end])
+        found.unknown = known.unknown([*redirection, *words[:end]])
         for name, number in self.changes.items():
             if name in known.used:
                 said = "under a condition, or in another way that is not read"
@@ -205,6 +214,10 @@ class _Reader:
     def _change(self, name: str, number: int) -> None:
         if not self.commands:
             self.changes.setdefault(name, number)
+
+
+def _end(words: list[str]) -> int:
+    return next((index for index, word in enumerate(words) if word in _ENDS), len(words))
 
 
 def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, str, list[Heredoc]]]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from accel.diagnostics import messages
 
-from .fields import RequestFields
+from .fields import RequestFields, choice
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,7 @@ _WORDS = ("command", "args", "containerCommand", "containerArgs")
 
 def _listed(given: RequestFields, name: str, at: FieldPlace, value: Any) -> Any:
     """Return a list for a list of texts, a command line split as by a shell, a choice by its name, others as is."""
-    choices = _CHOICES.get(at.path.rpartition(".")[2], ())
-    if isinstance(value, str) and re.fullmatch(r"\d{1,2}", value) and int(value) < len(choices):
-        return choices[int(value)] or value
+    value = choice(value, _CHOICES.get(at.path.rpartition(".")[2], ()))
     if not isinstance(at.of, Items) or at.of.of is not None or not isinstance(value, str) or not value:
         return value
     words = [value]

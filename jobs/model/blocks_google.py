@@ -88,6 +88,9 @@ class GoogleBatch(Part):
     boot_image: Text | None = Field(
         default=None, description="Boot image of the VMs. Default: the target's, or Batch's"
     )
+    boot_disk_gib: Count | None = Field(
+        default=None, description="Size of a VM's whole boot disk. Default: what the image needs, and disk_gib per task"
+    )
     disks: list[Disk] = Field(default_factory=list[Disk])
     exit_codes: list[ExitCodes] = Field(
         default_factory=list[ExitCodes], description="Exit codes to retry. Default: all failures"

@@ -105,6 +105,7 @@ def _templated(
         "google_batch.reservation": block.reservation,
         "google_batch.driver_version": block.driver_version,
         "google_batch.boot_image": block.boot_image,
+        "google_batch.boot_disk_gib": block.boot_disk_gib,
         "google_batch.disks": block.disks,
     }
     if not diagnostics.add_errors(machines.template(template, beside)):

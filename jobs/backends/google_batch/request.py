@@ -73,6 +73,10 @@ def render(job: Job, name: str, key: str, target_name: str, target: GoogleBatchT
 def _unsupported(draft: Draft, diagnostics: Diagnostics) -> None:
     job, block = draft.job, draft.block
     diagnostics.errors += runnables.faults(job, block)
+    if job.disk_gib and block.boot_disk_gib:
+        # Batch would take the latter alone. Source: the discovery document of batch.v1 (Disk.sizeGb).
+        beside = f"google_batch.boot_disk_gib, {block.boot_disk_gib}, is the size of the whole disk"
+        diagnostics.error(f"disk_gib: is {job.disk_gib}, and {beside}; write one of the two")
     diagnostics.warnings += [*unused_blocks(job, KIND), *runnables.untold(job, block)]
     diagnostics.warnings += sweep_tasks.cap_warnings(job, KIND)
 
@@ -255,5 +259,9 @@ def _accelerators(block: GoogleBatch, choice: BatchChoice) -> list[dict[str, Any
 
 def _boot_disk(draft: Draft, choice: BatchChoice) -> dict[str, Any]:
     own = nodes.BOOT_IMAGE if draft.hosts else None
-    fields = {"image": draft.block.boot_image or draft.target.boot_image or own, "type": choice.disk_type}
+    fields = {
+        "image": draft.block.boot_image or draft.target.boot_image or own,
+        "sizeGb": draft.block.boot_disk_gib,
+        "type": choice.disk_type,
+    }
     return {name: value for name, value in fields.items() if value}

@@ -58,7 +58,7 @@ JOBS: dict[str, tuple[Fields, Fields]] = {
     ),
     "a100_reserved_compact_not": (
         {"reservation": RESERVED},
-        of("a100", 4, google_batch={"boot_image": "batch-debian"}),
+        of("a100", 4, google_batch={"boot_image": "batch-debian", "boot_disk_gib": 200}),
     ),
     "h100_flex_start": ({}, of("h100", 1, timeout_s="6d", google_batch={"provisioning": "flex-start"})),
     "sweep": (
@@ -151,6 +151,8 @@ def test_golden(case: str) -> None:
         ({}, of("a100", **batch(reservation=RESERVED, zones=["us-central1-a"])), "is of us-central1-b, and the job ma"),
         ({}, of("a100", **batch(reservation="training")), 'reservation: is "training"; write projects/<project>'),
         ({"instance_template": TEMPLATE}, {"spot": True}, "spot: is for a VM of the job's own, and one without a mach"),
+        ({"instance_template": TEMPLATE}, batch(boot_disk_gib=80), "google_batch.boot_disk_gib: is for a VM of th"),
+        ({}, {"disk_gib": 50, **batch(boot_disk_gib=80)}, "disk_gib: is 50, and google_batch.boot_disk_gib, 80, is"),
         ({}, {"image": None, "command": []}, "command: is missing, and there is no image that would have one"),
         ({}, {"image": None, "shm_mib": 64}, "shm_mib: is of a container, and there is no image"),
         ({}, batch(args=["x"]), "google_batch.args: are for the image's own entry point"),

@@ -223,6 +223,7 @@ FIELDS = st.fixed_dictionaries(
                 "priority": st.integers(0, 99),
                 "hosts_file": st.booleans(),
                 "permissive_ssh": st.booleans(),
+                "boot_disk_gib": st.integers(1, 5000),
                 "in_order": st.booleans(),
                 "zones": st.just(["us-central1-a"]),
                 "disks": st.just([{"name": "d", "gib": 10, "path": "/scratch"}]),

@@ -13,6 +13,7 @@ from accel.rules.vertex.ai_platform import REPLACEMENTS, TIERS
 from jobs.importers.ai_platform import import_job
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
+from tests.jobs.backends.vertex_jobs import make_request
 
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
 TODAY = date(2026, 11, 22)
@@ -61,6 +62,19 @@ def test_eight_k80(replacement: str, machine: str | None, count: int | None) -> 
         return
     assert [entry.open for entry in found.report.of("decision")] == [True]
     assert "8 nvidia-tesla-v100 (n1-standard-32) or 8 nvidia-tesla-a100 (a2-highgpu-8g)" in stops(found)
+
+
+@pytest.mark.parametrize("size", [100, 101, 250])
+def test_a_boot_disk_keeps_its_size(size: int) -> None:
+    """The size is that of the whole disk, and 100 GB are the own ones of both services."""
+    config = {"imageUri": IMAGE, "diskConfig": {"bootDiskSizeGb": size}}
+    training = {**CUSTOM, "masterType": "n1-standard-8", "masterConfig": config}
+    (custom,) = of(training, form="custom-job").body["jobSpec"]["workerPoolSpecs"]
+    assert custom["diskSpec"]["bootDiskSizeGb"] == size
+    found = of(training)
+    assert not found.report.stops, stops(found)
+    (made,) = make_request(**{"name": "digits", **found.values}).body["customJob"]["jobSpec"]["workerPoolSpecs"]
+    assert made.get("diskSpec", {}).get("bootDiskSizeGb", 100) == size
 
 
 @pytest.mark.parametrize("replacement", REPLACEMENTS)

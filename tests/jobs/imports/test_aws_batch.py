@@ -148,7 +148,7 @@ RESERVED = {"environment": [{"name": "AWS_BATCH_X", "value": "1"}]}
         ({"eksPropertiesOverride": {"podProperties": {"containers": [{"image": "x"}]}}},
          "refused", "is for a queue on EKS"),
         ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"name": "x"}]}]}},
-         "refused", "several containers"),
+         "refused", "is for a definition with ecsProperties, which no target has"),
         ({"consumableResourcePropertiesOverride": {"consumableResourceList": ["x"]}}, "refused", "consumable"),
         ({"containerOverrides": {"instanceType": "g5.xlarge"}}, "changed", "instanceType 'g5.xlarge' -> left out"),
         ({"containerOverrides": RESERVED}, "changed", "is set by the platform"),

@@ -11,6 +11,7 @@ from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
 from jobs.importers.report import Entry
 from jobs.model.job import Job
+from tests.jobs.backends.google_batch_target import make_request
 
 Json = dict[str, Any]
 IMAGE = "us-docker.pkg.dev/acme/vision/crops:3"
@@ -238,9 +239,21 @@ def test_shared_memory_is_part_of_the_memory() -> None:
 def test_a_boot_disk_of_two_sizes() -> None:
     made = job({"computeResource": {"bootDiskMib": 50_000}}, policy={"bootDisk": {"sizeGb": 80}})
     found = of(made)
-    assert found.values["disk_gib"] == 80
+    assert "disk_gib" not in found.values and found.values["google_batch"]["boot_disk_gib"] == 80
     said = entry(found, "taskGroups[0].taskSpec.computeResource.bootDiskMib")
     assert (said.kind, said.new) == ("changed", None)
+
+
+@pytest.mark.parametrize("image", [None, "batch-cos", "projects/acme/global/images/family/train"])
+@pytest.mark.parametrize("size", ["10", "30", "80"])
+def test_a_boot_disk_keeps_its_size(size: str, image: str | None) -> None:
+    """The size is that of the whole disk, and what an image needs of it is not added."""
+    disk = {"sizeGb": size, **({"image": image} if image else {})}
+    found = of(job({}, {"taskCount": 4, "taskCountPerNode": 2}, policy={"bootDisk": disk}))
+    assert entry(found, "allocationPolicy.instances[0].policy.bootDisk.sizeGb").kind == "kept"
+    made = make_request(command=[], **found.values).body["job"]
+    assert made["allocationPolicy"]["instances"][0]["policy"]["bootDisk"]["sizeGb"] == int(size)
+    assert "bootDiskMib" not in made["taskGroups"][0]["taskSpec"]["computeResource"]
 
 
 def test_a_list_of_hosts_gives_containers_the_network_of_their_vm() -> None:

@@ -15,6 +15,8 @@ from click.testing import Result
 
 from tests.jobs.imports.sample_files import HERE as SAMPLES
 from tests.jobs.imports.test_aws_batch import GIVEN, WHOLE, places
+from tests.jobs.imports.test_aws_batch_ecs import ECS
+from tests.jobs.imports.test_aws_batch_jobs import JOB as DESCRIBED
 from tests.jobs.imports.test_dstack import WHOLE as DSTACK
 from tests.jobs.imports.test_golden import CASES, GOLDEN
 from tests.jobs.imports.test_kubernetes import SHAPES, WHOLE_JOB
@@ -41,6 +43,8 @@ DOCUMENTS: dict[str, tuple[str, Any]] = OF_GOOGLE | {
     "sky.yaml": ("skypilot", SKYPILOT),
     "task.dstack.yml": ("dstack", DSTACK),
     "definition.json": ("aws-batch", DEFINITION),
+    "ecs.json": ("aws-batch", ECS),
+    "described.json": ("aws-batch", {"jobs": [DESCRIBED]}),
 }
 SCRIPTS = {file: (kind, (GOLDEN / file).read_text()) for file, kind in FILES.items() if file.endswith("sh")} | {
     "slurm.sh": ("slurm", SLURM),

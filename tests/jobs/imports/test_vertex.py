@@ -247,6 +247,18 @@ def test_a_strategy_by_its_number(number: int, is_: bool | None) -> None:
     assert found.values["vertex"].get("provisioning") == ("flex-start" if number == 6 else None)
 
 
+@pytest.mark.parametrize("sizes", [(100, 100), (101, 101), (250, 250), (100, 250)])
+def test_a_boot_disk_keeps_its_size(sizes: tuple[int, int]) -> None:
+    """The size is that of the whole disk, and 100 GB are Vertex AI's own."""
+    pool = SPEC["workerPoolSpecs"][0]
+    pools = [{**pool, "diskSpec": {"bootDiskSizeGb": size}} for size in sizes]
+    found = of({"workerPoolSpecs": pools})
+    told = {entry.field: entry.kind for entry in found.report.entries}
+    assert {told[f"workerPoolSpecs[{place}].diskSpec.bootDiskSizeGb"] for place in range(2)} == {"kept"}
+    made = make_request(**{"name": "digits", **found.values}).body["customJob"]["jobSpec"]["workerPoolSpecs"]
+    assert tuple(each.get("diskSpec", {}).get("bootDiskSizeGb", 100) for each in made) == sizes
+
+
 def test_a_number_that_no_choice_has() -> None:
     assert 'is "5"' in stops(of({**SPEC, "scheduling": {"strategy": 5}}))
 
