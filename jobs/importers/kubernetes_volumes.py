@@ -83,7 +83,7 @@ def _claim(given: ManifestFields, mount: str, path: Any, chosen: Mapping[str, st
     if not source:
         given.ask(mount, f"is of a claim that JobSet makes: --mount {path}=<source> says what is there")
         return
-    _placed(given, mount, path, source, given.values.get(f"{mount}.readOnly") is True, found)
+    _placed(given, mount, path, source, bool(given.flag(f"{mount}.readOnly")), found)
     given.report.changed(given.name(f"{mount}.name"), f"mounts: {source}", "--mount says what is there")
 
 
@@ -96,9 +96,8 @@ def _mount(
     source_path = f"{volume}.{kind}"
     for each in (f"{mount}.name", f"{volume}.name"):
         given.keep(each, why="is the name of the volume here")
-    own = object_of(at(document, mount))
-    read_only = own.get("readOnly") is True or object_of(raw.get(kind)).get("readOnly") is True
-    folder = own.get("subPath")
+    read_only = any([given.flag(f"{mount}.readOnly"), given.flag(f"{source_path}.readOnly")])
+    folder = object_of(at(document, mount)).get("subPath")
     suffix = f"/{folder.strip('/')}" if isinstance(folder, str) and folder.strip("/") else ""
     for each in ("mountPropagation", "recursiveReadOnly"):
         given.left_out(f"{mount}.{each}", "is of mounts that a job has none of")
@@ -147,7 +146,6 @@ def _placed(given: ManifestFields, mount: str, path: str, source: str, read_only
     found.mounts.append({"source": source, "path": path, **({"read_only": True} if read_only else {})})
     given.keep(f"{mount}.mountPath", "mounts")
     if given.has(f"{mount}.readOnly"):
-        given.flag(f"{mount}.readOnly")
         given.keep(f"{mount}.readOnly", "mounts.read_only")
     if given.has(f"{mount}.subPath"):
         given.report.changed(given.name(f"{mount}.subPath"), source, "is a folder of the source")

@@ -384,6 +384,10 @@ SHAPES: dict[str, tuple[Json, Json]] = {
         mounted({"persistentVolumeClaim": {"claimName": "data"}}, readOnly=True),
         {"mounts": [{"source": "volume://data", "path": "/data", "read_only": True}]},
     ),
+    "a claim to read, which says so in words": (
+        mounted({"persistentVolumeClaim": {"claimName": "data", "readOnly": "true"}}),
+        {"mounts": [{"source": "volume://data", "path": "/data", "read_only": True}]},
+    ),
     "a folder of a claim": (
         mounted({"persistentVolumeClaim": {"claimName": "data"}}, subPath="a/b"),
         {"mounts": [{"source": "volume://data/a/b", "path": "/data"}]},
@@ -567,6 +571,13 @@ def test_what_is_no_job(document: Json, said: str) -> None:
             "means every bucket: --mount /data=gs://<bucket>",
         ),
         (mounted({"persistentVolumeClaim": {"claimName": "c"}}, "data"), "mountPath", "must be an absolute path"),
+        *(
+            (mounted(volume), "readOnly", "must be true or false")
+            for volume in (
+                {"persistentVolumeClaim": {"claimName": "c", "readOnly": "sometimes"}},
+                {"csi": {**GCS["csi"], "readOnly": "sometimes"}},
+            )
+        ),
         (
             at_paths({"emptyDir": {}}, {"mountPath": "/a"}, {"mountPath": "/a/"}),
             "volumeMounts[1].name",
