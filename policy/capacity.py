@@ -12,9 +12,12 @@ from accel.catalog.prices import Price
 from accel.catalog.tpu import Slice, tpu, tpu_pool
 from accel.cost import UNKNOWN, Amount
 from accel.rules.aws.types import BUNDLES
-from accel.rules.gcp.vms import smallest_machine
+from accel.rules.gcp.vms import gpu_machine_name
 
 from .resource import Resource, View
+
+SPOT = ("spot", "flex-start")
+"""Capacities of a spec that count as Spot."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,11 @@ def _group(resource: Resource) -> Iterator[Capacity]:
     spec = resource.view.inside("spec")
     zone, accelerator = spec.text("zone"), spec.text("accelerator")
     number = round(spec.number("accelerator_count") or 1)
-    name = spec.text("machine_type")
-    if not name and (smallest := smallest_machine(accelerator, number, zone)):
-        name = smallest.name
+    name = gpu_machine_name(spec.text("machine_type"), accelerator, number, zone)
     count, price = _gpus(_region(zone), name, View({}))
     if accelerator and not count:
         count, price = number, with_gpus(_region(zone), name, accelerator_named(accelerator).name, number)
-    yield _times(spec.number("size") or 0, count, price, spec.text("capacity") in ("spot", "flex-start"))
+    yield _times(spec.number("size") or 0, count, price, spec.text("capacity") in SPOT)
 
 
 def _tpu(resource: Resource) -> Iterator[Capacity]:
@@ -152,7 +153,7 @@ def _queued(resource: Resource) -> Iterator[Capacity]:
     spec = resource.view.inside("spec")
     own = tpu(spec.text("accelerator_type"), spec.text("topology") or None)
     price, count = find_price("gcp", _region(spec.text("zone")), own.name), spec.number("slices") or 1
-    yield _times(count, own.chips, price, spec.text("capacity") in ("spot", "flex-start"))
+    yield _times(count, own.chips, price, spec.text("capacity") in SPOT)
 
 
 def _persistent(resource: Resource) -> Iterator[Capacity]:

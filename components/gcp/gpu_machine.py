@@ -30,10 +30,7 @@ class GpuMachineSpec(Spec):
 
     @property
     def machine(self) -> str:
-        if self.machine_type:
-            return self.machine_type
-        found = vms.smallest_machine(self.accelerator or "", self.accelerator_count or 1, self.zone)
-        return found.name if found else ""
+        return vms.gpu_machine_name(self.machine_type, self.accelerator, self.accelerator_count, self.zone)
 
     @property
     def attached(self) -> bool:

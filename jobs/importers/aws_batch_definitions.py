@@ -10,6 +10,7 @@ from .fields import RequestFields, job_name
 from .images import image_of
 from .outcome import ImportResult
 from .reading import Json
+from .recognition import DEFINITION_KEYS
 
 KNOWN = (
     *("jobDefinitionName", "type", "parameters", "schedulingPriority", "containerProperties", "nodeProperties"),
@@ -90,8 +91,7 @@ class Place:
 
 
 def is_definition(document: Json) -> bool:
-    body = {"jobDefinitionName", "containerProperties", "nodeProperties", "ecsProperties", "jobDefinitions"}
-    return bool(body & set(document)) and not {"jobQueue", "jobName"} & set(document)
+    return bool(DEFINITION_KEYS & set(document)) and not {"jobQueue", "jobName"} & set(document)
 
 
 def import_definition(given: RequestFields, chosen: Mapping[str, str]) -> ImportResult:

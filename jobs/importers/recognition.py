@@ -53,11 +53,9 @@ _UNREAD = {
     "AlgorithmSpecification": "a training job of SageMaker",
     "services": "a Compose file",
 }
-_BODIES = {"jobDefinitionName", "containerProperties", "nodeProperties", "ecsProperties", "jobDefinitions"}
-_DEFINITION = (
-    *("jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "eksProperties"),
-    "ecsProperties",
-)
+DEFINITION_KEYS = {"jobDefinitionName", "jobDefinitions", "containerProperties", "nodeProperties", "ecsProperties"}
+"""Keys of a job definition of AWS Batch that can become a job."""
+_DEFINITION = {*DEFINITION_KEYS, "eksProperties"}
 _RESOURCE_COMMANDS = ("create-compute-environment", "create-job-queue", "create-scheduling-policy")
 _RESOURCES = ("computeEnvironmentName", "computeEnvironments", "jobQueueName", "jobQueues")
 _DSTACK = ("task", "dev-environment", "service", "fleet", "volume", "gateway")
@@ -103,7 +101,7 @@ def recognize(name: str, data: bytes) -> Recognition:
         return Recognition("dstack", f"type: {document['type']}")
     if "jobs" in document and is_described_job(document):
         return Recognition("aws-batch", "jobs")
-    if _BODIES & set(document) and "jobQueue" not in document:
+    if DEFINITION_KEYS & set(document) and "jobQueue" not in document:
         return Recognition("aws-batch", _some([key for key in document if key in _DEFINITION]))
     keys = {_camel(key): key for key in document}
     found = {kind: sorted(keys[key] for key in known & set(keys)) for kind, known in _KEYS.items()}

@@ -54,6 +54,14 @@ def smallest_machine(accelerator: str, count: int, zone: str) -> Machine | None:
     return smallest[0] if len(smallest) == 1 else None
 
 
+def gpu_machine_name(machine_type: str | None, accelerator: str | None, count: int | None, zone: str) -> str:
+    """Return the machine type that is named, or the smallest with the accelerators; empty if that is not just one."""
+    if machine_type:
+        return machine_type
+    smallest = smallest_machine(accelerator or "", count or 1, zone)
+    return smallest.name if smallest else ""
+
+
 def gpu_machine(
     machine_type: str | None, accelerator: str | None, count: int | None, zone: str, capacity: str
 ) -> list[Finding]:
@@ -63,8 +71,7 @@ def gpu_machine(
     if machine_type is None:
         if refused := _unnamed(accelerator, count or 1, zone):
             return refused
-        found = smallest_machine(accelerator or "", count or 1, zone)
-        machine_type = found.name if found else ""
+        machine_type = gpu_machine_name(None, accelerator, count, zone)
     else:
         refused = machines.machine(machine_type, accelerator, count, zone) or _has_gpus(machine_type, accelerator)
         if any(each.severity == "reject" for each in refused):
