@@ -177,7 +177,7 @@ def test_an_interrupted_bulk_submit_goes_on_and_makes_none_twice(
     submit = ["submit", str(tmp_path / "many.yaml"), "--to", "spot", "--no-quota", "--key", "k", "-o", "id"]
     # What a killed client had claimed is free after its lease, 90 seconds.
     for ending in (signal.SIGINT, *([signal.SIGKILL] if SOAK else [])):
-        client = shell.start("jobs", *submit, "--rate", "10")
+        client = shell.start("jobs", *submit, "--rate", "1")  # half a minute in which to interrupt it
         assert client.stdout
         first = client.stdout.readline()
         assert first

@@ -215,7 +215,7 @@ def _response(status: int, headers: Headers, body: bytes) -> bytes:
 
 def _break(connection: socket.socket, how: str) -> None:
     if how == "hang":
-        connection.settimeout(3)
+        connection.settimeout(10)
         connection.recv(1)  # until the client gives up
     elif how == "reset":
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

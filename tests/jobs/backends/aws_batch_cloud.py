@@ -45,6 +45,14 @@ class Cloud:
         backend = batch_backends[ACCOUNT][REGION]
         return [job.job_id for job in backend._jobs.copy().values() if job.job_name == name and ":" not in job.job_id]
 
+    def forget(self, name: str) -> None:
+        """Drop the jobs with a name from moto, whose walks grow with all that it holds."""
+        backend = batch_backends[ACCOUNT][REGION]
+        with LOCK:
+            for job_id in [job_id for job_id, job in backend._jobs.items() if job.job_name == name]:
+                job = backend._jobs.pop(job_id)
+                job.job_queue.jobs.remove(job)
+
     def _make(self) -> None:
         role = {"Version": "2012-10-17", "Statement": []}
         iam = self.client("iam")
@@ -78,6 +86,7 @@ class Cloud:
         self.client("logs").create_log_group(logGroupName=LOG_GROUP)
 
 
+LOCK = threading.RLock()
 ONE_AT_A_TIME: dict[type[Any], tuple[str, ...]] = {
     DynamoDBBackend: ("put_item", "update_item", "delete_item", "get_item"),
     BatchBackend: (
@@ -110,13 +119,12 @@ def _mend_moto() -> None:
         return [job for job in every(self, job_queue_name, **asked) if not (job_queue_name and ":" in job.job_id)]
 
     BatchBackend.list_jobs = list_jobs  # type: ignore[method-assign]
-    lock = threading.RLock()
     for backend, names in ONE_AT_A_TIME.items():
         for name in names:
             method = getattr(backend, name)
 
             def locked(*args: Any, method: Callable[..., Any] = method, **kwargs: Any) -> Any:
-                with lock:
+                with LOCK:
                     return method(*args, **kwargs)
 
             setattr(backend, name, locked)

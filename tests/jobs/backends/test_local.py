@@ -451,10 +451,10 @@ def test_the_last_lines(backend: LocalBackend) -> None:
 
 
 def test_follow_sees_lines_soon(backend: LocalBackend) -> None:
-    ref = backend.submit(request(backend, command=[*SHELL, "echo first; sleep 60"]))
+    ref = backend.submit(request(backend, command=[*SHELL, "echo first; sleep 600"]))
     begun = time.monotonic()
     assert next(backend.logs(ref, follow=True)).text == "first"
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 60
     backend.cancel(ref, "x")
 
 

@@ -2,6 +2,7 @@
 or 2."""
 
 import copy
+import cProfile
 import json
 import random
 import resource
@@ -24,6 +25,7 @@ from tests.jobs.imports.test_pasted_batch import DEFINITION, JOB, SUBMIT
 from tests.jobs.imports.test_skypilot import WHOLE as SKYPILOT
 from tests.jobs.imports.test_slurm import WHOLE as SLURM
 from tests.support.soak import SOAK
+from tests.support.speed import reference_seconds
 
 EACH = 1250 if SOAK else 24
 """Mutations of a document; with the full counts some 29,000 in all."""
@@ -130,11 +132,12 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
         kinds = [kind] if number % 3 else []
         begun = time.process_time()
         done = invoke("import", *kinds, "-", text=text.encode(errors="surrogatepass"))
+        took_s = time.process_time() - begun
         said = f"{number}: {text}\n{done.stderr}"
         assert done.exit_code in (0, 2), said
         assert "unexpected" not in done.stderr, said
         assert bool(done.stdout) == (done.exit_code == 0), said
-        assert time.process_time() - begun < SLOW_S, said
+        assert took_s < SLOW_S or reference_seconds(took_s) < SLOW_S, said
         errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert bool(errors) == (done.exit_code == 2), said
         assert SECRET not in done.stderr, said
@@ -142,12 +145,9 @@ def test_every_mutation_is_answered(file: str, home: Any, invoke: Callable[..., 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < most_kib
 
 
-@pytest.mark.parametrize(
-    "kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "kubernetes", "skypilot", "dstack", ""]
-)
-def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, invoke: Callable[..., Result]) -> None:
-    many = {f"k{number}": "v" for number in range(1500)}
-    document = {
+def of_many_fields(kind: str, count: int) -> dict[str, Any]:
+    many = {f"k{number}": "v" for number in range(count)}
+    return {
         "aws-batch": {**GIVEN, "tags": many, "parameters": many, "x": many},
         "google-batch": {
             "taskGroups": [{"taskSpec": {"runnables": [{}], "environment": {"variables": many}}}],
@@ -162,6 +162,19 @@ def test_a_document_of_many_fields_is_answered_at_once(kind: str, home: Any, inv
         "skypilot": {"run": "x", "envs": many, "resources": {"labels": many, "x": many}, "file_mounts": many},
         "dstack": {"type": "task", "commands": ["x"], "env": many, "tags": many, "x": many},
     }[kind or "aws-batch"]
-    begun = time.process_time()
-    done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(document))
-    assert done.exit_code == 2 and time.process_time() - begun < SLOW_S
+
+
+@pytest.mark.parametrize(
+    "kind", ["aws-batch", "google-batch", "vertex", "ai-platform", "kubernetes", "skypilot", "dstack", ""]
+)
+def test_a_document_of_many_fields_takes_work_in_proportion(
+    kind: str, home: Any, invoke: Callable[..., Result]
+) -> None:
+    def calls(count: int) -> int:
+        """How many functions are called, which no machine's speed changes."""
+        with cProfile.Profile() as profile:
+            done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(of_many_fields(kind, count)))
+        assert done.exit_code == 2
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(1500) < 7 * calls(300)

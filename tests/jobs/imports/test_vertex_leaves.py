@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import json
-import time
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -18,6 +17,7 @@ from accel.diagnostics.errors import BadInput
 from jobs.importers import ai_platform, vertex
 from jobs.importers.options import ImportOptions
 from jobs.importers.outcome import ImportResult
+from tests.support.speed import CpuTime
 
 Json = dict[str, Any]
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
@@ -433,21 +433,19 @@ DOUBLING = "A0=xxxxxxxxxx\n" + "".join(f"A{n + 1}=$A{n}$A{n}\n" for n in range(2
 
 
 def test_variables_that_grow_without_end() -> None:
-    began = time.process_time()
-    with pytest.raises(BadInput) as caught:
+    with CpuTime() as cpu, pytest.raises(BadInput) as caught:
         of(DOUBLING)
     assert "its variables become more than 131072 characters" in caught.value.message
-    assert time.process_time() - began < 2
+    assert cpu.seconds < 2
 
 
 @pytest.mark.parametrize(
     "text", ["$" * 100_000, "$(" * 50_000, "${" * 50_000, "`" * 99_999, "<<A" * 30_000, "a\\\n" * 50_000]
 )
 def test_long_commands_are_read_in_time(text: str) -> None:
-    began = time.process_time()
-    with contextlib.suppress(BadInput):
+    with CpuTime() as cpu, contextlib.suppress(BadInput):
         of(f"{CREATE} --args={text}")
-    assert time.process_time() - began < 3
+    assert cpu.seconds < 3
 
 
 SECRET = "Tr0ub4dor"
