@@ -158,6 +158,11 @@ class WatchedJob:
             return min(1.0, (self.ended + sum(ahead)) / self.size)
         return min(told, default=None)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether its tasks have reported their last step: no more progress will come."""
+        return len(self.tasks) >= max(self.size, 1) and all(task.fraction == 1 for task in self.tasks.values())
+
     def eta_s(self, now: float) -> float | None:
         """Return the seconds to its end, at the pace since it began; for an array, since the watch began."""
         if self.phase is not Phase.RUNNING:

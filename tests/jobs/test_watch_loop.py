@@ -87,6 +87,25 @@ def test_plain_lines_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert not any("\x1b" in line for line in out)
 
 
+@pytest.mark.parametrize(("lines", "waits"), [(LINES, False), (LINES[:3], True), ((), True)])
+def test_a_watch_waits_for_last_lines_unless_all_progress_was_heard(lines: tuple[str, ...], waits: bool) -> None:
+    class Open(Cloud):
+        """Its log stays open for last lines, for a while."""
+
+        closed = False
+
+        def logs(self, ref: JobRef, *, task: int | None = None, follow: bool = False) -> Iterator[LogLine]:
+            yield from super().logs(ref, task=task, follow=follow)
+            enough.wait(1 if waits else 5)
+            self.closed = True
+
+    enough = threading.Event()
+    cloud = Open(status(), status(Phase.SUCCEEDED, started=at(0), stopped=at(60), exit_code=0), lines=lines)
+    watching(cloud).run()
+    assert cloud.closed == waits
+    enough.set()
+
+
 def test_a_screen_is_written_over_and_ends_with_the_last_state() -> None:
     shown = io.StringIO()
     screen = Screen(shown, (100, 20))

@@ -7,6 +7,7 @@ second (https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fai
 anything.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ BATCH_GROUP = "/aws/batch/job"
 """Log group that Batch uses without a log configuration."""
 PAGE = 10_000
 """Most events of a call: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
+LONG_OVER_S = 60
+"""Time after a job's end at which its log is whole: far more than lines are late, and than most clocks are apart."""
 LOOKED_AT_ONCE = 500
 """Tasks of an array whose state is read in one round: five calls."""
 
@@ -51,6 +54,7 @@ class _Tail:
     present: int = 0
     streams: list[_Stream] = field(default_factory=list[_Stream])
     ended: bool = False
+    stopped_at_ms: int | None = None
     looked: float = 0
     begun: bool = True
     """False as long as its last lines are still to be found."""
@@ -63,6 +67,11 @@ class _Tail:
                 self.streams.append(_Stream(in_group, name))
             self.streams[i].name = self.streams[i].name or name
         self.ended = PHASES[job["status"]].ended
+        self.stopped_at_ms = job.get("stoppedAt")
+
+    @property
+    def is_long_over(self) -> bool:
+        return self.ended and time.time() - (self.stopped_at_ms or math.inf) / 1000 > LONG_OVER_S
 
     @property
     def source(self) -> str:
@@ -179,7 +188,7 @@ class _Reader:
             return False
         now = time.monotonic()
         stream.empty_since = stream.empty_since or now
-        if self._follow and now - stream.empty_since < self._timing.settle_s:
+        if self._follow and not tail.is_long_over and now - stream.empty_since < self._timing.settle_s:
             return False
         tail.present += 1
         return not tail.whole

@@ -79,7 +79,9 @@ class Watching:
             self._take(time.monotonic() + self.frame_s)
             self._follow()
             if not looking.is_alive() and self._events.empty():
-                reading = any(thread.is_alive() for thread in self._followed.values())
+                reading = any(
+                    thread.is_alive() and not self._board.jobs[ref].is_told for ref, thread in self._followed.items()
+                )
                 drained = drained or time.monotonic() + DRAIN_S
                 if not reading or time.monotonic() > drained:
                     self._take(0)

@@ -1,6 +1,7 @@
 """Status, listing, cancelling, logs and again, against answers in AWS's own form."""
 
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -403,6 +404,19 @@ def test_log_of_an_array() -> None:
     assert texts(backend.logs(REF, task=1)) == [("", "first 1"), ("", "last 1")]
     with pytest.raises(BadInput, match="tasks 0 to 2, not 3"):
         backend.logs(REF, task=3)
+
+
+@pytest.mark.parametrize(("ago_s", "waits"), [(1, True), (3600, False)])
+def test_last_lines_are_waited_for_after_a_job_that_has_just_ended(
+    ago_s: float, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("accel.clouds.backoff.time.sleep", slept.append)
+    stopped = int((time.time() - ago_s) * 1000)
+    job = detail(status="SUCCEEDED", stoppedAt=stopped, container={"logStreamName": "s"})
+    found = texts(backend_of(FakeBatch(job), FakeLogs({"s": [(1, "line")]})).logs(REF, follow=True))
+    assert found == [("", "line")]
+    assert bool(slept) == waits
 
 
 def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
