@@ -1,7 +1,8 @@
 """Installation of the packages that a job asks for, before the job's command: `python3 -m accel_runtime.requirements
-FILE COMMAND...`. The packages go into a virtual environment that sees the image's own packages, so that only missing
-ones are downloaded. It is kept below $ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and
-attempts that share the folder install once. The exit code is FAILED if a package is unavailable."""
+FILE COMMAND...`, with FILE's path in the archive that this package was sent in. The packages go into a virtual
+environment that sees the image's own packages, so that only missing ones are downloaded. It is kept below
+$ACCEL_REQUIREMENTS_CACHE, or ~/.cache/accel/requirements: tasks, nodes and attempts that share the folder install once.
+The exit code is FAILED if a package is unavailable."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ from pathlib import Path
 FAILED = 69
 """Exit code for packages that cannot be installed. accel.rules.jobs.exit_codes has the same."""
 CACHE = "ACCEL_REQUIREMENTS_CACHE"
+_ARCHIVE = Path(__file__).parents[2]
+"""Folder of the unpacked archive, which has this package in .accel."""
 _OPTION = re.compile(r"(-[rcef]|--(?:requirement|constraint|editable|find-links)\b)(?:\s*=\s*|\s*)(\S+)")
 _ADDRESS = re.compile(r"(?:[a-z]+\+)?[a-z]+://|\$\{", re.IGNORECASE)
 _PATH = re.compile(r"\.{0,2}/|file:|[^\s:@]+(?:\.(?:whl|zip|tar\.gz|tgz|tar\.bz2)|/)\s*$|\S+\s*@\s*file:")
@@ -64,7 +67,7 @@ def main(words: list[str]) -> None:
 
 def install(file: Path) -> Path:
     """Return the environment that has the packages of a file. Raises InstallError, and OSError of a full disk."""
-    text = file.read_text(encoding="utf-8")
+    text = (_ARCHIVE / file).read_text(encoding="utf-8")
     known = [text, sys.version, sys.prefix]
     if any(map(names_a_file, text.splitlines())):
         known.append(os.environ.get("ACCEL_CODE", ""))
@@ -78,7 +81,7 @@ def install(file: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         _make(folder)
         _say(f"requirements {file}: installing into {folder}")
-        ended = subprocess.run([*_installer(folder), "-r", str(file)], stdout=sys.stderr, check=False)
+        ended = subprocess.run([*_installer(folder), "-r", str(_ARCHIVE / file)], stdout=sys.stderr, check=False)
         if ended.returncode:
             raise InstallError(f"the installer ended with exit code {ended.returncode}; its words are above")
         (folder / "done").touch()

@@ -59,6 +59,15 @@ def test_a_package_is_installed_once_for_jobs_that_share_a_cache(wheels: Path, i
     assert again.exit_code == 0 and "installed before" in again.stdout and "answer 42" in again.stdout
 
 
+def test_without_code_the_command_stays_in_its_own_folder(wheels: Path, invoke: Invoke) -> None:
+    """A relative path in the command is one of the image: `python3 train.py`."""
+    program = "import importlib.util, os; print('in', os.getcwd(), bool(importlib.util.find_spec('small_package')))"
+    write(wheels.parent, wheels.parent / "requirements.txt", command=["python3", "-c", program])
+    (plain,) = re.findall("in (.*) False", submit(invoke, "--follow").stdout)
+    done = submit(invoke, "--requirements", "requirements.txt", "--follow")
+    assert done.exit_code == 0 and f"in {plain} True" in done.stdout, done.output
+
+
 def test_the_job_file_names_a_file_beside_it(wheels: Path, invoke: Invoke) -> None:
     """An environment sees the packages of the Python that runs the job, also where that is one itself."""
     folder = wheels.parent / "there"

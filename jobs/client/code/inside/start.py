@@ -1,4 +1,4 @@
-"""Start of a job with shipped code: downloads the code, checks it, unpacks it, and becomes the job's command.
+"""Start of a job with shipped code: downloads the code, checks it, unpacks it, and becomes the job's command in it.
 
 Arguments: the archive, the SHA-256 and size of its content, the folder to unpack in or `-`, the command. Exit codes: 75
 if the archive is unavailable for now, 126 if it always will be, 127 if there is no such command.
@@ -80,7 +80,9 @@ def main(opened: Callable[[str], Any]) -> None:
             time.sleep(pause)
     else:
         sys.exit(code)
-    os.chdir(root)
+    # Without code, the command stays in the image's folder.
+    if os.listdir(root) != [".accel"]:
+        os.chdir(root)
     env = os.environ
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, root + "/.accel", env.get("PYTHONPATH")]))
     env["ACCEL_CODE"] = digest
