@@ -105,7 +105,9 @@ def _make(folder: Path) -> None:
     """Make an environment that sees the packages of this Python, also where this is one itself."""
     venv.create(folder, system_site_packages=True, symlinks=True, with_pip=False)
     if sys.prefix != sys.base_prefix:
-        (_packages(folder) / "image.pth").write_text("".join(f"{path}\n" for path in site.getsitepackages()))
+        # A path alone would leave out what its own .pth files add, such as editable packages.
+        lines = [f"import site; site.addsitedir({path!r})\n" for path in site.getsitepackages()]
+        (_packages(folder) / "image.pth").write_text("".join(lines))
 
 
 def _packages(folder: Path) -> Path:

@@ -1,7 +1,10 @@
 """Packages that a job asks for are installed before its command, by the program that goes with its code."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from jobs.client.request_body import request_summary
 from jobs.runtime import requirements
 from tests.jobs.batch_target import BATCH
 from tests.jobs.code.projects import project
+from tests.support.clone import environment_of_its_own
 from tests.support.small_wheel import write_wheel
 
 Invoke = Callable[..., Result]
@@ -76,6 +80,22 @@ def test_the_job_file_names_a_file_beside_it(wheels: Path, invoke: Invoke) -> No
     (wheels.parent / "job.yaml").rename(folder / "job.yaml")
     done = invoke("submit", "there/job.yaml", "--to", "here", "--follow")
     assert done.exit_code == 0 and "both 42" in done.stdout, done.output
+
+
+def test_packages_that_the_image_finds_through_a_path_file_stay(wheels: Path) -> None:
+    """As those of `pip install --editable` are."""
+    image, sent_in = environment_of_its_own(wheels.parent), wheels.parent / ".accel"
+    write(wheels.parent, sent_in / "requirements.txt")
+    shutil.copytree(Path(requirements.__file__).parent, sent_in / "accel_runtime")
+    words = ["-m", "accel_runtime.requirements", ".accel/requirements.txt", "python3", "-c"]
+    done = subprocess.run(
+        [image / "python3", *words, "import small_package, numpy; print('both', small_package.answer)"],
+        env={**os.environ, "PYTHONPATH": str(sent_in), requirements.CACHE: str(wheels.parent / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "both 42\n", done.stderr
 
 
 def test_a_file_in_the_folder_of_the_code_may_name_others(wheels: Path, invoke: Invoke) -> None:
