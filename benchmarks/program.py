@@ -4,6 +4,7 @@ evaluates once, in a process of its own, so that the peak memory is its own."""
 from __future__ import annotations
 
 import json
+import os
 import resource
 import statistics
 import sys
@@ -53,8 +54,10 @@ def _document(queues: int) -> dict[str, Any]:
 def evaluate(queues: int) -> None:
     from stacks.environment.config import load_environment
     from stacks.environment.deployment import deploy
+    from stacks.environment.targets_file import EXPORT
     from tests.support import memory
 
+    os.environ.pop(EXPORT, None)  # the targets of what was deployed stay where the commands read them
     # Once before: what is imported at the first use of a resource does not grow with the program.
     memory.run(lambda: deploy(load_environment(_document(1))))
     document = _document(queues)
