@@ -67,7 +67,8 @@ def main(words: list[str]) -> None:
 
 def install(file: Path) -> Path:
     """Return the environment that has the packages of a file. Raises InstallError, and OSError of a full disk."""
-    text = (_ARCHIVE / file).read_text(encoding="utf-8")
+    path = _ARCHIVE / file
+    text = path.read_text(encoding="utf-8")
     known = [text, sys.version, sys.prefix]
     if any(map(names_a_file, text.splitlines())):
         known.append(os.environ.get("ACCEL_CODE", ""))
@@ -81,7 +82,7 @@ def install(file: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         _make(folder)
         _say(f"requirements {file}: installing into {folder}")
-        ended = subprocess.run([*_installer(folder), "-r", str(_ARCHIVE / file)], stdout=sys.stderr, check=False)
+        ended = subprocess.run([*_installer(folder), "-r", str(path)], stdout=sys.stderr, check=False)
         if ended.returncode:
             raise InstallError(f"the installer ended with exit code {ended.returncode}; its words are above")
         (folder / "done").touch()

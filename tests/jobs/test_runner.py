@@ -123,7 +123,7 @@ def test_sigkill_follows_after_the_grace(tmp_path: Path) -> None:
     runner.terminate()
     found = finish(runner, tmp_path)
     assert (found["exit_code"], found["reason"]) == (137, "terminated")
-    assert time.monotonic() - begun > 0.9
+    assert 0.9 < time.monotonic() - begun < 30
 
 
 def test_timeout(tmp_path: Path) -> None:

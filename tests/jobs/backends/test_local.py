@@ -454,7 +454,7 @@ def test_follow_sees_lines_soon(backend: LocalBackend) -> None:
     ref = backend.submit(request(backend, command=[*SHELL, "echo first; sleep 600"]))
     begun = time.monotonic()
     assert next(backend.logs(ref, follow=True)).text == "first"
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - begun < 20
     backend.cancel(ref, "x")
 
 

@@ -25,7 +25,7 @@ from tests.jobs.imports.test_pasted_batch import DEFINITION, JOB, SUBMIT
 from tests.jobs.imports.test_skypilot import WHOLE as SKYPILOT
 from tests.jobs.imports.test_slurm import WHOLE as SLURM
 from tests.support.soak import SOAK
-from tests.support.speed import reference_seconds
+from tests.support.speed import CpuTime, reference_seconds
 
 EACH = 1250 if SOAK else 24
 """Mutations of a document; with the full counts some 29,000 in all."""
@@ -170,11 +170,17 @@ def of_many_fields(kind: str, count: int) -> dict[str, Any]:
 def test_a_document_of_many_fields_takes_work_in_proportion(
     kind: str, home: Any, invoke: Callable[..., Result]
 ) -> None:
+    def answered(count: int) -> Result:
+        return invoke("import", *([kind] if kind else []), "-", text=json.dumps(of_many_fields(kind, count)))
+
     def calls(count: int) -> int:
         """How many functions are called, which no machine's speed changes."""
         with cProfile.Profile() as profile:
-            done = invoke("import", *([kind] if kind else []), "-", text=json.dumps(of_many_fields(kind, count)))
+            done = answered(count)
         assert done.exit_code == 2
         return sum(entry.callcount for entry in profile.getstats())
 
     assert calls(500) < 7 * calls(100)
+    with CpuTime() as cpu:
+        assert answered(1500).exit_code == 2
+    assert cpu.seconds < SLOW_S

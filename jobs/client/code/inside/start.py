@@ -1,4 +1,4 @@
-"""Start of a job with shipped code: downloads the code, checks it, unpacks it, and becomes the job's command in it.
+"""Start of a job with shipped code: downloads the code, checks it, unpacks it, and becomes the job's command.
 
 Arguments: the archive, the SHA-256 and size of its content, the folder to unpack in or `-`, the command. Exit codes: 75
 if the archive is unavailable for now, 126 if it always will be, 127 if there is no such command.
