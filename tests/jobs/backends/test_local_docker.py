@@ -53,9 +53,16 @@ image, *command = rest
 if image == "acme/none:1":
     print("docker: Error response from daemon: pull access denied for acme/none", file=sys.stderr)
     sys.exit(125)
-process = subprocess.Popen(command or ["echo", "entry point"], env=env, start_new_session=True)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # until it is forwarded: the command may print before
+process = subprocess.Popen(
+    command or ["echo", "entry point"],
+    env=env,
+    start_new_session=True,
+    preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]),
+)
 open(folder + "/" + name, "w").write(str(process.pid))
 signal.signal(signal.SIGTERM, lambda *_: os.killpg(process.pid, signal.SIGTERM))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 code = process.wait()
 sys.exit(code if code >= 0 else 128 - code)
 """
@@ -143,7 +150,7 @@ def test_tasks_and_attempts_have_containers_of_their_own(backend: LocalBackend, 
 def test_a_cancelled_job_leaves_no_container(
     stubborn: bool, backend: LocalBackend, docker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.backends.local.GRACE_S", 1)
+    monkeypatch.setattr("jobs.backends.local.GRACE_S", 1 if stubborn else 60)
     trap = "trap '' TERM" if stubborn else "trap 'echo saved; exit 143' TERM"
     command = ["sh", "-c", f"{trap}; echo begun; while :; do sleep 0.05; done"]
     ref = backend.submit(request(backend, image="acme/train:1.4", command=command))
