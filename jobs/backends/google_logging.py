@@ -18,6 +18,7 @@ from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
 
 from .base import LogLine
+from .late_lines import WriterEnd
 
 PAGE = 1000
 LATE = timedelta(seconds=60)
@@ -152,8 +153,8 @@ def log_lines(
     count: int | None = None,
 ) -> Iterator[LogLine]:
     """Yield what `line` makes of the entries, None to omit one. `count`: only the last of the lines so far. `stopped`
-    returns when the writers stopped, None before: with it, follow the log until timing.drain_s after that. Raise
-    CloudSilent after timing.silence_s."""
+    returns when the writers stopped, None before: with it, follow the log until it is whole after that (WriterEnd,
+    with timing.drain_s). Raise CloudSilent after timing.silence_s."""
 
     def to_lines(found: Iterator[Entry]) -> Iterator[LogLine]:
         return (each for entry in found if (each := line(entry)) is not None)
@@ -180,8 +181,7 @@ class DrainCheck:
 
     stopped: Callable[[], datetime | None]
     timing: Timing
-    _since: float | None = None
-    """Time when the writers stopped, on the monotonic clock."""
+    _end: WriterEnd | None = None
     _begun: float = field(init=False)
     """Time when the previous round began, or earlier."""
 
@@ -189,10 +189,9 @@ class DrainCheck:
         self._begun = time.monotonic()
 
     def __call__(self) -> bool:
-        if self._since is None and (at := self.stopped()) is not None:
-            ago = (datetime.now(UTC) - at).total_seconds()
-            self._since = time.monotonic() - max(0.0, ago)
-        if self._since is not None and self._begun - self._since >= self.timing.drain_s:
+        if self._end is None and (at := self.stopped()) is not None:
+            self._end = WriterEnd(at, self.timing.drain_s)
+        if self._end is not None and self._end.is_whole(self._begun):
             return True
         self._begun = time.monotonic()
         return False

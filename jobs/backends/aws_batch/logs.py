@@ -7,7 +7,6 @@ second (https://repost.aws/knowledge-center/cloudwatch-logs-throttling), and fai
 anything.
 """
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +16,20 @@ from typing import Any
 from accel.clouds.aws.batch_jobs import describe
 from accel.clouds.aws.clients import Clients
 from accel.clouds.aws.errors import asking
-from accel.clouds.aws.responses import structure
+from accel.clouds.aws.responses import structure, structures
 from accel.clouds.backoff import LONGEST_PAUSE_S, pause
 from accel.clouds.rate_limit import Rate
 from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
 
 from ...runtime.lines import MARK
 from ..base import JobRef, LogLine
-from .status import PHASES, detail, node_count, streams
+from ..late_lines import WriterEnd
+from .status import PHASES, batch_time, detail, node_count, streams
 
 BATCH_GROUP = "/aws/batch/job"
 """Log group that Batch uses without a log configuration."""
 PAGE = 10_000
 """Most events of a call: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html"""
-LONG_OVER_S = 60
-"""Time after a job's end at which its log is whole: far more than lines are late, and than most clocks are apart."""
 LOOKED_AT_ONCE = 500
 """Tasks of an array whose state is read in one round: five calls."""
 
@@ -41,8 +39,10 @@ class _Stream:
     group: str
     name: str | None
     token: str | None = None
-    empty_since: float | None = None
-    """Time since which, after the attempt's end, no event came."""
+    stopped: datetime | None = None
+    """End of its attempt, None if unknown."""
+    end: WriterEnd | None = None
+    """Since when, after the attempt's end, no event came."""
 
 
 @dataclass
@@ -54,7 +54,6 @@ class _Tail:
     present: int = 0
     streams: list[_Stream] = field(default_factory=list[_Stream])
     ended: bool = False
-    stopped_at_ms: int | None = None
     looked: float = 0
     begun: bool = True
     """False as long as its last lines are still to be found."""
@@ -62,16 +61,13 @@ class _Tail:
     def update(self, job: dict[str, Any], group: str | None) -> None:
         options = structure(structure(structure(job, "container"), "logConfiguration"), "options")
         in_group = options.get("awslogs-group") or group or BATCH_GROUP
+        stops = [attempt.get("stoppedAt") for attempt in structures(job, "attempts")]
         for i, name in enumerate(streams(job)):
             if i == len(self.streams):
                 self.streams.append(_Stream(in_group, name))
             self.streams[i].name = self.streams[i].name or name
+            self.streams[i].stopped = batch_time(stops[i] if i < len(stops) else job.get("stoppedAt"))
         self.ended = PHASES[job["status"]].ended
-        self.stopped_at_ms = job.get("stoppedAt")
-
-    @property
-    def is_long_over(self) -> bool:
-        return self.ended and time.time() - (self.stopped_at_ms or math.inf) / 1000 > LONG_OVER_S
 
     @property
     def source(self) -> str:
@@ -176,19 +172,18 @@ class _Reader:
         if tail.present >= len(tail.streams):
             return False
         stream = tail.streams[tail.present]
-        before = stream.token
+        before, begun = stream.token, time.monotonic()
         events = self._page(stream)
         source = tail.source
         self._buffer += [LogLine(_at(event["timestamp"]), event["message"], source) for event in events]
         if events or stream.token != before:
-            stream.empty_since = None
+            stream.end = None
             return True
         attempt_over = tail.ended or tail.present + 1 < len(tail.streams)
         if not attempt_over:
             return False
-        now = time.monotonic()
-        stream.empty_since = stream.empty_since or now
-        if self._follow and not tail.is_long_over and now - stream.empty_since < self._timing.settle_s:
+        stream.end = stream.end or WriterEnd(stream.stopped, self._timing.settle_s)
+        if self._follow and not stream.end.is_whole(begun):
             return False
         tail.present += 1
         return not tail.whole

@@ -5,7 +5,7 @@ its lines end. The lines of all hosts come with one query (see google_logging.py
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from accel.clouds.google.api import Google
@@ -14,6 +14,7 @@ from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, follow, list_entries, newest
+from ..late_lines import WriterEnd
 from . import labels as marks
 from .record import ENDED, GONE, Attempt, Record, Result
 
@@ -23,7 +24,7 @@ ANY = -1
 GAP_S = 30.0
 """Time after which a missing line is no longer awaited: the machine could not write it."""
 DRAIN_S = 30.0
-"""Time after the end of an attempt in which its last lines may still arrive."""
+"""Time after the end of an attempt in which its last lines may still arrive, if their number is unknown."""
 MOST_CLAUSES = 150
 """Most clauses of a query, whose text has at most 20,000 characters. Source:
 https://docs.cloud.google.com/logging/quotas"""
@@ -79,8 +80,10 @@ class _Reader:
     record: Record
     host: int | None
     hosts: dict[tuple[int, int], _Host] = field(default_factory=dict[tuple[int, int], _Host])
-    ended: dict[int, float] = field(default_factory=dict[int, float])
-    """End of each attempt, as far as it is known, on the monotonic clock."""
+    ended: dict[int, WriterEnd] = field(default_factory=dict[int, WriterEnd])
+    """End of each attempt, as far as it is known."""
+    begun: float = field(default_factory=time.monotonic)
+    """Time when the last complete read began, on the monotonic clock, or earlier."""
     unread: set[int] = field(default_factory=set[int])
     """Attempts that were seen to have ended since the last complete read."""
     whole: Mapping[int, int] = field(default_factory=dict[int, int])
@@ -98,8 +101,8 @@ class _Reader:
 
     def _end(self, attempt: Attempt) -> None:
         if attempt.number not in self.ended:
-            ago = datetime.now(UTC) - datetime.fromisoformat(attempt.ended) if attempt.ended else timedelta()
-            self.ended[attempt.number] = time.monotonic() - max(0.0, ago.total_seconds())
+            stopped = datetime.fromisoformat(attempt.ended) if attempt.ended else None
+            self.ended[attempt.number] = WriterEnd(stopped, DRAIN_S)
             self.unread.add(attempt.number)
 
     def open(self) -> list[_Host]:
@@ -111,13 +114,14 @@ class _Reader:
         if ended is None or host.attempt in self.unread:
             return False
         whole = self.whole.get(host.host) if host.attempt == self.record.last.number else None
-        return (whole is not None and host.next >= whole) or time.monotonic() - ended > DRAIN_S
+        return (whole is not None and host.next >= whole) or ended.is_whole(self.begun)
 
     def read(self) -> Iterator[LogLine]:
         """Yield the new lines of every open host, in Logging's order of time."""
         hosts = self.open()
         if not hosts:
             return
+        begun = time.monotonic()
         for entry in list_entries(self.google, str(self.record.body["project"]), self._query(hosts)):
             if (numbered := self._numbered(entry)) is not None:
                 key, number = numbered
@@ -125,6 +129,7 @@ class _Reader:
                 lines = self.hosts[key].take(number, str(entry.get("timestamp")), text)
                 yield from (self._line(key, at, said) for at, said in lines)
         self.unread.clear()
+        self.begun = begun
 
     def newest(self, count: int) -> list[LogLine]:
         """Return the last lines so far. From then on, `read` yields the lines after them."""
@@ -217,8 +222,6 @@ def _once(reader: _Reader) -> Iterator[LogLine]:
 def _followed(
     reader: _Reader, look: Callable[[], tuple[Record, Mapping[int, Result], bool]], tail: int | None
 ) -> Iterator[LogLine]:
-    ended = False
-
     def read() -> Iterator[LogLine]:
         nonlocal tail
         if tail is not None:
@@ -228,12 +231,9 @@ def _followed(
         yield from reader.late(GAP_S)
 
     def over() -> bool:
-        nonlocal ended
-        if ended and not reader.open():
-            return True
         record, results, ended = look()
         reader.update(record, results)
-        return False
+        return ended and not reader.open()
 
     yield from follow(reader.google.timing, read, over)
     yield from reader.late(0)

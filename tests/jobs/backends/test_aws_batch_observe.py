@@ -419,6 +419,18 @@ def test_last_lines_are_waited_for_after_a_job_that_has_just_ended(
     assert bool(slept) == waits
 
 
+def test_attempts_that_ended_long_ago_hold_no_running_one_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("accel.clouds.backoff.time.sleep", slept.append)
+    hour_ago = int((time.time() - 3600) * 1000)
+    attempts = [{"container": {"logStreamName": f"s{n}"}, "stoppedAt": hour_ago} for n in (1, 2)]
+    job = detail(status="RUNNING", attempts=attempts, container={"logStreamName": "s3"})
+    logs = FakeLogs({f"s{n}": [(n, f"line {n}")] for n in (1, 2, 3)})
+    found = backend_of(FakeBatch(job), logs).logs(REF, follow=True)
+    assert [next(found).text for _ in range(3)] == ["line 1", "line 2", "line 3"]
+    assert not slept
+
+
 def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("accel.clouds.backoff.time.sleep", lambda s: None)
     monkeypatch.setattr("accel.clouds.aws.clients.Timing.silence_s", 0.05)

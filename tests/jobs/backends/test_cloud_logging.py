@@ -123,6 +123,13 @@ def test_a_job_that_ended_long_ago_is_read_once(clock: Callable[[], float]) -> N
     assert len(google.filters) == 1
 
 
+@pytest.mark.parametrize("ahead_s", [0, 45])
+def test_the_clock_of_a_client_that_is_ahead_ends_no_log(ahead_s: float, clock: Callable[[], float]) -> None:
+    stopped = datetime.now(UTC) - timedelta(seconds=ahead_s)
+    google = Logging([entry("a", 1)], [], [], [entry("z", 2)])
+    assert texts(log_lines(tail(google), line, lambda: stopped)) == ["a", "z"]
+
+
 def test_what_breaks_off_is_read_again_and_told_once(clock: Callable[[], float]) -> None:
     google = Logging([entry(f"{n}", n) for n in range(6)], page=2)
     google.failing = [None, CloudSilent("cut"), None, Throttled("too many"), None]

@@ -194,6 +194,24 @@ def test_what_ended_long_ago_is_read_whole_and_not_waited_for() -> None:
     assert len(follow(google, (record, {}, True))) == 6 and len(google.filters) == 1
 
 
+@pytest.mark.parametrize("counts", [(), (2,)])
+def test_a_job_that_ended_long_ago_is_answered_without_a_pause(
+    counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(module.time, "sleep", slept.append)
+    google = Logging([entry(0), entry(1)])
+    assert follow(google, ended(job(state="gone", ended=PAST), *counts)) == ["1.0.0", "1.0.1"]
+    assert not slept and len(google.filters) == 1
+
+
+@pytest.mark.parametrize("ahead_s", [0, 45])
+def test_the_clock_of_a_client_that_is_ahead_ends_no_log(ahead_s: float, clock: Callable[[float], None]) -> None:
+    stopped = (datetime.now(UTC) - timedelta(seconds=ahead_s)).isoformat()
+    google = Logging([entry(0)], [], [], [entry(1)])
+    assert follow(google, ended(job(state="gone", ended=stopped))) == ["1.0.0", "1.0.1"]
+
+
 def test_lines_that_logging_never_took_do_not_hold_the_end_up(clock: Callable[[float], None]) -> None:
     google = Logging([entry(0), entry(2)])
     assert follow(google, (job(), {}, False), ended(job(), 9)) == ["1.0.0", "1.0.2"]
