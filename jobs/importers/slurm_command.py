@@ -20,6 +20,7 @@ from .slurm_options import SlurmOption
 from .slurm_resources import GPU_OPTIONS, Options, gpus_of
 from .slurm_script import Edit, apply_edits, folders_in, name_of, outside_quotes, places, reads_input
 from .slurm_steps import COMMANDS, Script, Step, outside_comments
+from .slurm_values import hosts
 from .slurm_variables import Shape
 
 STEP_LEFT_OUT: Mapping[str, str] = {
@@ -288,8 +289,8 @@ def _own_gpus(option: SlurmOption, shape: Shape, per_node: int) -> str:
 
 def _is_of_one(step: Step, numbers: Mapping[str, int | None]) -> bool:
     """Return whether a step runs on only one of several nodes."""
-    names = {option.name for _, option in step.options}
-    return "nodelist" in names or numbers.get("nodes") == 1 or numbers.get("ntasks") == 1
+    is_named = any(option.name == "nodelist" and hosts(option.value) in (None, 1) for _, option in step.options)
+    return is_named or numbers.get("nodes") == 1 or numbers.get("ntasks") == 1
 
 
 def _image(

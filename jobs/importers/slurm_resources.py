@@ -27,7 +27,7 @@ def resources(options: Options, report: Report, values: Json) -> Shape:
     nodes, tasks = _processes(options, report, values)
     gpus, bound = _gpus(options, report, values, nodes, tasks)
     cpus, cpus_per_task = _cpus(options, report, values, tasks, gpus)
-    mem, per_cpu = _memory(options, report, values, cpus or tasks, gpus)
+    mem, per_cpu = _memory(options, report, values, cpus or (0 if _has_whole_nodes(options) else tasks), gpus)
     if found := _value(options, "tmp"):
         size = read.mib(found[1])
         if size:
@@ -77,6 +77,8 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
             else:
                 report.decide(leaf, "is a range, and a job file has one number", new=f"nodes: {nodes}", is_open=False)
     total, each = _whole(options, report, "ntasks"), _whole(options, report, "ntasks-per-node")
+    if "nodes" not in options:
+        nodes = _named_nodes(options, report, total)
     if each is not None:
         if total is not None and nodes is None:
             nodes = ceil(total / each)
@@ -105,6 +107,23 @@ def _processes(options: Options, report: Report, values: Json) -> tuple[int, int
     if nodes > 1:
         values["nodes"] = nodes
     return nodes, each
+
+
+def _named_nodes(options: Options, report: Report, total: int | None) -> int | None:
+    """Return the number of nodes by the names of nodes, as sbatch does without --nodes, but no more than processes:
+    https://github.com/SchedMD/slurm/blob/master/src/sbatch/opt.c"""
+    found = _value(options, "nodelist") or _value(options, "nodefile")
+    if found is None:
+        return None
+    leaf, text = found
+    count = read.hosts(text) if "nodelist" in options else None
+    if count is None:
+        report.decide(leaf, "is no list of names: write --nodes", new="one node", is_open=False)
+        return None
+    nodes = min(count, total or count)
+    if count > 1:
+        report.decide(leaf, "sets the number of nodes, without --nodes", new=f"nodes: {nodes}", is_open=False)
+    return nodes
 
 
 def gpus_of(option: SlurmOption) -> read.Gpus | None:
@@ -207,11 +226,16 @@ def _constraint(found: tuple[str, str], report: Report, accelerator: Json) -> No
         report.changed(leaf, f"accelerator.type: {accelerator['type']}", "names a GPU")
 
 
+def _has_whole_nodes(options: Options) -> bool:
+    """Return whether the job has all CPUs of its nodes; with --exclusive=user, for example, it has not."""
+    found = _value(options, "exclusive")
+    return found is not None and not found[1]
+
+
 def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int) -> tuple[int | None, int | None]:
     """Return the CPUs of a node, and of each process as Slurm's variables give them; None if the script gives none."""
     each, per_gpu = _whole(options, report, "cpus-per-task"), _whole(options, report, "cpus-per-gpu")
-    least, exclusive = _whole(options, report, "mincpus"), _value(options, "exclusive")
-    is_whole = exclusive is not None and not exclusive[1]
+    least = _whole(options, report, "mincpus")
     cpus: int | None = None
     if each is not None:
         cpus = each * tasks
@@ -220,7 +244,7 @@ def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int)
             report.keep(leaf, "cpus")
         else:
             report.changed(leaf, f"cpus: {cpus}", f"a job file has those of a node, with {tasks} processes")
-    elif tasks > 1 and not is_whole:
+    elif tasks > 1 and not _has_whole_nodes(options):
         cpus = tasks
     if per_gpu is not None:
         leaf = options["cpus-per-gpu"][0]
@@ -239,8 +263,13 @@ def _cpus(options: Options, report: Report, values: Json, tasks: int, gpus: int)
     return cpus, each
 
 
+_ALL_CPUS = "counts all CPUs of a node with --exclusive"
+"""Source: --mem-per-cpu and --exclusive of https://slurm.schedmd.com/sbatch.html"""
+
+
 def _memory(options: Options, report: Report, values: Json, cpus: int, gpus: int) -> tuple[int | None, int | None]:
-    """Return the memory of a node and of each CPU in MiB, None for one that the script does not give."""
+    """Return the memory of a node and of each CPU in MiB, None for one that the script does not give. `cpus`: those of
+    a node that the job file has, 0 for all of a machine."""
     sizes: dict[str, int] = {}
     per_cpu: int | None = None
     for name, times, what in (("mem", 1, ""), ("mem-per-cpu", cpus, "CPUs"), ("mem-per-gpu", gpus, "GPUs")):
@@ -253,20 +282,27 @@ def _memory(options: Options, report: Report, values: Json, cpus: int, gpus: int
             report.refuse(leaf, "must be a size such as 16G")
         elif not size:
             report.changed(leaf, None, "is all of a node's memory: without memory_mib a job has its machine's")
-        elif not times:
-            report.changed(leaf, None, "the job has no GPU")
         elif sizes:
             report.decide(leaf, f"--{next(iter(sizes))} is given too, and counts", is_open=False)
+        elif not times and name == "mem-per-gpu":
+            report.changed(leaf, None, "the job has no GPU")
+        elif not times:
+            per_cpu = size
+            why = f"{_ALL_CPUS}: without memory_mib a job has its machine's; write what it needs"
+            report.decide(leaf, why, is_open=False)
         else:
             sizes[name] = max(size * times, 4)
             per_cpu = size if name == "mem-per-cpu" else per_cpu
-            if times == 1 and size >= 4:
+            if name == "mem-per-cpu" and _has_whole_nodes(options):
+                why = f"{_ALL_CPUS}, and this is that of {times}: write more if it needs it"
+                report.decide(leaf, why, new=f"memory_mib: {sizes[name]}", is_open=False)
+            elif times == 1 and size >= 4:
                 report.keep(leaf, "memory_mib")
             else:
                 why = f"a job file has that of a node, with {times} {what}" if what else "is the least"
                 report.changed(leaf, f"memory_mib: {sizes[name]}", why)
     if not sizes:
-        return None, None
+        return None, per_cpu
     (name, size), *_ = sizes.items()
     values["memory_mib"] = size
     return (size if name == "mem" else None), per_cpu

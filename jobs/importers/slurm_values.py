@@ -6,6 +6,9 @@ from math import ceil
 
 ENDLESS = ("0", "infinite", "unlimited", "-1")
 TASKS_MAX = 100_000
+HOSTS_MAX = 65_536
+"""Largest number of names that Slurm reads in a range: MAX_RANGE of
+https://github.com/SchedMD/slurm/blob/master/src/common/hostlist.c"""
 
 
 def seconds(text: str) -> int | None:
@@ -45,6 +48,46 @@ def nodes(text: str) -> tuple[int, int] | None:
     least = int(found[1]) * times[(found[2] or "").lower()]
     most = int(found[3]) * times[(found[4] or "").lower()] if found[3] else least
     return (least, most) if 0 < least <= most else None
+
+
+_HOST = re.compile(r"((?:[^\s,\[\]{}/]+|\[[\d,-]+\])+)(?:,|$)")
+_RANGES = re.compile(r"\[([\d,-]+)\]")
+
+
+def hosts(text: str) -> int | None:
+    """Return the number of different names in a list such as `n1,gpu[01-04,7]`, or None if it is not one: a file, which
+    has a / in its name, or a list with more than HOSTS_MAX names."""
+    parts = [found[1] for found in _HOST.finditer(text)]
+    if not parts or ",".join(parts) != text.rstrip(","):
+        return None
+    names: set[str] = set()
+    for part in parts:
+        found = _expanded(part)
+        if found is None or len(names) + len(found) > HOSTS_MAX:
+            return None
+        names.update(found)
+    return len(names)
+
+
+def _expanded(part: str) -> list[str] | None:
+    """Return the names of `gpu[01-04,7]`, each with its number as wide as written."""
+    names = [""]
+    for place, piece in enumerate(_RANGES.split(part)):
+        numbers = [piece] if place % 2 == 0 else _numbers(piece)
+        if numbers is None or len(names) * len(numbers) > HOSTS_MAX:
+            return None
+        names = [name + number for name in names for number in numbers]
+    return names
+
+
+def _numbers(text: str) -> list[str] | None:
+    found: list[str] = []
+    for each in text.split(","):
+        ends = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", each)
+        if not ends or not 0 <= (more := int(ends[2] or ends[1]) - int(ends[1])) < HOSTS_MAX:
+            return None
+        found += [f"{int(ends[1]) + offset:0{len(ends[1])}}" for offset in range(more + 1)]
+    return found
 
 
 @dataclass(frozen=True)

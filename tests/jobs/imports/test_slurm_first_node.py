@@ -191,3 +191,9 @@ def test_a_value_that_ends_at_a_number_sign_is_told() -> None:
     whole = found_in(script(r"--container-image=reg.example\#team/train:1", "--comment='a#b'"), image=None)
     assert whole.values["image"] == "reg.example/team/train:1"
     assert r"write \#" not in " ".join(each.text for each in whole.report.entries)
+
+
+@pytest.mark.parametrize("names, is_first", [("n1", True), ('"$HEAD"', True), ("n[1-2]", False)])
+def test_hostname_on_several_named_nodes_is_not_the_first_ones_address(names: str, is_first: bool) -> None:
+    command = values_of(script("-N 2", body=f"HEAD=n1\nsrun -w {names} hostname\nsrun python a.py"))["command"][-1]
+    assert ("hostname" not in command) is is_first
