@@ -34,7 +34,8 @@ KNOWN = (
     *("instanceType", "environment", "name", "value", "resourceRequirements", "nodeOverrides", "numNodes"),
     *("nodePropertyOverrides", "targetNodes", "retryStrategy", "attempts", "evaluateOnExit", "onStatusReason"),
     *("onReason", "onExitCode", "action", "propagateTags", "timeout", "attemptDurationSeconds", "tags"),
-    *("eksPropertiesOverride", "ecsPropertiesOverride", "consumableResourcePropertiesOverride"),
+    *("eksPropertiesOverride", "ecsPropertiesOverride", "taskProperties", "containers"),
+    "consumableResourcePropertiesOverride",
 )
 """Fields of a SubmitJob request. Source: botocore's model of SubmitJob."""
 
@@ -43,12 +44,10 @@ REFUSED = {
     "into a job file (docs/nodes.md)",
     "eksPropertiesOverride": "is for a queue on EKS, and targets of kind aws-batch run containers on ECS; the kind gke "
     "runs jobs on Kubernetes",
-    "ecsPropertiesOverride": "is for a definition with ecsProperties, which no target has; import that definition, and "
-    "write these values into the job file",
     "consumableResourcePropertiesOverride": "is a consumable resource, which a job file has no field for",
 }
 DEPENDENCIES = ("N_TO_N", "SEQUENTIAL")
-OVERRIDES = "containerOverrides"
+OVERRIDES, ECS_OVERRIDES = "containerOverrides", "ecsPropertiesOverride"
 LEFT_OUT = re.compile(
     r"^(?:jobDefinitionArn$|eksProperties|statusReason$|attempts\[|eksAttempts)|\.logConfiguration\."
     r"|\.(?:jobRoleArn|taskRoleArn|executionRoleArn|instanceType|reason|logStreamName|containers\[0\]\.name)$"
@@ -123,7 +122,8 @@ def _request(given: RequestFields) -> ImportResult:
     given.report.findings("jobQueue", placeholders.value("jobQueue", found.queue))
     found.definition = given.text("jobDefinition") or ""
     _definition(given, found.definition, block)
-    _container(given, values)
+    if base := _overridden(given, block):
+        _container(given, base, values)
     array(given, values)
     _depends_on(given, block)
     attempts_of(given, values)
@@ -215,17 +215,44 @@ def _definition(given: RequestFields, asked: str, block: Json) -> None:
         given.report.changed(given.name("jobDefinition"), bare, "a job file has the name alone")
 
 
-def _container(given: RequestFields, values: Json) -> None:
-    command = given.texts(f"{OVERRIDES}.command")
-    given.keep_value(f"{OVERRIDES}.command", "command")
+def _overridden(given: RequestFields, block: Json) -> str | None:
+    """Return the path of what the request overrides of the one container, or None if it overrides several."""
+    filled = [path for path in given.paths(ECS_OVERRIDES) if given.values[path] not in ("", [""])]
+    if all(path.endswith(".type") for path in filled):  # of a skeleton
+        given.keep(ECS_OVERRIDES, why="is empty")
+        return OVERRIDES
+    tasks = given.items(f"{ECS_OVERRIDES}.taskProperties")
+    containers = [path for task in tasks for path in given.items(f"{task}.containers")]
+    if len(tasks) > 1 or len(containers) > 1:
+        several = f"{len(tasks)} ECS tasks" if len(tasks) > 1 else f"{len(containers)} containers"
+        for path in given.paths(ECS_OVERRIDES):
+            given.report.refuse(given.name(path), f"is of {several}, and a job file has one container")
+        return None
+    for path in given.paths(OVERRIDES):
+        given.report.refuse(given.name(path), f"stands beside {ECS_OVERRIDES}; keep one of the two")
+    if name := block.get("definition"):
+        why = (
+            f"has ecsProperties, and no definition of a target has: import it, as `aws batch describe-job-definitions "
+            f"--job-definitions {name}` prints it, and write its image in place of aws_batch.definition"
+        )
+        given.report.decide(given.name("jobDefinition"), why, new=name, is_open=False)
+    return containers[0] if containers else None
+
+
+def _container(given: RequestFields, base: str, values: Json) -> None:
+    command = given.texts(f"{base}.command")
+    given.keep_value(f"{base}.command", "command")
     if command[:1] == [""]:
-        given.report.refuse(given.name(f"{OVERRIDES}.command"), "has no program; leave it out for the definition's own")
-    if command := with_parameters(given, f"{OVERRIDES}.command", command):
+        given.report.refuse(given.name(f"{base}.command"), "has no program; leave it out for the definition's own")
+    if command := with_parameters(given, f"{base}.command", command):
         values["command"] = command
-    environment(given, OVERRIDES, values)
-    needs(given, OVERRIDES, values)
-    why = "Batch takes it for jobs of several nodes alone; a target's environments have its machines"
-    given.left_out(f"{OVERRIDES}.instanceType", why)
+    environment(given, base, values)
+    needs(given, base, values)
+    if base == OVERRIDES:
+        why = "Batch takes it for jobs of several nodes alone; a target's environments have its machines"
+        given.left_out(f"{base}.instanceType", why)
+    else:
+        given.left_out(f"{base}.name", aws_batch_definitions.OF_ECS_CONTAINER["name"])
 
 
 def _depends_on(given: RequestFields, block: Json) -> None:

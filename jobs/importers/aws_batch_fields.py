@@ -134,7 +134,7 @@ def with_parameters(given: RequestFields, at: str, command: list[str]) -> list[s
         else:
             why = (
                 "is for the definition's own command, and a job file has no parameters; "
-                f"write that command into containerOverrides.command, with the value in place of Ref::{name}"
+                f"write that command into {at}, with the value in place of Ref::{name}"
             )
             given.report.decide(given.name(path), why)
     if used:

@@ -13,7 +13,7 @@ from accel.diagnostics.errors import BadInput
 
 from . import script_text
 from .names import suggestion
-from .reading import Json, named_file, read
+from .reading import STDIN, Json, named_file, read
 from .shell import PastedCommand, pasted_command
 
 VERB = "batch submit-job"
@@ -154,8 +154,10 @@ def _whole(name: str, option: str, values: list[str], written: PastedCommand) ->
 def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple[bytes, str]:
     """Return what a file:// address names, a heredoc or a file, and its name. Raise BadInput if it cannot be read."""
     path = address.partition("://")[2]
+    if path in STDIN and "-" not in written.files and written.input:
+        path, written.rest = written.input, written.rest[2:]
     for file, text in written.files.items():
-        if (path in ("/dev/stdin", "-") and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
+        if (path in STDIN and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
             written.unknown = {
                 key: mark
                 for key, mark in written.unknown.items()

@@ -12,7 +12,7 @@ _WRITES = re.compile(r"\s*(?:\$\s+)?(?:sudo\s+)?(?:cat|tee|kubectl)\s")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)")
 _BEFORE = re.compile(r"\s*(?:(?:#|set\s|cd\s|mkdir\s).*)?$")
 _AFTER = re.compile(r"\s*(?:(?:#|(?:\$\s+)?kubectl\s).*|\S+/\S+ (?:created|configured|unchanged))?$")
-_CALLS = re.compile(rf"\|\s*{ENVIRONMENT}gcloud\s")
+_CALLS = re.compile(rf"\|\s*{ENVIRONMENT}(?:gcloud|aws)\s")
 """Command that reads the document, which is imported with its options."""
 _CELL = re.compile(r"\s*%%writefile\s.*\n")
 

@@ -195,7 +195,7 @@ _PARENTS: tuple[Mapping[str, str], ...] = (
     },
     {
         # AWS Batch: https://docs.aws.amazon.com/batch/latest/APIReference/API_SubmitJob.html
-        **dict.fromkeys(("resourceRequirements", "command", "environment"), "containerOverrides"),
+        **dict.fromkeys(("resourceRequirements", "command", "environment"), "containerOverrides|containers"),
         "attemptDurationSeconds": "timeout",
         **dict.fromkeys(("attempts", "evaluateOnExit"), "retryStrategy"),
     },

@@ -19,10 +19,10 @@ _ASSIGNED_BEFORE = re.compile(
 _PIPED = re.compile(
     r"""^([ \t]*(?:[$!%][ \t]*)?(?:(?:export[ \t]+)?\w+=["']?(?:\$\(|`)[ \t]*)?)"""
     r"""cat[ \t]+(?:-[ \t]+)?(<<-?[ \t]*[^\s|;&<>]+|(?!-)(?:"[^"\n]*"|'[^'\n]*'|[^\s|;&<>"'])+)"""
-    rf"""[ \t]*\|[ \t]*(?:\\?\n[ \t]*)?({ENVIRONMENT}gcloud(?:[ \t]+[a-z][a-z0-9-]*)*)(?=\s|$)""",
+    rf"""[ \t]*\|[ \t]*(?:\\?\n[ \t]*)?({ENVIRONMENT}(?:gcloud|aws)(?:[ \t]+[a-z][a-z0-9-]*)*)(?=\s|$)""",
     re.MULTILINE,
 )
-"""`cat FILE | gcloud ...`, and the same with a heredoc in place of FILE."""
+"""`cat FILE | gcloud ...` or `aws ...`, and the same with a heredoc in place of FILE."""
 LINES_MAX = 50
 _OF_NOTEBOOK = re.compile(r"^\s*!")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
@@ -46,7 +46,7 @@ _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(
 def readable(text: str) -> str:
     """Return the text with plain variables in place of those that must be set and those of a notebook's `! command`.
     Remove words that do not change a command, such as `exec`, write assignments before it on lines of their own, and
-    `cat FILE | gcloud` as a redirection."""
+    `cat FILE | gcloud` or `aws` as a redirection."""
     lines: list[str] = []
     goes_on = False
     for line in _redirected(_PREFIX.sub(r"\1", _REQUIRED.sub(r"${\1}", with_own_lines(text)))).split("\n"):

@@ -147,8 +147,6 @@ RESERVED = {"environment": [{"name": "AWS_BATCH_X", "value": "1"}]}
         ({"nodeOverrides": {"numNodes": 2}}, "refused", "nodeOverrides.numNodes '2': is for a definition of several"),
         ({"eksPropertiesOverride": {"podProperties": {"containers": [{"image": "x"}]}}},
          "refused", "is for a queue on EKS"),
-        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"name": "x"}]}]}},
-         "refused", "is for a definition with ecsProperties, which no target has"),
         ({"consumableResourcePropertiesOverride": {"consumableResourceList": ["x"]}}, "refused", "consumable"),
         ({"containerOverrides": {"instanceType": "g5.xlarge"}}, "changed", "instanceType 'g5.xlarge' -> left out"),
         ({"containerOverrides": RESERVED}, "changed", "is set by the platform"),

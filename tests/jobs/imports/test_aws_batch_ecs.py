@@ -10,7 +10,7 @@ from jobs.importers import recognition
 from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from tests.jobs.imports.leaf_laws import lost, unread
-from tests.jobs.imports.test_aws_batch import members, of, plausible
+from tests.jobs.imports.test_aws_batch import GIVEN, asking, members, of, plausible
 from tests.jobs.imports.test_pasted_batch import DEFINITION, STATED, multi_node, of_aws
 
 TASK = "ecsProperties.taskProperties[0]"
@@ -180,3 +180,80 @@ def test_the_definition_and_its_answer_are_recognized() -> None:
     answer = {"jobDefinitions": [ECS]}
     assert recognition.recognize("stdin", json.dumps(answer).encode()).kind == "aws-batch"
     assert f"jobDefinitions[0].{CONTAINER}.image" in told(of(answer))
+
+
+OVERRIDES = "ecsPropertiesOverride.taskProperties[0].containers[0]"
+
+
+def overriding(*containers: dict[str, Any], **changes: Any) -> ImportResult:
+    return asking(ecsPropertiesOverride={"taskProperties": [{"containers": [*containers]}]}, **changes)
+
+
+def test_overrides_of_one_container_are_those_of_containeroverrides() -> None:
+    overrides = {key: value for key, value in GIVEN["containerOverrides"].items() if key not in ("vcpus", "memory")}
+    request = {key: value for key, value in GIVEN.items() if key != "containerOverrides"}
+    needs = [{"type": "MEMORY", "value": "2048"}, {"type": "GPU", "value": "2"}]
+    inner = {**overrides, "resourceRequirements": needs}
+    ecs = {"taskProperties": [{"containers": [{"name": "main", **inner}]}]}
+    found, other = of({**request, "ecsPropertiesOverride": ecs}), of({**request, "containerOverrides": inner})
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values == other.values and found.values["accelerator"] == {"count": 2}
+    kinds = told(found)
+    assert kinds[f"{OVERRIDES}.name"][0] == "changed" and kinds[f"{OVERRIDES}.command"][0] == "kept"
+    kind, text = kinds["jobDefinition"]
+    assert kind == "decision" and "import it, as `aws batch describe-job-definitions --job-definitions" in text
+    assert lost(found, STATED) == []
+
+
+def test_parameters_apply_to_the_command_of_the_container() -> None:
+    found = overriding({"name": "main", "command": ["train", "Ref::n"]}, parameters={"n": "5"})
+    assert found.values["command"] == ["train", "5"]
+    (stop,) = overriding({"name": "main"}, parameters={"n": "5"}).report.stops
+    assert f"write that command into {OVERRIDES}.command" in stop.text
+
+
+@pytest.mark.parametrize(
+    "changes, field, message",
+    [
+        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"name": "a"}, {"name": "b"}]}]}},
+         f"{OVERRIDES}.name", "is of 2 containers, and a job file has one container"),
+        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"name": "a"}]}] * 2}},
+         f"{OVERRIDES}.name", "is of 2 ECS tasks, and a job file has one container"),
+        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"name": "a"}]}]},
+          "containerOverrides": {"command": ["b"]}},
+         "containerOverrides.command", "stands beside ecsPropertiesOverride; keep one of the two"),
+        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": [{"comand": ["a"]}]}]}},
+         f"{OVERRIDES}.comand", "did you mean command?"),
+        ({"ecsPropertiesOverride": {"taskProperties": [{"containers": "a"}]}},
+         "ecsPropertiesOverride.taskProperties[0].containers", "is no field that is known here, or not in this form"),
+    ],
+)  # fmt: skip
+def test_overrides_that_are_refused(changes: dict[str, Any], field: str, message: str) -> None:
+    kind, text = told(asking(**changes))[field]
+    assert kind == "refused" and message in text, text
+
+
+def test_overrides_of_a_skeleton_say_nothing() -> None:
+    empty = {
+        "command": [""],
+        "environment": [{"name": "", "value": ""}],
+        "name": "",
+        "resourceRequirements": [{"value": "", "type": "GPU"}],
+    }
+    found = overriding(empty, containerOverrides={"command": ["run"]})
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values["command"] == ["run"] and told(found)["jobDefinition"][0] == "kept"
+
+
+def test_every_override_of_the_service_is_known() -> None:
+    found = asking(ecsPropertiesOverride=plausible("EcsPropertiesOverride"))
+    assert [entry.text for entry in found.report.entries if "is no field that is known" in entry.text] == []
+
+
+def test_a_command_with_overrides() -> None:
+    ecs = json.dumps({"taskProperties": [{"containers": [{"name": "main", "command": ["run"]}]}]})
+    for value in (f"'{ecs}'", "taskProperties=[{containers=[{name=main,command=[run]}]}]"):
+        text = f"aws batch submit-job --job-name n --job-queue q --job-definition d --ecs-properties-override {value}\n"
+        found = of_aws(text)
+        assert not found.report.stops, [entry.text for entry in found.report.stops]
+        assert found.values["command"] == ["run"] and found.values["aws_batch"] == {"definition": "d"}
