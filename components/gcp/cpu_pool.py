@@ -29,7 +29,8 @@ class CpuPoolSpec(PoolSpec):
         found += nodes.zone_offers(self.machine_type, self.zones) + self.flex_findings()
         if self.compact_placement:
             most = self.most_nodes(self.zone_count or 1)
-            found += nodes.compact(self.machine_type, most, self.zone_count, upgrade=self.strategy)
+            flex = self.capacity == "flex-start"
+            found += nodes.compact(self.machine_type, most, self.zone_count, upgrade=self.strategy, flex_start=flex)
         return found
 
 

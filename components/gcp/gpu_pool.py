@@ -112,7 +112,12 @@ class GpuPoolSpec(PoolSpec):
         if self.compact_placement:
             most = self.most_nodes(self.zone_count or 1)
             found += nodes.compact(
-                self.machine_type, most, self.zone_count, upgrade=self.strategy, queued=self.queued_provisioning
+                self.machine_type,
+                most,
+                self.zone_count,
+                upgrade=self.strategy,
+                queued=self.queued_provisioning,
+                flex_start=self.capacity == "flex-start",
             )
         # The following rules ask the catalogue for the GPU, and have no findings about an unknown one.
         return found if any(each.severity == "reject" for each in found) else found + self._gpu_findings()

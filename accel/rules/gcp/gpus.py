@@ -99,7 +99,9 @@ def scarce(machine: str, provisioning: str | None, field: str = "provisioning") 
     if not machine.startswith(_SCARCE_SERIES) or _provisioning(provisioning) not in ("on-demand", "standard"):
         return []
     message = f"is {provisioning or 'on-demand'}, and {machine} is rarely available that way"
-    return [SCARCE.finding(field, message, "name a reservation, or use flex-start or spot")]
+    # https://docs.cloud.google.com/compute/docs/instances/about-flex-start-vms
+    others = "spot" if machine.startswith("a4x-") else "flex-start or spot"
+    return [SCARCE.finding(field, message, f"name a reservation, or use {others}")]
 
 
 def _provisioning(name: str | None) -> str:

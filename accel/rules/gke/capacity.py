@@ -14,12 +14,16 @@ FLEX_HOURS = rule("gke.flex-start.duration")
 FLEX_TPU = rule("gke.flex-start.tpu")
 FLEX_SLICE = rule("gke.flex-start.slice")
 FLEX_MACHINE = rule("gke.flex-start.machine")
+FLEX_SERIES = rule("gke.flex-start.series")
 DURATION_BESIDE = rule("gke.capacity.duration")
 QUEUED_FLEX = rule("gke.queued.flex-start")
 SPOT_BALANCED = rule("gke.spot.location-policy")
 
-FLEX_LONGEST_S = 7 * 24 * 3600
+FLEX_SHORTEST_S, FLEX_LONGEST_S = 10 * 60, 7 * 24 * 3600
 _NOT_FLEX = ("a3-edgegpu-8g", "a3-edgegpu-8g-nolssd")
+_NOT_DESCRIBED = ("n1-", "a4x-")
+"""Series with GPUs whose machines are no flex-start VMs by the page of gke.flex-start.series. It excludes G4 too, which
+GKE has nevertheless: https://github.com/GoogleCloudPlatform/cluster-toolkit/pull/6140"""
 _NOT_FLEX_TPUS = ("ct3-", "ct3p-", "ct4p-")
 
 
@@ -48,9 +52,11 @@ def capacity(
     if max_run_duration_s is not None and kind != "flex-start":
         message = f"is {max_run_duration_s}, and capacity is {kind}"
         found.append(DURATION_BESIDE.finding("max_run_duration_s", message, "leave it out, or use flex-start"))
-    elif max_run_duration_s is not None and not 0 < max_run_duration_s <= FLEX_LONGEST_S:
-        message = f"must be 1 to {FLEX_LONGEST_S}, is {max_run_duration_s}"
-        found.append(FLEX_HOURS.finding("max_run_duration_s", message, f"write {FLEX_LONGEST_S} for seven days"))
+    elif max_run_duration_s is not None and not FLEX_SHORTEST_S <= max_run_duration_s <= FLEX_LONGEST_S:
+        message = f"must be {FLEX_SHORTEST_S} to {FLEX_LONGEST_S}, is {max_run_duration_s}"
+        too_short = max_run_duration_s < FLEX_SHORTEST_S
+        fix = f"write {FLEX_SHORTEST_S} for ten minutes" if too_short else f"write {FLEX_LONGEST_S} for seven days"
+        found.append(FLEX_HOURS.finding("max_run_duration_s", message, fix))
     return found + (_flex_machine(machine_type) if kind == "flex-start" else [])
 
 
@@ -58,6 +64,10 @@ def _flex_machine(machine_type: str) -> list[Finding]:
     if machine_type in _NOT_FLEX:
         message = f"is {machine_type}, which flex-start has not"
         return [FLEX_MACHINE.finding("machine_type", message, "use a3-highgpu-8g, or capacity on-demand")]
+    if machine_type.startswith(_NOT_DESCRIBED):
+        message = f"is {machine_type}, for which Google does not describe flex-start"
+        fix = "use a machine of A2, A3, A4, G2 or G4, or capacity on-demand, spot or reservation"
+        return [FLEX_SERIES.finding("machine_type", message, fix)]
     if machine_type.startswith(_NOT_FLEX_TPUS):
         message = f"is {machine_type}, which flex-start has not"
         return [FLEX_TPU.finding("machine_type", message, "use ct5lp-hightpu-4t or ct6e-standard-4t, or on-demand")]

@@ -31,6 +31,7 @@ COMPACT_ZONE = rule("gke.compact.zone")
 COMPACT_MOST = rule("gke.compact.nodes")
 COMPACT_UPGRADE = rule("gke.compact.blue-green")
 COMPACT_QUEUED = rule("gke.compact.queued")
+COMPACT_FLEX = rule("gke.compact.flex-start")
 SURGE = rule("gke.upgrade.surge")
 BATCH = rule("gke.upgrade.batch")
 NO_UPGRADE = rule("gke.pool.auto-upgrade")
@@ -132,8 +133,17 @@ def local_ssds(count: int, machine_type: str, field: str = "local_ssds.count") -
     return [SSD_COUNT.finding(field, f"is {count}, and {machine_type} takes {allowed}", fix)]
 
 
+_COMPACT_FLEX = ("a3-ultragpu-", "a4-", "h4d-")
+
+
 def compact(
-    machine_type: str, max_nodes: int, zone_count: int | None, *, upgrade: str | None = None, queued: bool = False
+    machine_type: str,
+    max_nodes: int,
+    zone_count: int | None,
+    *,
+    upgrade: str | None = None,
+    queued: bool = False,
+    flex_start: bool = False,
 ) -> list[Finding]:
     """Check compact placement. `zone_count` None: unknown. `upgrade` is `surge`, `blue-green` or None."""
     field, found = "compact_placement", list[Finding]()
@@ -151,6 +161,10 @@ def compact(
         found.append(COMPACT_UPGRADE.finding("upgrade", "is blue-green, with compact_placement", "use surge"))
     if queued:
         found.append(COMPACT_QUEUED.finding(field, "is true, with queued_provisioning", "keep one of the two"))
+    elif flex_start and not machine_type.startswith(_COMPACT_FLEX):
+        message = f"is true, for {machine_type} with capacity flex-start"
+        fix = "leave it out, or use a3-ultragpu-8g, a4-highgpu-8g or another capacity"
+        found.append(COMPACT_FLEX.finding(field, message, fix))
     return found
 
 

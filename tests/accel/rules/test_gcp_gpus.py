@@ -132,6 +132,7 @@ def test_machines_that_are_had_by_reservation(machine: str) -> None:
     for doubted in (None, "on-demand", "ON_DEMAND", "STANDARD"):
         (finding,) = gpus.scarce(machine, doubted)
         assert (finding.rule, finding.severity) == ("gcp.gpu.scarce", "warn")
+        assert ("flex-start" in finding.fix) != machine.startswith("a4x")
     for right in ("reserved", "spot", "FLEX_START"):
         assert gpus.scarce(machine, right) == []
     assert gpus.scarce("a3-megagpu-8g", None) == []

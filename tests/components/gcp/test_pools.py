@@ -243,6 +243,11 @@ def test_nodes_are_shielded_private_and_without_the_nodes_identity() -> None:
         ({"capacity": "reservation"}, "reservation: is missing"),
         ({"queued_provisioning": True}, "queued_provisioning: is true, and capacity is on-demand"),
         ({"compact_placement": True, "zones": ["us-central1-a", "us-central1-b"]}, "zones: are 2"),
+        (
+            {"capacity": "flex-start", "compact_placement": True, "zones": ["us-central1-a"]},
+            "compact_placement: is true, for a2-highgpu-4g with capacity flex-start",
+        ),
+        ({"capacity": "flex-start", "max_run_duration_s": 599}, "max_run_duration_s: must be 600 to 604800, is 599"),
         ({"machine_type": "a3-highgpu-1g"}, "capacity: is on-demand, and a3-highgpu-1g is available as Spot"),
         ({"labels": {"kubernetes.io/x": "y"}}, "labels.kubernetes.io/x"),
         ({"machine_type": "e2-standard-4"}, "which has no GPU, in a pool of kind gpu"),
@@ -251,6 +256,21 @@ def test_nodes_are_shielded_private_and_without_the_nodes_identity() -> None:
 )
 def test_what_google_would_refuse(values: dict[str, Any], said: str) -> None:
     assert said in faults(lambda: gpu(**values))
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({"machine_type": "n1-standard-8", "accelerator": "nvidia-tesla-t4"}, True),
+        ({"machine_type": "a4x-highgpu-4g"}, True),
+        ({"machine_type": "g4-standard-48"}, False),
+        ({"machine_type": "g2-standard-24"}, False),
+        ({}, False),
+    ],
+)
+def test_gpus_without_flex_start_are_warned_of(values: dict[str, Any], warned: bool) -> None:
+    found = [finding.rule for finding in gpu(capacity="flex-start", **values).findings]
+    assert ("gke.flex-start.series" in found) == warned
 
 
 def test_a_zone_without_the_gpu_is_warned_of() -> None:

@@ -136,7 +136,7 @@ CAPACITY = [
     Case(
         "gke.capacity.duration", "max_run_duration_s", ("is 60", "spot"), "flex-start",
         lambda: capacity.capacity("spot", machine_type=G2, max_run_duration_s=60),
-        lambda: capacity.capacity("flex-start", machine_type=G2, max_run_duration_s=60),
+        lambda: capacity.capacity("flex-start", machine_type=G2, max_run_duration_s=600),
     ),
     Case(
         "gke.spot.location-policy", "location_policy", ("BALANCED", "spot"), "ANY",
@@ -147,6 +147,11 @@ CAPACITY = [
         "gke.flex-start.duration", "max_run_duration_s", ("604801", "604800"), "604800",
         lambda: capacity.capacity("flex-start", machine_type=G2, max_run_duration_s=604_801),
         lambda: capacity.capacity("flex-start", machine_type=G2, max_run_duration_s=604_800),
+    ),
+    Case(
+        "gke.flex-start.series", "machine_type", ("a4x-highgpu-4g", "does not describe flex-start"), "on-demand",
+        lambda: capacity.capacity("flex-start", machine_type="a4x-highgpu-4g"),
+        lambda: capacity.capacity("flex-start", machine_type="a4-highgpu-8g"),
     ),
     Case(
         "gke.flex-start.machine", "machine_type", ("a3-edgegpu-8g",), "a3-highgpu-8g",
@@ -251,6 +256,11 @@ NODES = [
     Case(
         "gke.compact.queued", "compact_placement", ("queued_provisioning",), "one of the two",
         lambda: nodes.compact(A2, 4, 1, queued=True), lambda: nodes.compact(A2, 4, 1),
+    ),
+    Case(
+        "gke.compact.flex-start", "compact_placement", (A2, "capacity flex-start"), "a3-ultragpu-8g, a4-highgpu-8g",
+        lambda: nodes.compact(A2, 4, 1, flex_start=True),
+        lambda: nodes.compact("a4-highgpu-8g", 4, 1, flex_start=True),
     ),
     Case(
         "gke.upgrade.surge", "max_surge", ("1 to 20", "0 and 0"), "max_unavailable: 1",
