@@ -30,9 +30,13 @@ _PLUGIN = "device-plugin"
 class Drivers:
     """Drivers of nodes, which have their GPUs once a driver and a device plugin are there. GKE installs the driver on
     nodes with the label gke-gpu-driver-version; elsewhere it is there once a pod of the DaemonSet
-    nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, runs on the node. GKE's own device plugin
-    then reports the GPUs, unless a label switches it off: then a DaemonSet named ...device-plugin... must run there.
-    https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers, .../docs/how-to/gpu-operator"""
+    nvidia-driver-installer, or of the GPU operator's nvidia-driver-daemonset, is ready on the node. GKE's own device
+    plugin then reports the GPUs, unless a label switches it off: then a pod of a DaemonSet named ...device-plugin...
+    must be ready there. A pod that runs may not be ready: its containers may wait to be started again, and the
+    operator's driver installs itself in a container that runs.
+    https://cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers, .../docs/how-to/gpu-operator,
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions,
+    https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-driver/0500_daemonset.yaml"""
 
     def __init__(self, cluster: Cluster, nodes: Store, pods: Store) -> None:
         self._cluster, self._nodes, self._pods = cluster, nodes, pods
@@ -65,14 +69,18 @@ class Drivers:
         return bool(driver) and (not own_plugin or any(_PLUGIN in name for name in sets))
 
     def _daemon_sets(self, node: Object) -> set[str]:
-        """Return the names of the DaemonSets that have a running pod on a node."""
+        """Return the names of the DaemonSets that have a ready pod on a node."""
         return {
             owner["name"]
             for pod in self._pods.all()
-            if pod["spec"].get("nodeName") == node["metadata"]["name"] and pod["status"].get("phase") == "Running"
+            if pod["spec"].get("nodeName") == node["metadata"]["name"] and _is_ready(pod)
             for owner in pod["metadata"].get("ownerReferences") or []
             if owner["kind"] == "DaemonSet"
         }
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or [])
 
 
 _TIMEOUT_S = 10
