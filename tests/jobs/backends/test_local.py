@@ -440,12 +440,17 @@ while text:
     assert len(texts(backend, ref)) == 20_001
 
 
-def test_the_last_lines(backend: LocalBackend) -> None:
-    ref = backend.submit(request(backend, command=[*SHELL, "seq 100; echo go >&2; sleep 1; seq 101 103"]))
+def test_the_last_lines(backend: LocalBackend, tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    command = f"seq 100; echo go >&2; until [ -e '{go_on}' ]; do sleep 0.05; done; seq 101 103"
+    ref = backend.submit(request(backend, command=[*SHELL, command]))
     lines = backend.logs(ref, follow=True)
     while next(lines).text != "go":
         pass
-    assert texts(backend, ref, follow=True, tail=3) == ["99", "100", "go", "101", "102", "103"]
+    last = backend.logs(ref, follow=True, tail=3)
+    assert [next(last).text for _ in range(3)] == ["99", "100", "go"]
+    go_on.touch()
+    assert [line.text for line in last] == ["101", "102", "103"]
     assert texts(backend, ref, tail=2) == ["102", "103"]
     assert texts(backend, ref, tail=500) == [*map(str, range(1, 101)), "go", "101", "102", "103"]
 
