@@ -1,12 +1,14 @@
 """Multi-node parallel jobs, through plain boto3."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-SHOW = ["sh", "-c", "env | grep ^AWS_BATCH_JOB_[MN] | sort; sleep 0.3"]
-MAIN_WAITS = ["sh", "-c", "test $AWS_BATCH_JOB_NODE_INDEX = 0 && sleep 0.5 || sleep 60"]
+from tests.support.gathering import met
+
 PREFIX = "AWS_BATCH_JOB_"
+INDEX = f"${PREFIX}NODE_INDEX"
 
 
 def group(target: str, command: list[str], *, gpu: int = 0, **more: Any) -> dict[str, Any]:
@@ -30,8 +32,9 @@ def nodes(aws: Any, job: str, count: int) -> list[dict[str, Any]]:
     return [aws.job(f"{job}#{index}") for index in range(count)]
 
 
-def test_each_node_is_a_process_on_an_instance_of_its_own(aws: Any, queue: str) -> None:
-    job = aws.submit(queue, define(aws, group("0:", SHOW), count=3, main=1))
+def test_each_node_is_a_process_on_an_instance_of_its_own(aws: Any, queue: str, tmp_path: Path) -> None:
+    show = ["sh", "-c", f"env | grep ^{PREFIX}[MN] | sort; {met(tmp_path, INDEX, '012')}"]
+    job = aws.submit(queue, define(aws, group("0:", show), count=3, main=1))
     shown = aws.reaches(job, "RUNNING")
     assert (shown["nodeProperties"]["numNodes"], shown["nodeProperties"]["mainNode"]) == (3, 1)
     assert "container" not in shown and "nodeDetails" not in shown
@@ -55,19 +58,28 @@ def test_each_node_is_a_process_on_an_instance_of_its_own(aws: Any, queue: str) 
     assert {row["nodeProperties"]["numNodes"] for row in listed} == {3}
 
 
-def test_the_job_ends_with_its_main_node(aws: Any, queue: str) -> None:
-    job = aws.submit(queue, define(aws, group("0:", MAIN_WAITS)))
+def main_ends(folder: Path, nodes: str) -> list[str]:
+    """A command whose main node ends once all run; the others do not."""
+    return ["sh", "-c", f"{met(folder, INDEX, nodes)}; test {INDEX} = 0 || sleep 60"]
+
+
+def test_the_job_ends_with_its_main_node(aws: Any, queue: str, tmp_path: Path) -> None:
+    job = aws.submit(queue, define(aws, group("0:", main_ends(tmp_path, "01"))))
     assert aws.ended(job)["status"] == "SUCCEEDED"
     main, child = nodes(aws, job, 2)
     assert (main["status"], main["container"]["exitCode"]) == ("SUCCEEDED", 0)
     assert child["container"]["exitCode"] == 143
 
 
-def test_a_failed_main_node_repeats_the_whole_and_a_failed_child_does_not(aws: Any, queue: str) -> None:
+def test_a_failed_main_node_repeats_the_whole_and_a_failed_child_does_not(aws: Any, queue: str, tmp_path: Path) -> None:
     retry = {"retryStrategy": {"attempts": 2}}
-    command = ["sh", "-c", "sleep 0.2; exit $AWS_BATCH_JOB_NODE_INDEX"]
-    child = aws.submit(queue, define(aws, group("0:", command), **retry))
-    main = aws.submit(queue, define(aws, group("0:", command), main=1, **retry))
+
+    def submitted(main: int) -> str:
+        attempt = f"{main}-${PREFIX}ATTEMPT"
+        here = met(tmp_path, f"{attempt}-{INDEX}", [f"{attempt}-{node}" for node in "01"])
+        return aws.submit(queue, define(aws, group("0:", ["sh", "-c", f"{here}; exit {INDEX}"]), main=main, **retry))
+
+    child, main = submitted(0), submitted(1)
     ended = aws.ended(child)
     assert (ended["status"], len(ended["attempts"])) == ("SUCCEEDED", 1)
     ended = aws.ended(main)
@@ -76,10 +88,11 @@ def test_a_failed_main_node_repeats_the_whole_and_a_failed_child_does_not(aws: A
     assert [len(row["attempts"]) for row in nodes(aws, main, 2)] == [2, 2]
 
 
-def test_nested_ranges_and_overrides_reach_their_nodes(aws: Any, queue: str) -> None:
+def test_nested_ranges_and_overrides_reach_their_nodes(aws: Any, queue: str, tmp_path: Path) -> None:
+    here = met(tmp_path, INDEX, "012")
     wide, narrow = (
-        group("0:", ["sh", "-c", "echo $WHO; sleep 0.3"]),
-        group("1:1", ["sh", "-c", "echo narrow Ref::what"]),
+        group("0:", ["sh", "-c", f"echo $WHO; {here}"]),
+        group("1:1", ["sh", "-c", f"echo narrow Ref::what; {here}"]),
     )
     arn = define(aws, wide, narrow, parameters={"what": "range"})
     named = {"targetNodes": "0:", "containerOverrides": {"environment": [{"name": "WHO", "value": "wide"}]}}
@@ -123,12 +136,12 @@ def test_register_refuses_nodes(aws: Any, given: dict[str, Any], text: str) -> N
     assert text in aws.refusal(register, jobDefinitionName="refused", type="multinode", nodeProperties=given)
 
 
-def test_nodes_wait_for_room_for_all_and_say_what_can_never_be(aws: Any) -> None:
+def test_nodes_wait_for_room_for_all_and_say_what_can_never_be(aws: Any, tmp_path: Path) -> None:
     environment = aws.environment(instanceTypes=["g5.xlarge"], maxvCpus=12)
     queue = aws.queue(environment)
     single = aws.submit(queue, aws.definition(["sleep", "60"]))
     aws.reaches(single, "RUNNING")
-    job = aws.submit(queue, define(aws, group("0:", MAIN_WAITS), count=3))
+    job = aws.submit(queue, define(aws, group("0:", main_ends(tmp_path, "012")), count=3))
     aws.reaches(job, "RUNNABLE")
     assert aws.shown_environment(environment)["computeResources"]["desiredvCpus"] == 4
     aws.batch.terminate_job(jobId=single, reason="room")

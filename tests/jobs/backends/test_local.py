@@ -21,11 +21,14 @@ from jobs.backends.base import Backend, JobRef, Listing, Logs, Phase, Request, R
 from jobs.backends.local import LocalBackend
 from jobs.model import keys
 from jobs.model.job import Job
+from tests.support.gathering import met
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")
 
 SHELL = ["sh", "-c"]
+PARTNER = "$((ACCEL_TASK_INDEX ^ 1))"
+"""The task that runs beside one, where two do."""
 
 
 @pytest.fixture
@@ -181,7 +184,7 @@ def test_gpus_are_shared_out_among_tasks(
     backend: LocalBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvidia_smi(tmp_path, "0, NVIDIA H200\\n1, NVIDIA H200\\n2, NVIDIA H200\\n3, NVIDIA H200\\n", monkeypatch)
-    script = "echo $CUDA_VISIBLE_DEVICES; sleep 0.3"
+    script = f"echo $CUDA_VISIBLE_DEVICES; {met(tmp_path, '$ACCEL_TASK_INDEX', [PARTNER])}"
     ref = backend.submit(request(backend, command=[*SHELL, script], tasks=4, accelerator={"count": 2, "type": "H200"}))
     assert ended(backend, ref).phase is Phase.SUCCEEDED
     assert sorted(texts(backend, ref)) == ["0,1", "0,1", "2,3", "2,3"]
@@ -281,8 +284,9 @@ def test_tasks(backend: LocalBackend) -> None:
         backend.logs(ref, task=5)
 
 
-def test_parallelism(backend: LocalBackend, home: Path) -> None:
-    script = "mkdir run-$ACCEL_TASK_INDEX; ls -d run-* | wc -l; sleep 0.2; rmdir run-$ACCEL_TASK_INDEX"
+def test_parallelism(backend: LocalBackend, home: Path, tmp_path: Path) -> None:
+    here = met(tmp_path, "$ACCEL_TASK_INDEX", [PARTNER])
+    script = f"mkdir run-$ACCEL_TASK_INDEX; {here}; ls -d run-* | wc -l; rmdir run-$ACCEL_TASK_INDEX"
     ref = backend.submit(request(backend, command=[*SHELL, script], tasks=6, parallelism=2))
     ended(backend, ref)
     assert max(int(text) for text in texts(backend, ref)) == 2

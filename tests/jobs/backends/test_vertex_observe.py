@@ -21,6 +21,7 @@ from jobs.model.keys import submission_key
 from sandbox.google.discovery import document
 from tests.jobs.backends import vertex_jobs
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
+from tests.support.gathering import met
 from tests.support.soak import SOAK
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
@@ -206,8 +207,8 @@ def test_a_followed_job(cloud: Cloud) -> None:
         cloud.printed(ref, task=1)
 
 
-def test_nodes_side_by_side_and_one_alone(cloud: Cloud) -> None:
-    text = "echo i am $RANK of $WORLD_SIZE; sleep 1"
+def test_nodes_side_by_side_and_one_alone(cloud: Cloud, tmp_path: Path) -> None:
+    text = f"echo i am $RANK of $WORLD_SIZE; {met(tmp_path, '$RANK', '012')}"
     ref = cloud.backend().submit(cloud.request("nodes", **run(text, nodes=3)))
     found = cloud.printed(ref)
     assert sorted(found) == [(f"node {n}", f"i am {n} of 3") for n in range(3)]
@@ -221,11 +222,11 @@ def test_replicas_have_the_names_that_vertex_gives_them() -> None:
     assert job.replicas == ["workerpool0-0", "workerpool2-0", "workerpool2-1", "workerpool3-0"]
 
 
-def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
+def test_late_lines_and_calls_that_break(cloud: Cloud, tmp_path: Path) -> None:
     """Each entry can be read at its own time, after entries that were written later."""
     cloud.fake.fault(log_lag_s=0.25)
     count = 2000 if SOAK else 60
-    text = f"i=0; while [ $i -lt {count} ]; do echo $RANK.$i; i=$((i+1)); done; sleep 1"
+    text = f"i=0; while [ $i -lt {count} ]; do echo $RANK.$i; i=$((i+1)); done; {met(tmp_path, '$RANK', '01')}"
     ref = cloud.backend().submit(cloud.request("late", **run(text, nodes=2)))
     cloud.proxy.faults["POST entries:list"] = ["503", "reset", "429", "accept+reset", "accept+truncate"] * 2
     found = [line for _, line in cloud.printed(ref)]
