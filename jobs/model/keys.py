@@ -4,11 +4,13 @@ job of its own, as users expect of a second plain `jobs submit`."""
 
 import hashlib
 import json
+import re
 import secrets
 from typing import Any
 
 NAMED_DIGITS = 12
 """Hex digits of the key in a job's name on its platform: 48 bits, so two keys of one job name do not meet."""
+_NO_DNS = re.compile(r"[^a-z0-9-]+")
 
 
 def submission_key(job_name: str, caller: str) -> str:
@@ -33,6 +35,15 @@ def random_key() -> str:
 def platform_name(job_name: str, key: str) -> str:
     """Return a name unique for the key, and the same each time, so that a lookup finds the job."""
     return f"{job_name}-{key[:NAMED_DIGITS]}"
+
+
+def resource_name(name: str, most: int) -> str:
+    """Convert a platform name to a label of RFC 1035 with at most `most` characters. Keep the digits of the key."""
+    head, _, digits = name.rpartition("-")
+    plain = _NO_DNS.sub("-", head.lower())
+    if not plain[:1].isalpha():
+        plain = f"j-{plain}"
+    return f"{plain[: most - NAMED_DIGITS - 1].strip('-')}-{digits}"
 
 
 def content_hash(value: Any) -> str:

@@ -1,12 +1,11 @@
 """Names, labels and annotations of jobs in a cluster."""
 
-import re
 from dataclasses import dataclass
 
 from accel.clouds.kubernetes.clusters import ClusterName
 from accel.diagnostics.errors import BadInput
 
-from ...model.keys import NAMED_DIGITS
+from ...model.keys import resource_name
 from ..base import JobRef
 
 KIND = "gke"
@@ -38,16 +37,10 @@ NAME_MAX = 44
 """Longest name: 63 characters of a DNS label, less what JobSet and Jobs append: -node-0, -99999 and -abcde. Source:
 https://github.com/kubernetes-sigs/jobset/blob/v0.10.1/pkg/webhooks/jobset_webhook.go"""
 
-_NO_DNS = re.compile(r"[^a-z0-9-]+")
-
 
 def object_name(name: str) -> str:
-    """Convert a platform name (see keys.platform_name) to a label of RFC 1035. Keep the digits of the key."""
-    head, _, digits = name.rpartition("-")
-    plain = _NO_DNS.sub("-", head.lower())
-    if not plain[:1].isalpha():
-        plain = f"j-{plain}"
-    return f"{plain[: NAME_MAX - NAMED_DIGITS - 1].strip('-')}-{digits}"
+    """Convert a platform name to the name of a Job or JobSet."""
+    return resource_name(name, NAME_MAX)
 
 
 @dataclass(frozen=True)

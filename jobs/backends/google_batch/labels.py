@@ -1,10 +1,9 @@
 """Names and labels of jobs on Google Batch."""
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...model.keys import NAMED_DIGITS
+from ...model.keys import resource_name
 from ..google_regional import JOBS, KEY, LABEL_MAX, MAKER, NAME, SPEC, TARGET, Region, add_labels, label_value
 
 __all__ = ["JOBS", "KEY", "LABEL_MAX", "MAKER", "NAME", "SPEC", "TARGET", "Scope", "add_labels", "label_value"]
@@ -17,7 +16,6 @@ https://docs.cloud.google.com/batch/docs/view-tasks"""
 
 ID_MAX = 63
 """Source: https://docs.cloud.google.com/batch/docs/reference/rest/v1/projects.locations.jobs/create"""
-_NO_ID = re.compile(r"[^a-z0-9-]+")
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,5 @@ class Scope(Region):
 
 
 def job_id(name: str) -> str:
-    """Convert a platform name (see keys.platform_name) to what Batch accepts, keeping the digits of the key."""
-    head, _, digits = name.rpartition("-")
-    plain = _NO_ID.sub("-", head.lower())
-    if not plain[:1].isalpha():
-        plain = f"j-{plain}"
-    return f"{plain[: ID_MAX - NAMED_DIGITS - 1].strip('-')}-{digits}"
+    """Convert a platform name to the id of a job."""
+    return resource_name(name, ID_MAX)

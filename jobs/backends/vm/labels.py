@@ -4,7 +4,7 @@ import re
 
 from accel.contract.machine_labels import EXPIRES, JOB, JOBS, MAKER, QUEUE, QUEUES, TARGET
 
-from ...model.keys import NAMED_DIGITS
+from ...model.keys import NAMED_DIGITS, resource_name
 
 ATTEMPT = "accel-attempt"
 HOST = "accel-host"
@@ -24,17 +24,12 @@ LOG = "accel-jobs"
 NAME_MAX = 45
 """Compute Engine's 63 characters, less -r99 for an attempt, -9999 for a node and what a boot disk adds."""
 
-_NO_DNS = re.compile(r"[^a-z0-9-]+")
 _NO_LABEL = re.compile(r"[^a-z0-9_-]+")
 
 
 def machine_name(name: str) -> str:
-    """Convert a platform name (see keys.platform_name) to a valid name of Google's resources, with the key's digits."""
-    head, _, digits = name.rpartition("-")
-    plain = _NO_DNS.sub("-", head.lower())
-    if not plain[:1].isalpha():
-        plain = f"j-{plain}"
-    return f"{plain[: NAME_MAX - NAMED_DIGITS - 1].strip('-')}-{digits}"
+    """Convert a platform name to the name of a job's machines."""
+    return resource_name(name, NAME_MAX)
 
 
 def attempt_name(name: str, number: int, prefix: str = "") -> str:
