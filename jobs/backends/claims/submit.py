@@ -34,6 +34,7 @@ from accel.diagnostics.errors import (
     Unreached,
 )
 
+from ..same_key import AGAIN, other_request
 from .claim import Claim, Claims
 from .platform import ClaimedJob, Platform
 
@@ -43,7 +44,6 @@ WAIT_LEASES = 3
 """Leases of other clients that a client waits for."""
 NOT_MADE = (CloudRefused, NoCredentials, NotFound, BadInput, OverLimit, Throttled, Unreached)
 """Errors of a request that was sent and created no job."""
-AGAIN = "run the same command with the same --key again: it makes no second job"
 
 log = logging.getLogger("accel.jobs.claims")
 
@@ -237,7 +237,4 @@ class _Submission:
             log.debug("the lease ends by itself: %s", error.message)
 
     def _other_job(self, job_name: str, job_id: str | None) -> BadInput:
-        return BadInput(
-            f"key: it was used for another request: {job_name}{f' ({job_id})' if job_id else ''}",
-            "submit the job as it was then, or use another --key",
-        )
+        return other_request(f"{job_name} ({job_id})" if job_id else job_name)

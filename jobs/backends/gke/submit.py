@@ -36,13 +36,12 @@ from accel.diagnostics.errors import (
 from ...model import sweep_tasks
 from ...model.keys import platform_name
 from ..base import JobRef, Request
+from ..same_key import AGAIN, other_request
 from . import labels, lookup
 from .labels import Scope
 from .lookup import GkeJob, body, main
 from .request import MIN_PARALLELISM, request
 from .status import status
-
-AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, api: Api) -> JobRef:
@@ -105,10 +104,7 @@ def _there(api: Api, path: str, name: str) -> dict[str, Any] | None:
 def _check(found: dict[str, Any], annotations: dict[str, str], name: str) -> None:
     has = object_at(found, "metadata", "annotations")
     if (has.get(labels.KEY), has.get(labels.SPEC)) != (annotations[labels.KEY], annotations[labels.SPEC]):
-        raise BadInput(
-            f"key: it was used for another request: {name}",
-            "submit the job as it was then, or use another --key",
-        )
+        raise other_request(name)
 
 
 def _own(api: Api, path: str, made: dict[str, Any], owner: dict[str, Any]) -> None:

@@ -17,12 +17,12 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 from accel.clouds.google.api import Conflict, Google
 from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping
 from accel.clouds.timeouts import pause, with_retries
-from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
 
 from ...model import sweep_tasks
 from ...model.keys import NAMED_DIGITS, platform_name
 from ..base import JobRef, Request
-from . import labels
+from ..same_key import AGAIN, other_request
 from . import labels as marks
 from .labels import Scope
 from .lookup import GOING, KEPT, BatchJob, is_job, look, path_of
@@ -30,7 +30,6 @@ from .status import job_time, phase
 
 NEW = timedelta(minutes=2)
 """Age from which a job existed before the request: clocks differ by less."""
-AGAIN = "run the same command with the same --key again: it makes no second job"
 
 
 def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: None) -> JobRef:
@@ -40,11 +39,8 @@ def submit(request: Request, google: Google, turn: Callable[[], None] = lambda: 
     scope = Scope.of_parent(str(request.body["parent"]))
     found, there = _made(google, scope, request, turn)
     asked: dict[str, Any] = request.body["job"]["labels"]
-    if any(found.labels.get(label) != asked[label] for label in (labels.KEY, labels.SPEC)):
-        raise BadInput(
-            f"key: it was used for another request: {request.name}",
-            "submit the job as it was then, or use another --key",
-        )
+    if any(found.labels.get(label) != asked[label] for label in (marks.KEY, marks.SPEC)):
+        raise other_request(request.name)
     return replace(scope.ref(request.name), there=there)
 
 

@@ -18,6 +18,7 @@ from ...model.keys import content_hash, platform_name
 from ..base import Attempt as Tried
 from ..base import Explanation, JobRef, LogLine, Places, PlatformBackend, Request, Status, Streams
 from ..google_budget_gate import refuse
+from ..same_key import AGAIN
 from . import labels
 from .cloud_messages import ReportingMachines
 from .logs import logs
@@ -28,7 +29,6 @@ from .shell import Shells, places
 from .state_machine import MachineState, NoCapacity
 from .status import attempts, status_of
 
-AGAIN = "run the same command with the same --key again: it makes no second job"
 CLEAN_S, CLEAN_POLL_S = 90.0, 1.0
 """Time for which a waiting client also waits for machines to go: no other client may remove the last ones."""
 _AT_ONCE = 8

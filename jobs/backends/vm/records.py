@@ -26,8 +26,9 @@ from accel.clouds.conditional_store.objects import Objects
 from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.bucket_targets import published_targets
 from accel.contract import buckets
-from accel.diagnostics.errors import BadInput, CloudSilent, NotFound, NotPromised
+from accel.diagnostics.errors import CloudSilent, NotFound, NotPromised
 
+from ..same_key import other_request
 from . import labels
 from .labels import PREFIX, attempt_name
 from .record import Attempt, Record, Result, as_json, of_json, result_of, was_never_made
@@ -63,10 +64,7 @@ class Records:
                 return anew, made
             found, _ = self.read(record.name)
         if (found.key, found.spec_hash) != (record.key, record.spec_hash):
-            raise BadInput(
-                f"key: it was used for another request: {record.name}",
-                "submit the job as it was then, or use another --key",
-            )
+            raise other_request(record.name)
         return found, None
 
     def read(self, name: str) -> tuple[Record, str]:

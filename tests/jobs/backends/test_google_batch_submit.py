@@ -19,7 +19,8 @@ from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsEr
 from jobs.backends.base import JobRef
 from jobs.backends.google_batch import GoogleBatchBackend, labels
 from jobs.backends.google_batch.labels import Scope
-from jobs.backends.google_batch.submit import AGAIN, request_id
+from jobs.backends.google_batch.submit import request_id
+from jobs.backends.same_key import AGAIN
 from jobs.model.keys import platform_name
 from tests.jobs.backends import google_batch_target
 from tests.jobs.backends.google_batch_cloud import GROUND, JOBS, Cloud

@@ -8,7 +8,7 @@ import pytest
 
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 from jobs.backends.base import JobRef
-from jobs.backends.vm.backend import AGAIN
+from jobs.backends.same_key import AGAIN
 from jobs.backends.vm.record import Attempt, Record
 from tests.jobs.backends.vm_faults import FIELDS, MADE, Cloud
 from tests.support.proxy import BODIES, Chance, GoogleProxy
