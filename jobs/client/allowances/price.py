@@ -12,21 +12,15 @@ from accel.diagnostics.messages import did_you_mean, printable_name
 from ...backends.base import Status
 from ...model.job import Job
 from ..cost_parts import JobCost
-from .reservation import MICRO, Hold
+from .reservation import MICRO, Hold, Terms
 
 WHOLE = "counted whole: "
 
 
 @dataclass(frozen=True)
-class Price:
-    """Price of one job: the amount to reserve, and the values that settle it."""
+class Price(Terms):
+    """Price of one job."""
 
-    usd: int
-    usd_hour: int
-    machines: int
-    tasks: int
-    attempts: int
-    timeout_s: int
     warnings: tuple[str, ...] = ()
 
 

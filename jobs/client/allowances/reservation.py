@@ -16,15 +16,9 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWrite
 
 
 @dataclass(frozen=True)
-class Hold:
-    """Reservation for one job. Without a job (`ref`) it is free after its lease; a settled one is what the job has
-    cost."""
+class Terms:
+    """What a job may cost, and the values that settle it."""
 
-    key: str
-    """The submission key."""
-    team: str
-    period: str
-    """Month that it counts for, such as 2026-11: the one in which it was made."""
     usd: int
     """Micro-USD in the worst case."""
     usd_hour: int
@@ -34,6 +28,18 @@ class Hold:
     tasks: int
     attempts: int
     timeout_s: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold(Terms):
+    """Reservation for one job. Without a job (`ref`) it is free after its lease; a settled one is what the job has
+    cost."""
+
+    key: str
+    """The submission key."""
+    team: str
+    period: str
+    """Month that it counts for, such as 2026-11: the one in which it was made."""
     name: str
     """Name of the job on its platform."""
     target: str
