@@ -4,7 +4,7 @@ import re
 
 from . import nodes
 from .containers import complete
-from .state import NAME, Batch, BatchError, Document, page, require, short
+from .state import Batch, BatchError, Document, page, require, short, valid_name
 
 GLOBS = {
     "onExitCode": r"[0-9]{0,511}\*?",
@@ -30,8 +30,7 @@ def check_limits(request: Document) -> None:
 
 def register(batch: Batch, request: Document) -> Document:
     """Count deregistered revisions too."""
-    name = request["jobDefinitionName"]
-    require(NAME.match(name), f"jobDefinitionName {name!r} does not match {NAME.pattern}")
+    name = valid_name(request, "jobDefinitionName")
     check_limits(request)
     document = dict(request)
     if request["type"] == "container":

@@ -8,7 +8,7 @@ from .capacity import terminate
 from .health import LINKED_ROLE, look, paralysis
 from .instances import Kind, families, kinds
 from .lifecycle import lose
-from .state import NAME, Batch, BatchError, Document, Environment, page, require, short
+from .state import Batch, BatchError, Document, Environment, page, require, short, valid_name
 
 SPOT_ONLY = (
     "SPOT_CAPACITY_OPTIMIZED",
@@ -115,8 +115,7 @@ def find(batch: Batch, name_or_arn: str) -> Environment:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    name = request["computeEnvironmentName"]
-    require(NAME.match(name), f"computeEnvironmentName {name!r} does not match {NAME.pattern}")
+    name = valid_name(request, "computeEnvironmentName")
     require(name not in batch.environments, "Object already exists")
     managed = request["type"] == "MANAGED" and "eksConfiguration" not in request
     require(managed, "the sandbox runs MANAGED compute environments on ECS only")

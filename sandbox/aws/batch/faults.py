@@ -1,9 +1,9 @@
 """Faults that a test plans for the next calls of an operation, drawn from a seed."""
 
 import json
-import random
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+
+from ...odds import Odds
 
 # What the client sees, and whether the operation is carried out first. A kind is a status and error code, or what
 # happens to the connection.
@@ -31,25 +31,20 @@ KINDS = (*ANSWERS, *CONNECTIONS)
 
 
 @dataclass
-class Plan:
+class Plan(Odds):
     """Fault planned for the next `count` calls of `operation`, each of which fails with the probability `rate`."""
 
     operation: str
     kind: str
-    count: int = 1
     skip: int = 0
-    rate: float = 1.0
-    seed: int = 0
     hang_s: float = 30.0
-    fired: int = 0
-    _random: random.Random = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(
                 f"kind {self.kind!r} must be one of {', '.join(KINDS)}, reclaim, stockout, unregistered, invalid"
             )
-        self._random = random.Random(self.seed)
+        super().__post_init__()
 
     def after(self) -> bool:
         """Return whether the operation is carried out before the client sees the fault."""
@@ -62,13 +57,7 @@ class Plan:
         if self.skip > 0:
             self.skip -= 1
             return False
-        self.count -= 1
-        hit = self._random.random() < self.rate
-        self.fired += hit
-        return hit
-
-    def as_json(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+        return self.draw()
 
 
 def error_answer(kind: str, service: str) -> tuple[int, list[tuple[str, str]], bytes]:

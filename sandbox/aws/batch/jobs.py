@@ -6,7 +6,7 @@ from typing import Any
 
 from . import containers, definitions, nodes, policies, queues
 from .lifecycle import STATES, stop
-from .state import NAME, Batch, BatchError, Document, Job, page, require, short
+from .state import Batch, BatchError, Document, Job, page, require, short, valid_name
 
 RESULTS = ("containerInstanceArn", "taskArn", "logStreamName", "exitCode", "reason", "networkInterfaces")
 SUMMARY = (
@@ -16,8 +16,7 @@ SUMMARY = (
 
 
 def _check(batch: Batch, request: Document, definition: Document) -> None:
-    name = request["jobName"]
-    require(NAME.match(name), f"jobName {name!r} does not match {NAME.pattern}")
+    valid_name(request, "jobName")
     size = len(json.dumps(request))
     require(size <= 30 * 1024, f"the request has {size} bytes, SubmitJob takes at most 30720")
     definitions.check_limits(request)

@@ -4,7 +4,7 @@ and the share with the lowest goes first: https://docs.aws.amazon.com/batch/late
 import re
 from itertools import combinations
 
-from .state import NAME, Batch, BatchError, Document, Job, Queue, page, require
+from .state import Batch, BatchError, Document, Job, Queue, page, require, valid_name
 
 # FairsharePolicy of botocore's batch model: 0 stands for the shortest window.
 SHORTEST_DECAY_S = 600
@@ -31,8 +31,7 @@ def _check(policy: Document) -> Document:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    name = request["name"]
-    require(NAME.match(name), f"name {name!r} does not match {NAME.pattern}")
+    name = valid_name(request, "name")
     require("quotaSharePolicy" not in request, "the sandbox has no quota shares")
     arn = batch.arn("scheduling-policy", name)
     require(arn not in batch.policies, "Object already exists")

@@ -5,7 +5,7 @@ from typing import Any
 from . import environments, policies
 from .environments import instance_kinds
 from .lifecycle import stop
-from .state import NAME, Batch, BatchError, Document, Queue, page, require, short
+from .state import Batch, BatchError, Document, Queue, page, require, short, valid_name
 
 
 def _check(batch: Batch, document: Document) -> None:
@@ -40,8 +40,7 @@ def find(batch: Batch, name_or_arn: str) -> Queue:
 
 
 def create(batch: Batch, request: Document) -> Document:
-    name = request["jobQueueName"]
-    require(NAME.match(name), f"jobQueueName {name!r} does not match {NAME.pattern}")
+    name = valid_name(request, "jobQueueName")
     require(name not in batch.queues, "Object already exists")
     document: Document = {
         "state": "ENABLED",

@@ -29,6 +29,12 @@ def require(holds: object, text: str) -> None:
         raise BatchError(text)
 
 
+def valid_name(request: Document, field: str) -> str:
+    name: str = request[field]
+    require(NAME.match(name), f"{field} {name!r} does not match {NAME.pattern}")
+    return name
+
+
 class World:
     """Lock, clock and settings that every backend and the scheduler share.
 
