@@ -142,6 +142,12 @@ class View:
         return View(cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}, self.path(path))
 
 
+def batch_containers(definition: View) -> list[View]:
+    """Return the containers of a job definition of AWS Batch, with those of its nodes."""
+    groups = definition.document("nodeProperties").each("nodeRangeProperties")
+    return [definition.document("containerProperties"), *(part for group in groups for part in group.each("container"))]
+
+
 @dataclass(frozen=True)
 class Resource:
     """One resource. `retained` is None where the source does not contain it, as in the engine's requests."""

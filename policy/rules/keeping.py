@@ -6,7 +6,7 @@ from typing import Any
 from accel.rules.gcp.labels import key as google_key
 
 from ..guard import ResourcePolicy, Settings, texts
-from ..resource import Resource, UnknownValue, View
+from ..resource import Resource, UnknownValue, View, batch_containers
 
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
@@ -111,9 +111,7 @@ def _images(resource: Resource) -> Iterator[tuple[str, str]]:
     """Yield path and image of each container."""
     view = resource.view
     if resource.type == _DEFINITION:
-        containers = [view.document("containerProperties")]
-        groups = view.document("nodeProperties").each("nodeRangeProperties")
-        containers += [part for group in groups for part in group.each("container")]
+        containers = batch_containers(view)
     else:
         spec = view.inside("spec.template.spec")
         containers = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ..guard import ResourcePolicy, Settings
-from ..resource import Resource
+from ..resource import Resource, batch_containers
 
 _CLUSTER = "gcp:container/cluster:Cluster"
 _NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -35,14 +35,7 @@ IMDSV2 = ResourcePolicy(
 
 
 def _privileged(resource: Resource, _: Settings) -> Iterator[str]:
-    view = resource.view
-    containers = [view.document("containerProperties")]
-    containers += [
-        part
-        for group in view.document("nodeProperties").each("nodeRangeProperties")
-        for part in group.each("container")
-    ]
-    for container in containers:
+    for container in batch_containers(resource.view):
         if container.true("privileged"):
             yield f"{container.where}.privileged is true: a job is root on the instance"
 
