@@ -30,6 +30,8 @@ from components.aws.monitoring import MonitoringSpec
 from components.aws.network import NetworkSpec
 from components.base import Name, Spec
 
+from ..existing import OtherStack
+
 
 class CreatedNetwork(NetworkSpec):
     """A network that this stack creates and owns."""
@@ -53,13 +55,8 @@ class ExistingNetwork(Spec):
         )
 
 
-class StackNetwork(Spec):
+class StackNetwork(OtherStack):
     """The `network` output of another stack."""
-
-    kind: Literal["stack"]
-    stack: str = Field(
-        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
-    )
 
 
 Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discriminator="kind")]

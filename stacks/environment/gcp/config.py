@@ -28,6 +28,7 @@ from components.gcp.node_labels import NodePoolSpec, gke_pool
 from components.gcp.service_accounts import NodeServiceAccountSpec, WorkloadServiceAccountSpec
 from components.gcp.tpu_pool import TpuPoolSpec
 
+from ..existing import ExistingAccount, OtherStack
 from ..gke.config import Workloads
 from .jobs_config import GoogleBatch, Vertex, one_name
 from .vms_config import Vms
@@ -69,13 +70,8 @@ class ExistingNetwork(Spec):
         return found
 
 
-class StackNetwork(Spec):
+class StackNetwork(OtherStack):
     """The `gcp_network` output of another stack."""
-
-    kind: Literal["stack"]
-    stack: str = Field(
-        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
-    )
 
 
 Network = Annotated[CreatedNetwork | ExistingNetwork | StackNetwork, Field(discriminator="kind")]
@@ -102,13 +98,9 @@ class ExistingCluster(Spec):
         return places + access_rules.cluster_access(self.endpoint, self.ca_certificate)
 
 
-class StackCluster(Spec):
+class StackCluster(OtherStack):
     """A cluster from the `clusters` output of another stack, with the pools listed there."""
 
-    kind: Literal["stack"]
-    stack: str = Field(
-        description="Name of the other stack, as StackReference takes it: <organisation>/<project>/<stack>"
-    )
     key: Name = Field(
         default="cluster",
         description="Key of the cluster in the `clusters` output of the other stack, and in that of this stack",
@@ -124,14 +116,8 @@ class CreatedNodeAccount(NodeServiceAccountSpec):
     kind: Literal["create"]
 
 
-class ExistingNodeAccount(Spec):
+class ExistingNodeAccount(ExistingAccount):
     """An existing account for nodes, with the roles that they need."""
-
-    kind: Literal["existing"]
-    email: str
-
-    def check(self) -> list[Finding]:
-        return account_rules.nodes_email(self.email)
 
 
 NodeAccount = Annotated[CreatedNodeAccount | ExistingNodeAccount, Field(discriminator="kind")]

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from accel.catalog.gcp_images import CURRENT_BASE, DEEP_LEARNING
 from accel.diagnostics.faults import several
 from accel.diagnostics.findings import Finding
-from accel.rules.gcp import accounts as account_rules
 from accel.rules.gcp import machines, tpu
 from accel.rules.gcp import vm_targets as rules
 from components.base import Name, Spec
@@ -22,6 +21,7 @@ from components.gcp.tpu_vm import TpuVmSpec
 from components.gcp.vm_account import VmAccountSpec
 from components.gcp.vm_jobs import VmJobsSpec
 
+from ..existing import ExistingAccount
 from .capacity_config import Capacity
 
 
@@ -31,14 +31,8 @@ class CreatedVmAccount(VmAccountSpec):
     kind: Literal["create"]
 
 
-class ExistingVmAccount(Spec):
+class ExistingVmAccount(ExistingAccount):
     """An existing account for machines."""
-
-    kind: Literal["existing"]
-    email: str
-
-    def check(self) -> list[Finding]:
-        return account_rules.nodes_email(self.email)
 
 
 VmAccount = Annotated[CreatedVmAccount | ExistingVmAccount, Field(discriminator="kind")]
