@@ -16,16 +16,13 @@ from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec, join
 from ..sdk import aws
-from . import policies, queue_age_function
+from . import functions, policies, queue_age_function
 from .dashboard import JOB_EVENTS
 from .gpu_metrics import UTILISATION
 from .notifications import Grants
 from .queue_age_function import METRIC
 
-_RUNTIME = "python3.13"
-"""Supported until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
 _TIMEOUT_S = 120
-_MEMORY_MIB = 256
 
 
 class FailedJobs(Spec):
@@ -170,50 +167,24 @@ def queue_age(
     """Create a function that publishes `queue_age_function.METRIC`, by queue, on a schedule. It reserves no
     concurrency: AWS permits no reservation out of the ten executions of a new account, and two simultaneous runs
     publish the same figures. Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"""
-    log = aws.cloudwatch.LogGroup(
-        name, retention_in_days=retention_days, kms_key_id=grants.kms_key_arn, opts=self.child()
-    )
-    role = aws.iam.Role(
-        name,
-        assume_role_policy=policies.trust_policy("lambda.amazonaws.com"),
-        description="Lambda: the age of waiting Batch jobs",
-        permissions_boundary=grants.permissions_boundary,
-        opts=self.child(),
-    )
-    allowed = aws.iam.RolePolicy(name, role=role.id, policy=_policy(namespace, log), opts=self.child())
     source = Path(queue_age_function.__file__).read_text()
     queues = pulumi.Output.all(*queue_arns.values()).apply(
         lambda known: json.dumps(sorted(arn for arn in known if arn))
     )
-    function = aws.lambda_.Function(
+    function = functions.function(
+        self,
         name,
         description="How old the oldest RUNNABLE job of each queue is",
-        runtime=_RUNTIME,
+        role_description="Lambda: the age of waiting Batch jobs",
         handler="index.handler",
-        code=pulumi.AssetArchive({"index.py": pulumi.StringAsset(source)}),
-        role=role.arn,
-        timeout=_TIMEOUT_S,
-        memory_size=_MEMORY_MIB,
-        logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
-        environment=aws.lambda_.FunctionEnvironmentArgs(variables={"NAMESPACE": namespace, "QUEUES": queues}),
-        # Lambda checks the role when the function is created, and a run before the policy exists fails.
-        opts=self.child(depends_on=[allowed]),
+        files={"index.py": source},
+        timeout_s=_TIMEOUT_S,
+        variables={"NAMESPACE": namespace, "QUEUES": queues},
+        policy=lambda log: _policy(namespace, log),
+        retention_days=retention_days,
+        grants=grants,
     )
-    rule = aws.cloudwatch.EventRule(
-        name,
-        description="When to look at waiting Batch jobs",
-        schedule_expression=f"rate({every_min} minute{'s' if every_min > 1 else ''})",
-        opts=self.child(),
-    )
-    aws.lambda_.Permission(
-        name,
-        action="lambda:InvokeFunction",
-        function=function.name,
-        principal="events.amazonaws.com",
-        source_arn=rule.arn,
-        opts=self.child(),
-    )
-    aws.cloudwatch.EventTarget(name, rule=rule.name, target_id="function", arn=function.arn, opts=self.child())
+    functions.schedule(self, name, function, every_min, "When to look at waiting Batch jobs")
 
 
 def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:

@@ -19,14 +19,11 @@ from accel.rules.aws import monitoring as rules
 
 from ..base import Component, Spec, join
 from ..sdk import aws
-from . import notifications, policies
+from . import functions, notifications, policies
 from .arns import account_id, partition
 from .budget_function import SETTINGS
 
-RUNTIME = "python3.13"
-"""Supported until June 2029. Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html"""
 TIMEOUT_S = 300
-MEMORY_MIB = 256
 PACKAGE = "stack_budget"
 
 
@@ -75,30 +72,18 @@ class BudgetStop(Component):
         told: list[pulumi.Input[str]] = list(args.topic_arns)
         if args.emails:
             told.append(notifications.topic(self, f"{name}-done", args.emails, (), None).arn)
-        log = aws.cloudwatch.LogGroup(name, retention_in_days=args.spec.retention_days, opts=self.child())
-        role = aws.iam.Role(
-            name,
-            assume_role_policy=policies.trust_policy("lambda.amazonaws.com"),
-            description="Lambda: stops the stack when its budget is crossed",
-            permissions_boundary=args.permissions_boundary,
-            opts=self.child(),
-        )
-        allowed = aws.iam.RolePolicy(
-            name, role=role.id, policy=_policy(args, arn, account, log, told), opts=self.child()
-        )
-        function = aws.lambda_.Function(
+        function = functions.function(
+            self,
             name,
             description="Stops the stack when its budget is crossed",
-            runtime=RUNTIME,
+            role_description="Lambda: stops the stack when its budget is crossed",
             handler=f"{PACKAGE}.budget_function.handler",
-            code=pulumi.AssetArchive({path: pulumi.StringAsset(text) for path, text in archive().items()}),
-            role=role.arn,
-            timeout=TIMEOUT_S,
-            memory_size=MEMORY_MIB,
-            logging_config=aws.lambda_.FunctionLoggingConfigArgs(log_format="Text", log_group=log.name),
-            environment=aws.lambda_.FunctionEnvironmentArgs(variables={SETTINGS: _settings(args, account, told)}),
-            # Lambda checks the role when the function is created, and a run before the policy exists fails.
-            opts=self.child(depends_on=[allowed]),
+            files=archive(),
+            timeout_s=TIMEOUT_S,
+            variables={SETTINGS: _settings(args, account, told)},
+            policy=lambda log: _policy(args, arn, account, log, told),
+            retention_days=args.spec.retention_days,
+            grants=notifications.Grants(None, args.permissions_boundary),
         )
         self._wake(name, args, function)
         self.function = function.name
@@ -106,34 +91,15 @@ class BudgetStop(Component):
 
     def _wake(self, name: str, args: BudgetStopArgs, function: aws.lambda_.Function) -> None:
         """Invoke the function by the topics and on a schedule: each run continues what the last one left unfinished."""
-        every = args.spec.every_min
-        rule = aws.cloudwatch.EventRule(
-            name,
-            description="When to go on with a stop",
-            schedule_expression=f"rate({every} minute{'s' if every > 1 else ''})",
-            opts=self.child(),
-        )
-        sources: dict[str, tuple[str, pulumi.Input[Any]]] = {name: ("events.amazonaws.com", rule.arn)}
-        sources |= {f"{name}-{key}": ("sns.amazonaws.com", arn) for key, arn in args.budget_topic_arns.items()}
-        admitted = {
-            key: aws.lambda_.Permission(
-                key,
-                action="lambda:InvokeFunction",
-                function=function.name,
-                principal=principal,
-                source_arn=arn,
-                opts=self.child(),
-            )
-            for key, (principal, arn) in sources.items()
-        }
-        aws.cloudwatch.EventTarget(name, rule=rule.name, target_id="function", arn=function.arn, opts=self.child())
+        functions.schedule(self, name, function, args.spec.every_min, "When to go on with a stop")
         for key, topic in args.budget_topic_arns.items():
+            admission = functions.admit(self, f"{name}-{key}", function, "sns.amazonaws.com", topic)
             aws.sns.TopicSubscription(
                 f"{name}-{key}",
                 topic=cast(Any, topic),
                 protocol="lambda",
                 endpoint=function.arn,
-                opts=self.child(depends_on=[admitted[f"{name}-{key}"]]),
+                opts=self.child(depends_on=[admission]),
             )
 
 

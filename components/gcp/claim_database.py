@@ -25,12 +25,10 @@ class ClaimDatabaseSpec(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimDatabaseArgs:
-    """The spec, and the project and region that the database is for."""
+class ClaimDatabaseArgs(firestore.DatabaseArgs):
+    """As of every database."""
 
     spec: ClaimDatabaseSpec
-    project: str
-    region: str
 
 
 class ClaimDatabase(Component):
@@ -42,13 +40,5 @@ class ClaimDatabase(Component):
 
     def __init__(self, name: str, args: ClaimDatabaseArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        self.database = firestore.expiring(
-            self,
-            name,
-            project=args.project,
-            location=args.spec.location or args.region,
-            protect=args.spec.protect,
-            collection=claims.COLLECTION,
-            field=claims.EXPIRES,
-        )
+        self.database = firestore.expiring(self, name, args, collection=claims.COLLECTION, field=claims.EXPIRES)
         self.finish()

@@ -28,12 +28,10 @@ class GcpSpendLedgerSpec(Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpendLedgerArgs:
-    """The spec, and the project and region that the database is for."""
+class SpendLedgerArgs(firestore.DatabaseArgs):
+    """As of every database."""
 
     spec: GcpSpendLedgerSpec
-    project: str
-    region: str
 
 
 class SpendLedger(Component):
@@ -45,13 +43,5 @@ class SpendLedger(Component):
 
     def __init__(self, name: str, args: SpendLedgerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args.spec, opts)
-        self.database = firestore.expiring(
-            self,
-            name,
-            project=args.project,
-            location=args.spec.location or args.region,
-            protect=args.spec.protect,
-            collection=allowances.HOLDS,
-            field=allowances.EXPIRES,
-        )
+        self.database = firestore.expiring(self, name, args, collection=allowances.HOLDS, field=allowances.EXPIRES)
         self.finish()

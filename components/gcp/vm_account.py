@@ -36,8 +36,7 @@ class VmAccountSpec(Spec):
     roles: list[str] = Field(default_factory=list, description="Additional roles in the project")
 
     def check(self) -> list[Finding]:
-        found = rules.repositories(self.repositories) + rules.roles(self.roles)
-        return found + rules.access(self.read_buckets, self.write_buckets)
+        return rules.grants(self.repositories, self.roles, self.read_buckets, self.write_buckets)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,6 +84,13 @@ def roles(given: Sequence[str], field: str = "roles") -> list[Finding]:
     return [finding for i, name in enumerate(given) for finding in _role(f"{field}[{i}]", name)]
 
 
+def grants(
+    repositories_: Sequence[str], roles_: Sequence[str], read: Sequence[str], write: Sequence[str]
+) -> list[Finding]:
+    """Check all that an account is given."""
+    return repositories(repositories_) + roles(roles_) + access(read, write)
+
+
 def _role(field: str, name: str) -> list[Finding]:
     if name in ("roles/owner", "roles/editor", "roles/viewer", "owner", "editor", "viewer"):
         message = f"is {name}, of the whole project"
