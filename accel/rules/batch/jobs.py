@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from accel.diagnostics.findings import Finding
 from accel.rules.jobs import exit_codes as exits
+from accel.rules.jobs.variables import of_platform
 from accel.rules.table import rule
 
 TASKS = rule("google-batch.tasks")
@@ -119,11 +120,7 @@ def exit_codes(
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    return [
-        ENV.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
-        for name in variables
-        if name.startswith("BATCH_") or name in _OURS
-    ]
+    return of_platform(ENV, [name for name in variables if name.startswith("BATCH_") or name in _OURS], field)
 
 
 def size(length: int) -> list[Finding]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp.vms import FLEX_LONGEST_S
+from accel.rules.jobs.variables import of_platform
 from accel.rules.table import rule
 
 FIT = rule("gce.job.fit")
@@ -84,8 +85,5 @@ def max_run(max_run_s: int | None, timeout_s: int | None, margin_s: int) -> list
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    return [
-        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "leave it out")
-        for name in RESERVED_VARIABLES
-        if name in variables
-    ]
+    names = [name for name in RESERVED_VARIABLES if name in variables]
+    return of_platform(ENV_RESERVED, names, field, "leave it out")

@@ -7,6 +7,7 @@ from accel.catalog.nearest import UnknownName
 from accel.catalog.tpu import Slice
 from accel.diagnostics.findings import Finding
 from accel.rules.gke.jobs import hosts_text
+from accel.rules.jobs.variables import of_platform
 from accel.rules.table import rule
 
 ZONES = rule("gcp.tpu.job-zones")
@@ -78,11 +79,7 @@ def disk(disk_gib: int | None) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    return [
-        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
-        for name in RESERVED_VARIABLES
-        if name in variables
-    ]
+    return of_platform(ENV_RESERVED, [name for name in RESERVED_VARIABLES if name in variables], field)
 
 
 def size(length: int) -> list[Finding]:

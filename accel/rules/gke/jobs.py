@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accel.catalog.tpu import Slice
 from accel.diagnostics.findings import Finding
+from accel.rules.jobs.variables import of_platform
 from accel.rules.table import rule
 
 FIT = rule("gke.job.fit")
@@ -179,11 +180,7 @@ def grace(grace_s: int | None, spot: bool) -> list[Finding]:
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:
-    return [
-        ENV_RESERVED.finding(f"{field}.{name}", "is set by the platform", "give the variable another name")
-        for name in RESERVED_VARIABLES
-        if name in variables
-    ]
+    return of_platform(ENV_RESERVED, [name for name in RESERVED_VARIABLES if name in variables], field)
 
 
 def retries(failures: int | None, lost: int | None, nodes: int, jobset: bool) -> list[Finding]:
