@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pulumi
 from pydantic import Field
@@ -28,6 +28,8 @@ _TIMEOUT_S = 120
 class FailedJobs(Spec):
     """An alarm for a queue where many jobs fail."""
 
+    SUFFIX: ClassVar[str] = "failed"
+
     jobs: int = Field(
         default=10,
         ge=1,
@@ -37,6 +39,17 @@ class FailedJobs(Spec):
 
     def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s)
+
+    def alarm(self, queue: str, arn: pulumi.Input[str]) -> dict[str, Any]:
+        return {
+            "alarm_description": f"{self.jobs} or more jobs of queue {queue} failed in {self.period_s} s",
+            "metric_name": JOB_EVENTS,
+            "dimensions": {"Queue": arn, "Status": "FAILED"},
+            "statistic": "Sum",
+            "period": self.period_s,
+            "comparison_operator": "GreaterThanOrEqualToThreshold",
+            "threshold": self.jobs,
+        }
 
 
 class IdleGpus(Spec):
@@ -62,6 +75,8 @@ class WaitingJobs(Spec):
     """An alarm for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
     stack measures it, which costs a few cents a month."""
 
+    SUFFIX: ClassVar[str] = "waiting"
+
     minutes: int = Field(
         default=60,
         ge=5,
@@ -70,31 +85,38 @@ class WaitingJobs(Spec):
     )
     every_min: int = Field(default=5, ge=1, le=60, description="Interval in minutes at which the function measures")
 
+    def alarm(self, queue: str, arn: pulumi.Input[str]) -> dict[str, Any]:
+        return {
+            "alarm_description": f"The oldest RUNNABLE job of queue {queue} is older than {self.minutes} min: "
+            "`jobs explain` tells why it waits",
+            "metric_name": METRIC,
+            "dimensions": {"Queue": arn},
+            "statistic": "Maximum",
+            "period": 60 * self.every_min,
+            "comparison_operator": "GreaterThanThreshold",
+            "threshold": 60 * self.minutes,
+        }
 
-def failed_jobs(
+
+def queue_alarms(
     self: Component,
     name: str,
-    spec: FailedJobs | None,
+    spec: FailedJobs | WaitingJobs | None,
     topic: aws.sns.Topic,
     namespace: str,
     queue_arns: Mapping[str, pulumi.Input[str]],
 ) -> list[aws.cloudwatch.MetricAlarm]:
+    """Create the alarm for each queue."""
     if spec is None:
         return []
     return [
         _alarm(
             self,
-            f"{name}-{queue}-failed",
+            f"{name}-{queue}-{spec.SUFFIX}",
             topic,
-            alarm_description=f"{spec.jobs} or more jobs of queue {queue} failed in {spec.period_s} s",
             namespace=namespace,
-            metric_name=JOB_EVENTS,
-            dimensions={"Queue": arn, "Status": "FAILED"},
-            statistic="Sum",
-            period=spec.period_s,
             evaluation_periods=1,
-            comparison_operator="GreaterThanOrEqualToThreshold",
-            threshold=spec.jobs,
+            **spec.alarm(queue, arn),
         )
         for queue, arn in queue_arns.items()
     ]
@@ -121,36 +143,6 @@ def idle_gpus(
             threshold=spec.below_percent,
         )
         for environment, namespace in namespaces.items()
-    ]
-
-
-def waiting_jobs(
-    self: Component,
-    name: str,
-    spec: WaitingJobs | None,
-    topic: aws.sns.Topic,
-    namespace: str,
-    queue_arns: Mapping[str, pulumi.Input[str]],
-) -> list[aws.cloudwatch.MetricAlarm]:
-    if spec is None:
-        return []
-    return [
-        _alarm(
-            self,
-            f"{name}-{queue}-waiting",
-            topic,
-            alarm_description=f"The oldest RUNNABLE job of queue {queue} is older than {spec.minutes} min: "
-            "`jobs explain` tells why it waits",
-            namespace=namespace,
-            metric_name=METRIC,
-            dimensions={"Queue": arn},
-            statistic="Maximum",
-            period=60 * spec.every_min,
-            evaluation_periods=1,
-            comparison_operator="GreaterThanThreshold",
-            threshold=60 * spec.minutes,
-        )
-        for queue, arn in queue_arns.items()
     ]
 
 

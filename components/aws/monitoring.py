@@ -17,7 +17,7 @@ from accel.rules.aws import monitoring as rules
 from ..base import Component, Spec, join
 from ..sdk import aws
 from . import notifications, policies
-from .alarms import FailedJobs, IdleGpus, WaitingJobs, failed_jobs, idle_gpus, queue_age, waiting_jobs
+from .alarms import FailedJobs, IdleGpus, WaitingJobs, idle_gpus, queue_age, queue_alarms
 from .dashboard import BLOCKED_EVENTS, JOB_EVENTS, dashboard
 from .notifications import BLOCKED, STATE_CHANGE
 
@@ -115,8 +115,8 @@ class Monitoring(Component):
         notifications.tell(self, name, topic, _told(self, name, args), account, grants)
         log = _event_log(self, name, args)
         _count(self, name, args, log)
-        alarms = failed_jobs(self, name, spec.failed_jobs, topic, args.namespace, args.queue_arns)
-        alarms += waiting_jobs(self, name, spec.waiting_jobs, topic, args.namespace, args.queue_arns)
+        alarms = queue_alarms(self, name, spec.failed_jobs, topic, args.namespace, args.queue_arns)
+        alarms += queue_alarms(self, name, spec.waiting_jobs, topic, args.namespace, args.queue_arns)
         if spec.waiting_jobs:
             queue_age(
                 self,
