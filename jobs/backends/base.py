@@ -333,8 +333,13 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
     def _parse_scope(text: str) -> ScopeT:
         raise NotImplementedError
 
-    def render(self, job: "Job", name: str, key: str) -> Request:
+    @staticmethod
+    def _render(job: "Job", name: str, key: str, target_name: str, target: TargetT) -> Request:
+        """The `render` of request.py."""
         raise NotImplementedError
+
+    def render(self, job: "Job", name: str, key: str) -> Request:
+        return self._render(job, name, key, *self._needed("render"))
 
     def submit(self, request: Request) -> JobRef:
         raise NotImplementedError

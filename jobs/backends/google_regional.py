@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing
+from accel.contract.google_jobs import GoogleJobsGround
 from accel.contract.machine_labels import JOBS, MAKER, TARGET
 from accel.diagnostics.errors import BadInput
 
@@ -48,6 +49,10 @@ class Region:
             form = f"{cls.KIND}:<project>.<region>/<{cls.ID}>"
             raise BadInput(f"job reference {cls.KIND}:{text}/...: expected {form}")
         return cls(project, region)
+
+    @classmethod
+    def of_target(cls, target: GoogleJobsGround) -> Self:
+        return cls(target.project, target.region)
 
     @classmethod
     def of_parent(cls, parent: str) -> Self:

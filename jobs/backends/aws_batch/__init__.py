@@ -47,9 +47,7 @@ class AwsBatchBackend(PlatformBackend[AwsBatchTarget, str, Timing]):
     def _parse_scope(text: str) -> str:
         return text
 
-    def render(self, job: Job, name: str, key: str) -> Request:
-        target_name, target = self._needed("render")
-        return render(job, name, key, target_name, target)
+    _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:
         return _submit.submit(request, self._clients, self._target)

@@ -9,7 +9,6 @@ from accel.clouds.kubernetes.clusters import Clusters
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput
 
-from ...model.job import Job
 from ..base import (
     Attempt,
     Explanation,
@@ -61,13 +60,8 @@ class GkeBackend(RateLimitedBackend, PlatformBackend[GkeTarget, Scope, Timing]):
     def _scope_of(target: GkeTarget) -> Scope:
         return Scope(target.project, target.location, target.cluster, target.namespace)
 
-    @staticmethod
-    def _parse_scope(text: str) -> Scope:
-        return Scope.parse(text)
-
-    def render(self, job: Job, name: str, key: str) -> Request:
-        target_name, target = self._needed("render")
-        return render(job, name, key, target_name, target)
+    _parse_scope = Scope.parse
+    _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:
         if self._target and self._target.stop:

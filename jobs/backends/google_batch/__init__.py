@@ -40,17 +40,8 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
     NO_TARGET = "a region alone does not say what jobs run on"
     THREADS, SUBMITS_PER_S = THREADS, SUBMITS_PER_S
 
-    @staticmethod
-    def _scope_of(target: GoogleBatchTarget) -> Scope:
-        return Scope(target.project, target.region)
-
-    @staticmethod
-    def _parse_scope(text: str) -> Scope:
-        return Scope.parse(text)
-
-    def render(self, job: Job, name: str, key: str) -> Request:
-        target_name, target = self._needed("render")
-        return render(job, name, key, target_name, target)
+    _scope_of, _parse_scope = Scope.of_target, Scope.parse
+    _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:
         refuse(self._google, self._target)

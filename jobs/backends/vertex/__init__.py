@@ -65,17 +65,8 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         super()._open(scope, self._times)
         self._rate = self._times.rate()
 
-    @staticmethod
-    def _scope_of(target: VertexTarget) -> Scope:
-        return Scope(target.project, target.region)
-
-    @staticmethod
-    def _parse_scope(text: str) -> Scope:
-        return Scope.parse(text)
-
-    def render(self, job: Job, name: str, key: str) -> Request:
-        target_name, target = self._needed("render")
-        return render(job, name, key, target_name, target)
+    _scope_of, _parse_scope = Scope.of_target, Scope.parse
+    _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:
         refuse(self._google, self._target)

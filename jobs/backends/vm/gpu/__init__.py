@@ -4,7 +4,7 @@ from accel.contract.google_vms import GceTarget
 from accel.diagnostics.collector import Diagnostics
 
 from ....model.job import Job
-from ...base import QuotaAnswer, Request
+from ...base import QuotaAnswer
 from ..backend import VmBackend
 from ..cloud_messages import ReportingMachines
 from .request import KIND, render
@@ -22,9 +22,7 @@ class GceBackend(VmBackend[GceTarget]):
     KIND = KIND
     NO_TARGET = "a bucket alone does not say where VMs are"
 
-    def render(self, job: Job, name: str, key: str) -> Request:
-        target_name, target = self._needed("render")
-        return render(job, name, key, target_name, target)
+    _render = staticmethod(render)
 
     def quota(self, job: Job) -> QuotaAnswer:
         from ..quota import check, gpus
