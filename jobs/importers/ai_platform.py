@@ -153,7 +153,7 @@ def _copy(report: Report, name: str, kind: str, new: object, why: list[str], rul
 
 VERB = "jobs submit training"
 _SERVICES = ("ai-platform", "ml-engine", "ml")
-JOB, ARGS, REST, WORDS = "JOB", "args after --", "after the command", "words of the command"
+JOB, ARGS, WORDS = "JOB", "args after --", "words of the command"
 """Names in the report for the parts of a command line other than flags."""
 
 
@@ -198,7 +198,7 @@ def _of(
         beside |= {JOB: command.words[0]} if command.words else {}
         beside |= {WORDS: command.words[1:]} if command.words[1:] else {}
         beside |= {ARGS: command.rest} if command.rest else {}
-        beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
+        beside |= {shell.REST: pasted.rest} if pasted and pasted.rest else {}
     roles = shell.roles(text)
     beside |= {role: role for role in roles}
     given = RequestFields(document, beside=beside)
@@ -237,9 +237,7 @@ def _flags(given: RequestFields, command: gcloud.CommandLine, pasted: shell.Past
             own = flag not in GENERAL and flag not in command.flags  # else the program has one of that name too
             report.findings(ARGS, imports.flag_after(flag, own, ARGS))
     if pasted:
-        if pasted.rest:
-            report.changed(REST, None, "is not the command's")
-        pasted.report_lines(report)
+        pasted.report_rest(report)
         for variable, written in pasted.unknown.items():
             plain = variable if re.fullmatch(r"\w+", variable) else ""
             for field in _holding(command, written):

@@ -15,9 +15,9 @@ from .aws_batch_fields import (
     attempts_of,
     environment,
     fair_share,
-    labels,
     needs,
     only_item,
+    timeout_and_labels,
     with_parameters,
 )
 from .fields import RequestFields, job_name
@@ -128,12 +128,7 @@ def _request(given: RequestFields) -> ImportResult:
     _depends_on(given, block)
     attempts_of(given, values)
     fair_share(given, block, "schedulingPriorityOverride")
-    if seconds := given.whole("timeout.attemptDurationSeconds", 1):
-        values["timeout_s"] = seconds
-    given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
-    labels(given, values)
-    given.flag("propagateTags")
-    given.left_out("propagateTags", "the definition says whether tags are propagated")
+    timeout_and_labels(given, values, "the definition says whether tags are propagated")
     for each, why in REFUSED.items():
         for path in given.paths(each):
             if given.values[path] == "":  # of a skeleton

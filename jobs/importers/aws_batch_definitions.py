@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .aws_batch_fields import REFERENCE, attempts_of, environment, labels, needs
+from .aws_batch_fields import REFERENCE, attempts_of, environment, needs, timeout_and_labels
 from .fields import RequestFields, job_name
 from .images import image_of
 from .outcome import ImportResult
@@ -138,12 +138,7 @@ def import_properties(given: RequestFields, chosen: Mapping[str, str], values: J
     if not given.has("retryStrategy"):
         values["retries"] = 0
         given.report.keep("retryStrategy.attempts", "retries: 0", "Batch makes one attempt where nothing is said")
-    if seconds := given.whole("timeout.attemptDurationSeconds", 1):
-        values["timeout_s"] = seconds
-    given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
-    labels(given, values)
-    given.flag("propagateTags")
-    given.left_out("propagateTags", "the target's own definitions say whether tags are propagated")
+    timeout_and_labels(given, values, "the target's own definitions say whether tags are propagated")
     _platforms(given)
     return place
 

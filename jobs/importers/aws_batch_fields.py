@@ -215,6 +215,16 @@ def fair_share(given: RequestFields, block: Json, priority: str) -> None:
     given.keep_value(priority, "aws_batch.scheduling_priority")
 
 
+def timeout_and_labels(given: RequestFields, values: Json, why: str) -> None:
+    """Put the timeout and the labels into the job. `why`: for not saying whether tags are propagated."""
+    if seconds := given.whole("timeout.attemptDurationSeconds", 1):
+        values["timeout_s"] = seconds
+    given.keep_value("timeout.attemptDurationSeconds", "timeout_s")
+    labels(given, values)
+    given.flag("propagateTags")
+    given.left_out("propagateTags", why)
+
+
 def labels(given: RequestFields, values: Json) -> None:
     found: dict[str, str] = {}
     for name, text in given.mapping("tags").items():

@@ -15,7 +15,7 @@ from . import gcloud, vertex_templates
 from .google_batch_fields import BatchFields
 from .reading import Json, named_file
 from .report import Report
-from .shell import MOMENT, PastedCommand
+from .shell import MOMENT, REST, PastedCommand
 
 VERB = "batch jobs submit"
 FLAGS = {
@@ -37,7 +37,7 @@ PLACES: Mapping[str, tuple[str | int, ...]] = {
     "--priority": ("priority",),
 }
 OF_TARGET = ("--network", "--subnetwork", "--no-external-ip-address")
-WORDS, REST = "words of the command", "after the command"
+WORDS = "words of the command"
 
 
 @dataclass
@@ -173,9 +173,7 @@ def tell(given: BatchFields, found: Command) -> None:
         report.refuse(WORDS, "the command takes one name; a value with spaces wants quotes")
     if line.rest:
         report.refuse("args after --", "the command has no `--`; a program's arguments are commands of the container")
-    if written.rest:
-        report.changed(REST, None, "is not the command's")
-    written.report_lines(report)
+    written.report_rest(report)
     _unknown(given, found, report)
 
 

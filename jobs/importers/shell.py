@@ -28,6 +28,8 @@ _CAPTURED = re.compile(
 """Command whose output a variable takes."""
 _PROMPT = r"\s*(?:[$!%]\s*)?"
 _YAML = re.compile(r"""^(?:-\s+)?["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
+REST = "after the command"
+"""Field of a report for words that follow a command."""
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
 _FILE_INPUT = re.compile(r"< [^(;&|<>]")
 """Redirection of the command's input, which `<(command)` is not."""
@@ -58,6 +60,12 @@ class PastedCommand:
     """Variables in heredocs that a shell would have replaced."""
     secrets: list[str] = field(default_factory=list[str])
     """Values of variables with the name of a secret, which no message may show."""
+
+    def report_rest(self, report: Report) -> None:
+        """Report what follows the command, and its lines."""
+        if self.rest:
+            report.changed(REST, None, "is not the command's")
+        self.report_lines(report)
 
     def report_lines(self, report: Report) -> None:
         for fault in self.lost:

@@ -39,7 +39,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
 VERB = "ai custom-jobs create"
 SPEC = "jobSpec"
 POOL = "--worker-pool-spec"
-REST, WORDS = "after the command", "words of the command"
+WORDS = "words of the command"
 TIMEOUT = "--timeout"
 FLAGS = {
     **dict.fromkeys(("--args", "--command", "--config", "--display-name", "--labels", "--network", "--region"), True),
@@ -108,7 +108,7 @@ def _of(
             beside |= {_named(command, index, key): text for key, text in gcloud.pairs(value).items()}
         beside |= {flag: command.unknown_values.get(flag, "") if flag == TIMEOUT else "" for flag in command.unknown}
         beside |= {WORDS: command.words} if command.words else {}
-        beside |= {REST: pasted.rest} if pasted and pasted.rest else {}
+        beside |= {shell.REST: pasted.rest} if pasted and pasted.rest else {}
         beside |= {"args after --": command.rest} if command.rest else {}
     beside |= {role: role for role in roles}
     given = RequestFields(document, beside=beside)
@@ -173,9 +173,7 @@ def _flags(
 
 
 def _told(given: RequestFields, command: gcloud.CommandLine, pasted: shell.PastedCommand) -> None:
-    if pasted.rest:
-        given.report.changed(REST, None, "is not the command's")
-    pasted.report_lines(given.report)
+    pasted.report_rest(given.report)
     for variable, written in pasted.unknown.items():
         plain = variable if re.fullmatch(r"\w+", variable) else ""
         for flag, values in command.flags.items():

@@ -21,7 +21,7 @@ from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, named_file
 from .redact import hide
-from .shell import PastedCommand, pasted_command
+from .shell import REST, PastedCommand, pasted_command
 from .tasks import node_exports, refuse_places, unused_mounts, variable
 
 VERB = "workload create"
@@ -93,7 +93,7 @@ _OF_NODES = {"count": "NNODES", "rank": "NODE_RANK", "main": "JAX_COORDINATOR_AD
 https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_resources.py"""
 _OF_CPUS = {"count": "JAX_PROCESS_COUNT", "rank": "JOB_COMPLETION_INDEX", "main": "JAX_COORDINATOR_ADDRESS"}
 """Those of machines without GPUs, beside PROCESSES_IN_JOB and JOB_INDEX."""
-REST, WORDS = "after the command", "words of the command"
+WORDS = "words of the command"
 _INT_MAX = 2**31 - 1
 
 
@@ -146,9 +146,7 @@ def _tell(given: RequestFields, line: gcloud.CommandLine, written: PastedCommand
         report.refuse(WORDS, "the command takes flags alone; a value with spaces wants quotes")
     if line.rest:
         report.refuse("args after --", "the command has no `--`; the program and its arguments are --command")
-    if written.rest:
-        report.changed(REST, None, "is not the command's")
-    written.report_lines(report)
+    written.report_rest(report)
 
 
 def _name(given: RequestFields, values: Json, written: PastedCommand) -> None:
