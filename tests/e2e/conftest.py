@@ -1,6 +1,5 @@
 """A deployed environment, and the commands as a user runs them."""
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,9 @@ from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
+
+OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
+"""What variables begin with that a sandbox sets itself."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,25 @@ class Shell:
         return done.stderr.strip().splitlines()
 
 
+def shell_on(sandbox: Sandbox, targets: Path, folder: Path) -> Shell:
+    """A user's shell in the project's folder, with state and cache of its own."""
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(OWN)},
+        **sandbox.variables,
+        "ACCEL_TARGETS": str(targets),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "PYTHONPATH": str(project()),
+    }
+    return Shell(project(), variables)
+
+
 @pytest.fixture(scope="session")
 def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The sandbox's environment, deployed once for each worker; destroyed, it leaves nothing, whatever jobs ran."""
     before = listing(sandbox, "us-east-1")
     stack = Stack(tmp_path_factory.mktemp("deployed"), sandbox, environment("sandbox"), stack="e2e")
-    targets = stack.up().outputs["targets"]
-    (stack.folder / "targets.json").write_text(json.dumps(targets))
+    stack.up_targets()
     yield stack
     stack.destroy()
     assert listing(sandbox, "us-east-1") == before
@@ -79,15 +93,7 @@ def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def shell(deployed: Stack, sandbox: Sandbox, tmp_path: Path) -> Shell:
     """A user's shell in the project's folder."""
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_", "ACCEL_"))},
-        **sandbox.variables,
-        "ACCEL_TARGETS": str(deployed.folder / "targets.json"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "PYTHONPATH": str(project()),
-    }
-    return Shell(project(), variables)
+    return shell_on(sandbox, deployed.folder / "targets.json", tmp_path)
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """What end-to-end tests of jobs on Google Cloud share: a sandbox without Kubernetes, a shell on it, and its API."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from sandbox.environment import environment, project
+from sandbox.environment import environment
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, put
@@ -19,7 +17,6 @@ from tests.support.waiting import until
 from .conftest import Shell
 
 PROJECT = "accel-sandbox"
-OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
 
 Call = Callable[..., Any]
 
@@ -38,22 +35,9 @@ def on_both(google: Sandbox, factory: pytest.TempPathFactory, name: str, queues:
     wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
     gcp = {key: whole[key] for key in wanted}
     stack = Stack(factory.mktemp(name), google, {**values, "gcp": gcp}, stack=name)
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
-
-
-def shell_on(sandbox: Sandbox, targets: Path, folder: Path) -> Shell:
-    """A user's shell in the project's folder, with state and cache of its own."""
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(OWN)},
-        **sandbox.variables,
-        "ACCEL_TARGETS": str(targets),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "PYTHONPATH": str(project()),
-    }
-    return Shell(project(), variables)
 
 
 def caller(sandbox: Sandbox) -> Call:

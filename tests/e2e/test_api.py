@@ -14,8 +14,8 @@ from tests.support.project import Stack, environment
 from tests.support.soak import sampled
 from tests.support.wheel import run as installed_run
 
-from .conftest import Shell
-from .google import shell_on, started
+from .conftest import Shell, shell_on
+from .google import started
 
 HEAD = """
 import asyncio, json, sys, time
@@ -117,7 +117,7 @@ def on_google(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
     values = environment("sandbox", cloud="gcp")
     values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch")}
     stack = Stack(tmp_path_factory.mktemp("batch"), managed, values, stack="api")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
 

@@ -14,8 +14,8 @@ from tests.support.project import Stack, environment
 from tests.support.small_wheel import write_wheel
 from tests.support.soak import sampled
 
-from .conftest import Shell
-from .google import shell_on, started
+from .conftest import Shell, shell_on
+from .google import started
 
 TRAIN = """
 import os, pathlib, sys
@@ -118,7 +118,7 @@ def cluster(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     parts = ("project", "region", "network", "cluster", "pools", "accounts", "workloads")
     values["gcp"] = {name: values["gcp"][name] for name in parts}
     stack = Stack(tmp_path_factory.mktemp("cluster"), google, values, stack="code-gke")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
 
@@ -139,7 +139,7 @@ def on_google(google_cloud: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
     values = environment("sandbox", cloud="gcp")
     values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex", "vms")}
     stack = Stack(tmp_path_factory.mktemp("google"), google_cloud, values, stack="code")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
 

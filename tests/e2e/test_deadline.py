@@ -23,8 +23,8 @@ from tests.support.project import Stack
 from tests.support.soak import sampled
 from tests.support.waiting import until
 
-from .conftest import Shell
-from .google import PROJECT, caller, on_both, shell_on, status
+from .conftest import Shell, shell_on
+from .google import PROJECT, caller, on_both, status
 from .test_queues import QUEUES, control
 
 PODS = "/api/v1/namespaces/jobs/pods"

@@ -16,7 +16,7 @@ from tests.support.engine import Sandbox
 from tests.support.pages import blocks, pages, script_of, unlike
 from tests.support.project import Stack, environment
 
-from .google import shell_on
+from .conftest import shell_on
 
 TELL = 'print("trained"); print(\'@accel {"at":1,"metrics":{"loss":0.3,"accuracy":0.9}}\')'
 JOB = {"name": "digits", "image": "local/examples", "command": ["python", "-c", TELL], "timeout_s": "10m"}

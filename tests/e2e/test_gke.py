@@ -1,7 +1,6 @@
 """Jobs on GKE, from `jobs submit` to their end: one API server, real controllers, commands that really run."""
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ import yaml
 
 from accel.clouds.kubernetes.clusters import pem
 from accel.clouds.kubernetes.endpoint_trust import Endpoint
-from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster
 from tests.support import commands
 from tests.support.engine import Sandbox
@@ -25,7 +23,7 @@ from tests.support.sweeping import sweep
 from tests.support.waiting import until
 
 from . import files_of_others as files
-from .conftest import Shell
+from .conftest import Shell, shell_on
 
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -49,8 +47,7 @@ def gke(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     cluster = Cluster.of(google.home)
     before = {one["metadata"]["name"] for one in cluster.list("/api/v1/namespaces")}
     stack = Stack(tmp_path_factory.mktemp("gke"), google, section(), stack="e2e")
-    targets = stack.up().outputs["targets"]
-    (stack.folder / "targets.json").write_text(json.dumps(targets))
+    stack.up_targets()
     yield stack
     stack.destroy()
     assert cluster.list("/api/v1/nodes") == []
@@ -66,16 +63,7 @@ def cluster(google: Sandbox) -> Cluster:
 @pytest.fixture
 def shell(gke: Stack, google: Sandbox, tmp_path: Path) -> Shell:
     """A user's shell in the project's folder."""
-    own = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(own)},
-        **google.variables,
-        "ACCEL_TARGETS": str(gke.folder / "targets.json"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "PYTHONPATH": str(project()),
-    }
-    return Shell(project(), variables)
+    return shell_on(google, gke.folder / "targets.json", tmp_path)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 from tests.support.waiting import until
 
-from .conftest import Shell
-from .google import PROJECT, Call, caller, shell_on
+from .conftest import Shell, shell_on
+from .google import PROJECT, Call, caller
 
 QUEUE = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues/training"
 TPU = f"tpu.googleapis.com/v2/projects/{PROJECT}/locations/us-central1-a/queuedResources"
@@ -53,7 +53,7 @@ def call(google: Sandbox) -> Iterator[Call]:
 @pytest.fixture(scope="module")
 def gke(google: Sandbox, call: Call, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("budget"), google, section(), stack="budget")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
 

@@ -15,8 +15,8 @@ from tests.support.sweeping import sweep
 from tests.support.waiting import until
 
 from . import files_of_others as files
-from .conftest import Shell
-from .google import PROJECT, Call, caller, printed, shell_on, started, status
+from .conftest import Shell, shell_on
+from .google import PROJECT, Call, caller, printed, started, status
 
 CHECKPOINT = """
 import os, pathlib, time
@@ -43,8 +43,7 @@ def deployed(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     values = environment("sandbox", cloud="gcp")
     values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
     stack = Stack(tmp_path_factory.mktemp("services"), managed, values, stack="services")
-    outputs = stack.up().outputs
-    (stack.folder / "targets.json").write_text(json.dumps(outputs["targets"]))
+    outputs = stack.up_targets()
     (stack.folder / "outputs.json").write_text(json.dumps(outputs))
     yield stack
     stack.destroy()

@@ -1,6 +1,5 @@
 """What whoever submits to Google Cloud may do, by `stacks permissions --for submit`, is enough for `accel-jobs`."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from stacks.operations.permissions.google import document
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
 
-from .google import Call, caller, printed, shell_on, started
+from .conftest import shell_on
+from .google import Call, caller, printed, started
 
 CONTROL = "sandbox-api/permissions"
 CODE = 4
@@ -40,7 +40,7 @@ def values() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def deployed(own: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("submitters"), own, values(), stack="submitters")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.destroy()
 

@@ -14,8 +14,8 @@ from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
 from tests.support.waiting import until
 
-from .conftest import Shell
-from .google import PROJECT, Call, caller, printed, shell_on, started, status
+from .conftest import Shell, shell_on
+from .google import PROJECT, Call, caller, printed, started, status
 from .test_vms import CHECKPOINT, left
 
 ZONE = "us-central1-a"
@@ -47,7 +47,7 @@ def section(**vms: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def stack(machines: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     made = Stack(tmp_path_factory.mktemp("queued"), machines, section(reconcile={"every_min": 1}), stack="queued")
-    (made.folder / "targets.json").write_text(json.dumps(made.up().outputs["targets"]))
+    made.up_targets()
     return made
 
 

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import signal
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -11,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from sandbox.environment import project
 from sandbox.keys import bearer
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
 from tests.support.soak import SOAK, soak_only
 from tests.support.waiting import until
 
-from .conftest import Shell
+from .conftest import Shell, shell_on
 
 REGION = "us-east-2"
 SHARES = {"research": 0.5, "team*": 2.0}
@@ -39,18 +37,14 @@ def values() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def queues(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("queues"), sandbox, values(), stack="queues")
-    targets = stack.up().outputs["targets"]
-    (stack.folder / "targets.json").write_text(json.dumps(targets))
+    stack.up_targets()
     yield stack
     stack.destroy()
 
 
 @pytest.fixture
 def shell(queues: Stack, sandbox: Sandbox, tmp_path: Path) -> Shell:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PULUMI_", "ACCEL_"))}
-    own = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    targets = {"ACCEL_TARGETS": str(queues.folder / "targets.json"), "PYTHONPATH": str(project())}
-    return Shell(project(), {**kept, **sandbox.variables, **own, **targets})
+    return shell_on(sandbox, queues.folder / "targets.json", tmp_path)
 
 
 def control(sandbox: Sandbox, **body: Any) -> None:
@@ -116,8 +110,7 @@ def test_weights_change_in_place_and_a_policy_comes_and_goes_with_its_queue(queu
     assert queues.up("--expect-no-changes").ops("same") == {}
 
     queues.write_environment(values())
-    targets = queues.up().outputs["targets"]
-    (queues.folder / "targets.json").write_text(json.dumps(targets))
+    queues.up_targets()
     shown = sandbox.client("batch", REGION).describe_job_queues(jobQueues=[targets["fair"]["queue_arn"]])["jobQueues"]
     assert shown[0]["schedulingPolicyArn"].startswith(f"arn:aws:batch:{REGION}:")
 

@@ -14,8 +14,8 @@ from tests.support.project import Stack, environment, put
 from tests.support.soak import soak_only
 from tests.support.waiting import until
 
-from .conftest import Shell
-from .google import shell_on, status
+from .conftest import Shell, shell_on
+from .google import status
 
 pytestmark = soak_only  # the report on Google Batch's jobs and on AWS Batch's is asked for in every run
 
@@ -32,7 +32,7 @@ def section() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def gke(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("pools"), google, section(), stack="pools")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.write_environment(section())
     stack.destroy()

@@ -19,8 +19,8 @@ from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
 from tests.support.waiting import until
 
-from .conftest import Shell
-from .google import shell_on, started, status
+from .conftest import Shell, shell_on
+from .google import started, status
 
 LASTS = ["python", "-c", "import time; time.sleep(600)"]
 
@@ -40,7 +40,7 @@ def sections(*names: str) -> dict[str, Any]:
 def ground(alone: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Every platform but GKE, deployed."""
     stack = Stack(tmp_path_factory.mktemp("ground"), alone, sections("vms", "batch", "vertex"), stack="ground")
-    (stack.folder / "targets.json").write_text(json.dumps(stack.up().outputs["targets"]))
+    stack.up_targets()
     yield stack
     stack.write_environment(sections("vms", "batch", "vertex"))
     stack.destroy()

@@ -15,8 +15,8 @@ from tests.support.soak import sampled
 from tests.support.waiting import until
 
 from . import files_of_others as files
-from .conftest import Shell
-from .google import PROJECT, Call, caller, printed, shell_on, started, status
+from .conftest import Shell, shell_on
+from .google import PROJECT, Call, caller, printed, started, status
 
 ZONES = {
     "v2-8": "europe-west4-a",
@@ -90,8 +90,7 @@ def section() -> dict[str, Any]:
 def deployed(machines: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The section, deployed; destroyed, it leaves nothing."""
     stack = Stack(tmp_path_factory.mktemp("vms"), machines, section(), stack="vms")
-    outputs = stack.up().outputs
-    (stack.folder / "targets.json").write_text(json.dumps(outputs["targets"]))
+    outputs = stack.up_targets()
     (stack.folder / "source").write_text(outputs["vm_targets"])
     yield stack
     stack.destroy()

@@ -1,22 +1,18 @@
 """The smoke program of TPU slices as a job of its job file, on a machine of the sandbox that runs the agent."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sandbox.environment import environment as variables_of
-from sandbox.environment import project
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 
-from .conftest import Shell
-
-OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
+from .conftest import Shell, shell_on
 
 
 @pytest.fixture
@@ -29,11 +25,8 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         values = environment("sandbox", cloud="gcp")
         values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
         stack = Stack(tmp_path / "stack", sandbox, values, stack="smoke")
-        targets = tmp_path / "targets.json"
-        targets.write_text(json.dumps(stack.up().outputs["targets"]))
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
-        variables |= {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(project())}
-        yield Shell(project(), {**variables, **sandbox.variables, "ACCEL_TARGETS": str(targets)})
+        stack.up_targets()
+        yield shell_on(sandbox, stack.folder / "targets.json", tmp_path)
     finally:
         stop(home, wipe=True)
 

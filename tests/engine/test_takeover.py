@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from sandbox.plugins.mapping import plain
-from tests.e2e.conftest import Shell
-from tests.e2e.google import shell_on
+from tests.e2e.conftest import Shell, shell_on
 from tests.support import records
 from tests.support.project import Stack
 from tests.support.records import COMPUTE, DECLARED, PROJECT, REGION, Json, stockout

@@ -11,25 +11,14 @@ from jobs.backends.registry import of_target
 from jobs.client.code.shipping import Shipping
 from jobs.client.request_body import request_summary
 from jobs.model.job import Job
-from tests.jobs.backends import (
-    aws_batch_target,
-    gce_target,
-    gke_target,
-    google_batch_target,
-    tpu_target,
-    vertex_jobs,
-)
 from tests.jobs.code.projects import project
+from tests.support.every_target import MADE
 
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"
 WORDS = ["python3", "train.py", "--note=a b", "--price=$5", "{}"]
 TARGETS: dict[str, AnyTarget] = {
-    "aws-batch": aws_batch_target.make_target(code_bucket="acme-code"),
-    "gke": gke_target.make_target(code_bucket="acme-code"),
-    "google-batch": google_batch_target.make_target(),
-    "vertex": vertex_jobs.make_target(),
-    "tpu-vm": tpu_target.make_target(),
-    "gce": gce_target.make_target(),
+    **{kind: make() for kind, make in MADE.items()},
+    **{kind: MADE[kind](code_bucket="acme-code") for kind in ("aws-batch", "gke")},
     "local": LocalTarget(kind="local", root="/"),
 }
 ARRAYS = ("aws-batch", "gke", "google-batch", "local")

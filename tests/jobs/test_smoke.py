@@ -13,26 +13,12 @@ from jobs.model import smoke
 from jobs.model.job import Job
 from jobs.model.keys import of_smoke, submission_key
 from jobs.model.sweep_tasks import variable
-from tests.jobs.backends import (
-    aws_batch_target,
-    gce_target,
-    gke_target,
-    google_batch_target,
-    tpu_target,
-    vertex_jobs,
-)
+from tests.support.every_target import MADE
 
 Invoke = Callable[..., Result]
 Json = dict[str, Any]
 
-TARGETS = {
-    "aws-batch": aws_batch_target.make_target(),
-    "gke": gke_target.make_target(),
-    "tpu-vm": tpu_target.make_target(),
-    "gce": gce_target.make_target(),
-    "google-batch": google_batch_target.make_target(),
-    "vertex": vertex_jobs.make_target(),
-}
+TARGETS = {kind: make() for kind, make in MADE.items()}
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"
 JOB: Json = {"name": "digits", "image": IMAGE, "command": ["python3", "train.py"], "timeout_s": "12h"}
 SIZE: Json = {"cpus": 2, "memory_mib": 4000}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P
+from tests.support.google_vms import create_network, delete_network
 
 pytest_plugins = ["tests.support.google_fake"]
 CLUSTERS = f"{CONTAINER}/us-central1-a/clusters"
@@ -15,16 +16,13 @@ CLUSTERS = f"{CONTAINER}/us-central1-a/clusters"
 @pytest.fixture
 def network(fake: Fake) -> Iterator[Fake]:
     """A network and a subnetwork `gke`; whatever cluster a test leaves is deleted."""
-    fake.done("POST", f"{COMPUTE}/global/networks", {"name": "gke", "autoCreateSubnetworks": False})
-    body = {"name": "gke", "network": "global/networks/gke", "ipCidrRange": "10.0.0.0/20"}
-    fake.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+    create_network(fake, "gke", "10.0.0.0/20")
     yield fake
     fake.well()
     (fake.home / "kubernetes.json").unlink(missing_ok=True)
     for cluster in fake.call("GET", f"{CONTAINER}/-/clusters")["clusters"]:
         fake.done("DELETE", f"container.googleapis.com/v1/{cluster['selfLink'].partition('/v1/')[2]}")
-    fake.done("DELETE", f"{COMPUTE}/regions/us-central1/subnetworks/gke")
-    fake.done("DELETE", f"{COMPUTE}/global/networks/gke")
+    delete_network(fake, "gke")
 
 
 def cluster(**more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from components.kubernetes.cordon import ApiNode, watch
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.support import memory
-from tests.support.kubernetes import kubernetes
+from tests.support.kubernetes import control_plane
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
@@ -24,10 +24,7 @@ NAMESPACES = (makers.NAMESPACE, "one", "gpu-operator", "small-system")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A running control plane's folder."""
-    found = tmp_path_factory.mktemp("home")
-    with kubernetes(found):
-        yield found
+    yield from control_plane(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved_settings
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import ProviderError, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
-from tests.support.kubernetes import kubernetes
+from tests.support.kubernetes import control_plane
 from tests.support.soak import soak_only
 
 pytestmark = pytest.mark.engine
@@ -27,10 +27,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A running control plane's folder."""
-    found = tmp_path_factory.mktemp("home")
-    with kubernetes(found):
-        yield found
+    yield from control_plane(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

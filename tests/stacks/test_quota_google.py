@@ -54,18 +54,7 @@ def judged(accelerator: str, machines: int = 1, count: int = 1, **more: Any) -> 
         # In no answer at all.
         ("nvidia-tesla-v100", 1, False, "unknown", "Cloud Quotas does not have NVIDIA_V100_GPUS for this project"),
         ("nvidia-gb300", 1, False, "unknown", "no quota is known that holds nvidia-gb300 on-demand"),
-    ],
-)
-def test_metrics_of_a_region(
-    cloud: Google, accelerator: str, machines: int, spot: bool, word: str, reason: str
-) -> None:
-    found = judged(accelerator, machines, spot=spot)
-    assert found.word == word and found.reason.startswith(reason), found.reason
-
-
-@pytest.mark.parametrize(
-    ("accelerator", "machines", "spot", "word", "reason"),
-    [
+        # Quotas with a dimension.
         ("nvidia-h100-80gb", 8, False, "ok", "16 of 16 GPUs (use as of the last day, by Cloud Monitoring)"),
         ("nvidia-h100-80gb", 9, False, "over", "17 of 16 GPUs: 1 too few (use as of the last day"),
         # The project has no preemptible quota of them, so the family's holds Spot machines.
@@ -85,7 +74,7 @@ def test_metrics_of_a_region(
         ("tpu-v6e", 256, False, "ok", "there is no limit"),
     ],
 )
-def test_quotas_with_a_dimension(
+def test_metrics_of_a_region_and_quotas_with_a_dimension(
     cloud: Google, accelerator: str, machines: int, spot: bool, word: str, reason: str
 ) -> None:
     found = judged(accelerator, machines, spot=spot)

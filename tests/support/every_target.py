@@ -2,18 +2,18 @@
 
 import base64
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 from accel.contract.schema import document
-from accel.contract.targets import KINDS, write
+from accel.contract.targets import KINDS, AnyTarget, write
 from tests.jobs.backends import aws_batch_target, gce_target, gke_target, google_batch_target, tpu_target, vertex_jobs
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]
 CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n").decode()
-MADE = {
+MADE: dict[str, Callable[..., AnyTarget]] = {
     "aws-batch": aws_batch_target.make_target,
     "gke": gke_target.make_target,
     "tpu-vm": tpu_target.make_target,

@@ -20,9 +20,7 @@ NO_MIGRATION = "Instances with guest accelerators do not support live migration.
 @pytest.fixture
 def compute(fake: Fake) -> Iterator[Fake]:
     """A network `vms` with a subnetwork; whatever machines, disks and reservations a test leaves are deleted."""
-    fake.done("POST", f"{COMPUTE}/global/networks", {"name": "vms", "autoCreateSubnetworks": False})
-    body = {"name": "vms", "network": "global/networks/vms", "ipCidrRange": "10.1.0.0/20"}
-    fake.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+    create_network(fake, "vms", "10.1.0.0/20")
     yield fake
     fake.well()
     # What another test has bought is paid to its end, and holds its reservation.
@@ -35,8 +33,19 @@ def compute(fake: Fake) -> Iterator[Fake]:
             if item.get("deletionProtection"):
                 fake.done("POST", f"{at}/setDeletionProtection", deletionProtection="false")
             fake.done("DELETE", at)
-    fake.done("DELETE", f"{COMPUTE}/regions/us-central1/subnetworks/vms")
-    gone = fake.done("DELETE", f"{COMPUTE}/global/networks/vms")
+    delete_network(fake, "vms")
+
+
+def create_network(fake: Fake, name: str, cidr: str) -> None:
+    """With a subnetwork of the same name."""
+    fake.done("POST", f"{COMPUTE}/global/networks", {"name": name, "autoCreateSubnetworks": False})
+    body = {"name": name, "network": f"global/networks/{name}", "ipCidrRange": cidr}
+    fake.done("POST", f"{COMPUTE}/regions/us-central1/subnetworks", body)
+
+
+def delete_network(fake: Fake, name: str) -> None:
+    fake.done("DELETE", f"{COMPUTE}/regions/us-central1/subnetworks/{name}")
+    gone = fake.done("DELETE", f"{COMPUTE}/global/networks/{name}")
     assert "error" not in gone
 
 

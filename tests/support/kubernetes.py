@@ -4,9 +4,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
@@ -31,6 +33,13 @@ def kubernetes(home: Path) -> Generator[Cluster]:
     finally:
         process.terminate()
         process.wait(120)
+
+
+def control_plane(factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For a fixture: the folder of one that runs."""
+    home = factory.mktemp("home")
+    with kubernetes(home):
+        yield home
 
 
 @contextmanager

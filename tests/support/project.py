@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,12 @@ class Stack(Engine):
 
     def destroy(self, *options: str, check: bool = True) -> Result:
         return super().destroy("--run-program", *options, check=check)
+
+    def up_targets(self) -> Mapping[str, Any]:
+        """Deploys, and writes its targets into `targets.json`. Gives the outputs."""
+        outputs = self.up().outputs
+        (self.folder / "targets.json").write_text(json.dumps(outputs["targets"]))
+        return outputs
 
     def outputs(self) -> dict[str, Any]:
         """The outputs of the stack as it is now."""

@@ -14,7 +14,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -34,6 +33,7 @@ from sandbox.kubernetes.client import Cluster
 
 from .jobs_of_before import LATER, submit_all
 from .project import KEY, put
+from .states import UNKEPT, checkout_of, short_name
 
 Json = dict[str, Any]
 
@@ -54,7 +54,6 @@ CLUSTER_KINDS = {
     "workloads": "/apis/kueue.x-k8s.io/v1beta1/namespaces/jobs/workloads",
 }
 """What a cluster has of jobs: collections of the API."""
-UNKEPT = ("created", "modified", "sourcePosition", "stackTrace")
 DECLARED = {
     "gcp.vms.tpu_queues": {"steady": {"zone": f"{REGION}-a", "accelerator_type": "v5litepod-4"}},
     "gcp.vms.queued_tpus": {
@@ -318,19 +317,11 @@ def stockout(*types: str) -> Json:
 
 
 def make(commit: str) -> Records:
-    """Deploys, submits and reads. The commit's pinned requirements have to be those of this environment."""
-    with tempfile.TemporaryDirectory(prefix="records-") as folder:
-        checkout, home = Path(folder, "checkout"), Path(folder, "home")
-        _git("worktree", "add", "--quiet", "--detach", str(checkout), commit)
-        try:
-            if (checkout / "requirements.txt").read_bytes() != (project() / "requirements.txt").read_bytes():
-                sys.exit(f"error: requirements.txt of {commit} is another one: its program needs other packages")
-            (checkout / ".venv").symlink_to(sys.prefix)
-            old = Old(checkout, home)
-            with old.running():
-                return _made(_git("rev-parse", "--short", commit).strip(), old)
-        finally:
-            _git("worktree", "remove", "--force", str(checkout))
+    """Deploys, submits and reads."""
+    with checkout_of(commit) as (checkout, home):
+        old = Old(checkout, home)
+        with old.running():
+            return _made(short_name(commit), old)
 
 
 def _made(commit: str, old: Old) -> Records:
@@ -467,10 +458,6 @@ def _checked(old: Old, records: Records) -> Records:
         at = text.index(each)
         print(f"a path of this machine: ...{text[max(0, at - 200) : at + 200]}...", file=sys.stderr)
     return records
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=project(), capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

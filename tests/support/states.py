@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -93,22 +94,14 @@ def write(state: State) -> Path:
 
 
 def make(commit: str) -> State:
-    """Deploys a commit's environment. Its pinned requirements have to be those of this environment."""
-    with tempfile.TemporaryDirectory(prefix="state-") as folder:
-        checkout, home = Path(folder, "checkout"), Path(folder, "home")
-        _git("worktree", "add", "--quiet", "--detach", str(checkout), commit)
-        try:
-            if (checkout / "requirements.txt").read_bytes() != (project() / "requirements.txt").read_bytes():
-                sys.exit(f"error: requirements.txt of {commit} is another one: its program needs other packages")
-            (checkout / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it
-            contract = checkout / "docs" / "contract.schema.json"
-            return State(
-                _git("rev-parse", "--short", commit).strip(),
-                *_deployed(checkout, home),
-                json.loads(contract.read_text()) if contract.exists() else None,
-            )
-        finally:
-            _git("worktree", "remove", "--force", str(checkout))
+    """Deploys a commit's environment."""
+    with checkout_of(commit) as (checkout, home):
+        contract = checkout / "docs" / "contract.schema.json"
+        return State(
+            short_name(commit),
+            *_deployed(checkout, home),
+            json.loads(contract.read_text()) if contract.exists() else None,
+        )
 
 
 def _deployed(checkout: Path, home: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,6 +137,26 @@ def trimmed(told: str) -> dict[str, Any]:
 
 def _resources(export: Mapping[str, Any]) -> list[dict[str, Any]]:
     return export["deployment"]["resources"]
+
+
+@contextmanager
+def checkout_of(commit: str) -> Generator[tuple[Path, Path]]:
+    """A folder with the commit's files, and one for a sandbox beside it. Its pinned requirements have to be those of
+    this environment."""
+    with tempfile.TemporaryDirectory(prefix="commit-") as folder:
+        checkout, home = Path(folder, "checkout"), Path(folder, "home")
+        _git("worktree", "add", "--quiet", "--detach", str(checkout), commit)
+        try:
+            if (checkout / "requirements.txt").read_bytes() != (project() / "requirements.txt").read_bytes():
+                sys.exit(f"error: requirements.txt of {commit} is another one: its program needs other packages")
+            (checkout / ".venv").symlink_to(sys.prefix)  # Pulumi.yaml names it
+            yield checkout, home
+        finally:
+            _git("worktree", "remove", "--force", str(checkout))
+
+
+def short_name(commit: str) -> str:
+    return _git("rev-parse", "--short", commit).strip()
 
 
 def _git(*arguments: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from accel.contract import allowances, claims
+from components.base import Component
 from components.gcp.batch_jobs import TAG
 from components.gcp.image_repository import repository_id
 from components.gcp.persistent_resource import PersistentPoolSpec
@@ -101,24 +102,23 @@ def test_images_of_another_project_are_pulled_by_googles_agent() -> None:
     assert [(one["project"], one["repository"]) for one in agents] == [("other", "r")]
 
 
-def test_claims_expire() -> None:
-    seen = gcp.run(lambda: makers.claim_database("claims"))
+@pytest.mark.parametrize(
+    ("make", "values", "location", "collection", "expires"),
+    [
+        (makers.claim_database, {}, "us-central1", claims.COLLECTION, claims.EXPIRES),
+        (makers.spend_ledger, {"location": "nam5"}, "nam5", allowances.HOLDS, allowances.EXPIRES),
+    ],
+)
+def test_claims_and_what_is_settled_expire_and_the_database_stays(
+    make: Callable[..., Component], values: dict[str, Any], location: str, collection: str, expires: str
+) -> None:
+    seen = gcp.run(lambda: make("records", **values))
     database = seen.one("firestore/database:Database").inputs
-    assert (database["locationId"], database["type"]) == ("us-central1", "FIRESTORE_NATIVE")
+    assert (database["locationId"], database["type"]) == (location, "FIRESTORE_NATIVE")
     assert (database["deleteProtectionState"], database["deletionPolicy"]) == ("DELETE_PROTECTION_DISABLED", "DELETE")
     field = seen.one("firestore/field:Field").inputs
-    assert (field["collection"], field["field"], field["ttlConfig"]) == (claims.COLLECTION, claims.EXPIRES, {})
-    kept = gcp.run(lambda: makers.claim_database("claims", protect=True)).one("firestore/database:Database")
-    assert (kept.protect, kept.inputs["deleteProtectionState"]) == (True, "DELETE_PROTECTION_ENABLED")
-
-
-def test_what_is_settled_expires_and_the_ledger_stays() -> None:
-    seen = gcp.run(lambda: makers.spend_ledger("ledger", location="nam5"))
-    database = seen.one("firestore/database:Database").inputs
-    assert (database["locationId"], database["type"]) == ("nam5", "FIRESTORE_NATIVE")
-    field = seen.one("firestore/field:Field").inputs
-    assert (field["collection"], field["field"], field["ttlConfig"]) == (allowances.HOLDS, allowances.EXPIRES, {})
-    kept = gcp.run(lambda: makers.spend_ledger("ledger", protect=True)).one("firestore/database:Database")
+    assert (field["collection"], field["field"], field["ttlConfig"]) == (collection, expires, {})
+    kept = gcp.run(lambda: make("records", protect=True)).one("firestore/database:Database")
     assert (kept.protect, kept.inputs["deleteProtectionState"]) == (True, "DELETE_PROTECTION_ENABLED")
 
 

@@ -3,21 +3,22 @@
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
 import boto3
+import pytest
 from moto.batch.models import BatchBackend, batch_backends
 from moto.dynamodb.models import DynamoDBBackend
 
 from accel.contract import claims
-from tests.jobs.backends.aws_batch_target import ACCOUNT, LOG_GROUP, REGION
+from tests.jobs.backends.aws_batch_target import ACCOUNT, CREDENTIALS, LOG_GROUP, REGION
 from tests.support import proxy as support
 from tests.support.moto import Moto
 from tests.support.proxy import BODIES, Chance
 
-__all__ = ["ANSWERS", "BODIES", "Chance", "Cloud", "Proxy"]
+__all__ = ["ANSWERS", "BODIES", "Chance", "Cloud", "Proxy", "running"]
 
 
 class Cloud:
@@ -143,6 +144,16 @@ ANSWERS = {
     "504": (504, ""),
 }
 """Faults that are answers, given without asking moto."""
+
+
+def running() -> Iterator[Cloud]:
+    """For a fixture: one that this process has the credentials of."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        made = Cloud()
+        yield made
+        made.stop()
 
 
 class Proxy(support.Proxy):

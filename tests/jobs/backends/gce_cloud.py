@@ -32,16 +32,21 @@ INSERT = "compute.instances.insert"
 @pytest.fixture(name="gce_cloud")
 def cloud(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     """The sandbox's Google, with a network and a bucket; the client's variables lead there. Nothing is left."""
-    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
-    for api, path in (("compute", "compute/v1/"), ("storage", "storage/v1/")):
-        root = f"{fake.url}/{api}.googleapis.com/{path}"
-        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", root)
-    made = fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "acme-jobs"}, project=PROJECT)
-    assert made.status_code in (200, 409)
+    lead_to(fake, monkeypatch, compute="compute/v1/")
     network(fake)
     yield fake
     fake.well()
     clear(fake)
+
+
+def lead_to(fake: Fake, monkeypatch: pytest.MonkeyPatch, **apis: str) -> None:
+    """The client's variables lead to it, which has the bucket of jobs. `apis`: paths of further ones."""
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", fake.token)
+    for api, path in {**apis, "storage": "storage/v1/"}.items():
+        root = f"{fake.url}/{api}.googleapis.com/{path}"
+        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", root)
+    made = fake.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "acme-jobs"}, project=PROJECT)
+    assert made.status_code in (200, 409)
 
 
 def clear(fake: Fake) -> None:

@@ -4,9 +4,8 @@ from typing import Any
 
 from accel.contract.gke import GkePool, GkeTarget, GkeVolume, Taint
 from jobs.backends.base import Request
-from jobs.backends.gke.request import render as rendered
-from jobs.model.job import Job
-from jobs.model.keys import platform_name, submission_key
+from jobs.backends.gke.request import render
+from tests.jobs.backends.small_request import small_request
 
 GPU_TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NO_SCHEDULE")
 TPU_TAINT = Taint(key="google.com/tpu", value="present", effect="NO_SCHEDULE")
@@ -126,10 +125,8 @@ def make_target(**changes: Any) -> GkeTarget:
 
 def make_request(target: GkeTarget | None = None, text: str = "golden", **fields: Any) -> Request:
     """The request of a small job under the key of a text."""
-    values: dict[str, Any] = {"name": "digits", "image": IMAGE, "command": ["python", "train.py"], **fields}
-    job = Job(**values)
-    key = submission_key(job.name, text)
-    return rendered(job, platform_name(job.name, key), key, "gpu", target or make_target())
+    values: dict[str, Any] = {"image": IMAGE, "command": ["python", "train.py"], **fields}
+    return small_request(render, "gpu", target or make_target(), text, **values)
 
 
 def spec_of(target: GkeTarget | None = None, **fields: Any) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import Any
 from accel.contract.google_jobs import GoogleBatchTarget
 from jobs.backends.base import Request
 from jobs.backends.google_batch.request import render
-from jobs.model.job import Job
-from jobs.model.keys import platform_name, submission_key
+from tests.jobs.backends.small_request import small_request
 
 PROJECT = "accel-sandbox"
 REGION = "us-central1"
@@ -30,7 +29,4 @@ def make_target(**changes: Any) -> GoogleBatchTarget:
 
 def make_request(target: GoogleBatchTarget | None = None, text: str = "golden", **fields: Any) -> Request:
     """The request of a small job under the key of a text."""
-    values: dict[str, Any] = {"name": "digits", "image": IMAGE, "command": ["python3", "train.py"], **fields}
-    job = Job(**values)
-    key = submission_key(job.name, text)
-    return render(job, platform_name(job.name, key), key, "batch", target or make_target())
+    return small_request(render, "batch", target or make_target(), text, **{"image": IMAGE, **fields})

@@ -6,12 +6,13 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, NotSent
+from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, NotSent
 from jobs.backends.base import Concurrent, JobRef, Logs, Request, Status
 from jobs.backends.google_batch import GoogleBatchBackend
+from jobs.backends.google_regional import Region
 from jobs.backends.vertex import VertexBackend
 from tests.support.google_fake import Fake
-from tests.support.proxy import BODIES, GoogleProxy
+from tests.support.proxy import BODIES, Chance, GoogleProxy
 from tests.support.waiting import PATIENCE_S
 
 ACCEPTED = [f"accept+{how}" for how in ("reset", "close", "hang", "truncate", "500", "drip")]
@@ -23,6 +24,7 @@ TIMES = (1, 9)
 
 
 ProxyT = TypeVar("ProxyT", bound=GoogleProxy)
+BackendT = TypeVar("BackendT", GoogleBatchBackend, VertexBackend)
 
 
 class GoogleJobsCloud(Generic[ProxyT]):
@@ -52,6 +54,25 @@ class GoogleJobsCloud(Generic[ProxyT]):
         answers = (self.submit(request) for _ in range(5))
         return next((each for each in answers if not isinstance(each, CloudSilent)), CloudSilent("five times"))
 
+    def check(
+        self, text: str, faults: dict[str, list[str]], chance: Chance | None = None
+    ) -> tuple[JobRef | JobsError, JobRef]:
+        """Submits with faults, and then without: one job, and what was answered first was true. The first answer, and
+        the job."""
+        request = self.request(text)
+        self.proxy.faults.update({call: list(each) for call, each in faults.items()})
+        self.proxy.chance = chance
+        answer = self.submit(request)
+        self.proxy.heal()
+        if not isinstance(answer, JobRef | CloudSilent):
+            assert isinstance(answer, CloudRefused | NotFound | NoCredentials), (text, answer)
+            assert self.left(request.name) == [], text
+        ref = self.settled(request)
+        assert isinstance(ref, JobRef), (text, ref)
+        assert answer == ref or not isinstance(answer, JobRef), text
+        assert self.left(request.name) == [ref.id], text
+        return answer, ref
+
     def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
         """The status once it is so."""
         give_up = time.monotonic() + PATIENCE_S
@@ -78,6 +99,19 @@ def check_unreachable(cloud: GoogleJobsCloud[Any], where: str) -> None:
     assert isinstance(cloud.submit(request), CloudSilent)
     cloud.point(cloud.proxy.endpoint)
     assert cloud.left(request.name) == []
+
+
+def check_scopes(kind: type[BackendT], scope: type[Region]) -> BackendT:
+    """A reference has a project and a region, and leads nowhere else. Gives a backend of one."""
+    name = kind.KIND
+    assert scope.parse("a.b.c.us-central1") == scope("a.b.c", "us-central1")
+    for wrong in ("us-central1", ".us-central1", "acme."):
+        with pytest.raises(BadInput, match=f"{name}:{wrong}/...: expected {name}:<project>.<region>/"):
+            kind.of_scope(wrong)
+    backend = kind.of_scope("acme.us-central1")
+    with pytest.raises(BadInput, match=f"is not a job of {name}:acme"):
+        backend.status(JobRef(name, "acme.us-west1", "1"))
+    return backend
 
 
 def check_submits_stop(cloud: GoogleJobsCloud[Any]) -> None:

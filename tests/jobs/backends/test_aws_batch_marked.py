@@ -11,8 +11,8 @@ import pytest
 from jobs.backends.aws_batch import logs as aws_logs
 from jobs.backends.tasks import ProgressLines
 from jobs.runtime import lines
-from tests.jobs.backends.aws_batch_cloud import Cloud
-from tests.jobs.backends.aws_batch_target import CREDENTIALS, LOG_GROUP
+from tests.jobs.backends.aws_batch_cloud import Cloud, running
+from tests.jobs.backends.aws_batch_target import LOG_GROUP
 from tests.jobs.backends.test_aws_batch_observe import ID, REF, FakeBatch, Missing, backend_of, detail
 
 COUNT, TWICE, SILENT, UNMADE = 120, 7, 8, 9
@@ -21,12 +21,7 @@ COUNT, TWICE, SILENT, UNMADE = 120, 7, 8, 9
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[Cloud]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        made = Cloud()
-        yield made
-        made.stop()
+    yield from running()
 
 
 def array() -> tuple[FakeBatch, dict[str, list[str]]]:

@@ -9,18 +9,13 @@ from accel.contract import claims
 from accel.diagnostics.errors import BadInput, CloudSilent
 from jobs.backends.base import Phase
 from jobs.model.keys import submission_key
-from tests.jobs.backends.aws_batch_cloud import Cloud
-from tests.jobs.backends.aws_batch_target import CREDENTIALS, LOG_GROUP, backend_at, request_of
+from tests.jobs.backends.aws_batch_cloud import Cloud, running
+from tests.jobs.backends.aws_batch_target import LOG_GROUP, backend_at, request_of
 
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[Cloud]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        cloud = Cloud()
-        yield cloud
-        cloud.stop()
+    yield from running()
 
 
 def test_one_key_is_one_job(cloud: Cloud) -> None:

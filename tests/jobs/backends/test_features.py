@@ -15,14 +15,7 @@ from jobs.backends.features import FEATURES
 from jobs.backends.registry import backend_class, of_target
 from jobs.client.dispatch import Feasible
 from jobs.model.job import Job
-from tests.jobs.backends import (
-    aws_batch_target,
-    gce_target,
-    gke_target,
-    google_batch_target,
-    tpu_target,
-    vertex_jobs,
-)
+from tests.support.every_target import MADE
 
 PROTOCOLS: dict[str, Any] = {
     "logs": base.Logs,
@@ -41,15 +34,7 @@ PROTOCOLS: dict[str, Any] = {
     "reconcile": base.TendedBackend,
     "feasibility": Feasible,
 }
-TARGETS: dict[str, Callable[..., AnyTarget]] = {
-    "aws-batch": aws_batch_target.make_target,
-    "google-batch": google_batch_target.make_target,
-    "vertex": vertex_jobs.make_target,
-    "gke": gke_target.make_target,
-    "tpu-vm": tpu_target.make_target,
-    "gce": gce_target.make_target,
-    "local": LocalTarget,
-}
+TARGETS: dict[str, Callable[..., AnyTarget]] = {**MADE, "local": LocalTarget}
 REFUSALS = {
     "arrays": ({"tasks": 4}, "tasks: "),
     "nodes": ({"nodes": 2}, "nodes: this machine is one node"),

@@ -36,8 +36,7 @@ def google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "given")
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", f"{made.url}/container.googleapis.com/")
     yield made
-    made.http.shutdown()
-    made.http.server_close()
+    made.http.stop()
 
 
 @pytest.fixture

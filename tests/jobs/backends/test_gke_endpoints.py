@@ -31,8 +31,7 @@ def google(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER", f"{made.url}/container.googleapis.com/")
     monkeypatch.setattr("accel.clouds.kubernetes.clusters.Timing", lambda: QUICK)
     yield made
-    made.http.shutdown()
-    made.http.server_close()
+    made.http.stop()
 
 
 @pytest.fixture
@@ -41,8 +40,7 @@ def theirs(google: Server) -> Iterator[Server]:
     made = Server()
     made.answers = [(200, {"kind": "List", "items": [], "metadata": {}})]
     yield made
-    made.http.shutdown()
-    made.http.server_close()
+    made.http.stop()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from jobs.model.job import Job as Wanted
 from jobs.model.keys import submission_key
 from sandbox.google.discovery import document
 from tests.jobs.backends import vertex_jobs
+from tests.jobs.backends.google_jobs_cloud import check_scopes
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
 from tests.support.gathering import met
 from tests.support.soak import SOAK
@@ -240,13 +241,7 @@ def test_lines_are_text_or_json() -> None:
 
 
 def test_scopes() -> None:
-    assert marks.Scope.parse("a.b.c.us-central1") == marks.Scope("a.b.c", "us-central1")
-    for wrong in ("us-central1", ".us-central1", "acme."):
-        with pytest.raises(BadInput, match=f"vertex:{wrong}/...: expected vertex:<project>.<region>/"):
-            VertexBackend.of_scope(wrong)
-    backend = VertexBackend.of_scope("acme.us-central1")
-    with pytest.raises(BadInput, match="is not a job of vertex:acme"):
-        backend.status(JobRef("vertex", "acme.us-west1", "1"))
+    backend = check_scopes(VertexBackend, marks.Scope)
     with pytest.raises(BadInput, match="needs a target"):
         backend.render(Wanted(name="x", command=["true"]), "x", "0" * 64)
 

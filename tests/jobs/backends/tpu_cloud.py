@@ -8,9 +8,9 @@ from accel.clouds.timeouts import Timing
 from jobs.backends.vm.record import Record
 from jobs.backends.vm.state_machine import MachineState
 from jobs.backends.vm.tpu.queued_resources import QueuedResources
+from tests.jobs.backends.gce_cloud import lead_to
 from tests.jobs.backends.tpu_target import make_request, make_target
 from tests.jobs.backends.vm_records import make_record
-from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import Fake
 from tests.support.waiting import until
 
@@ -26,12 +26,7 @@ GROUND = {
 @pytest.fixture(name="tpu_cloud")
 def cloud(tpus: Fake, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """The sandbox's Google, with a bucket; the client's variables lead there."""
-    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", tpus.token)
-    for api, path in (("tpu", ""), ("storage", "storage/v1/")):
-        root = f"{tpus.url}/{api}.googleapis.com/{path}"
-        monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api.upper()}", root)
-    made = tpus.ask("POST", "storage.googleapis.com/storage/v1/b", {"name": "acme-jobs"}, project=PROJECT)
-    assert made.status_code in (200, 409)
+    lead_to(tpus, monkeypatch, tpu="")
     return tpus
 
 

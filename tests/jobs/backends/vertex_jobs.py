@@ -1,13 +1,13 @@
 """A target of Vertex AI, and requests for jobs on it."""
 
 from datetime import date
+from functools import partial
 from typing import Any
 
 from accel.contract.google_jobs import VertexTarget
 from jobs.backends.base import Request
 from jobs.backends.vertex.request import render
-from jobs.model.job import Job
-from jobs.model.keys import platform_name, submission_key
+from tests.jobs.backends.small_request import small_request
 
 PROJECT, REGION = "accel-sandbox", "us-central1"
 IMAGE = "us-docker.pkg.dev/acme/ml/train:1.4"
@@ -44,7 +44,5 @@ def make_target(**changes: Any) -> VertexTarget:
 
 def make_request(target: VertexTarget | None = None, text: str = "golden", **fields: Any) -> Request:
     """The request of a small job under the key of a text."""
-    values: dict[str, Any] = {"name": "digits", "image": IMAGE, "command": ["python3", "train.py"], **fields}
-    job = Job(**values)
-    key = submission_key(job.name, text)
-    return render(job, platform_name(job.name, key), key, "trainer", target or make_target(), today=TODAY)
+    today = partial(render, today=TODAY)
+    return small_request(today, "trainer", target or make_target(), text, **{"image": IMAGE, **fields})

@@ -111,16 +111,20 @@ NAMES = [".env", ".env.local", "prod.env", "certs/server.PEM", "id_rsa", "creden
          ".cache/huggingface/token"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_secret_by_its_name_stays_here(name: str, tmp_path: Path) -> None:
-    root = project(tmp_path, {name: "x", "a.py": ""})
+def check_stays(root: Path, name: str, why: str) -> None:
+    """It is sent once Git has it."""
     packed, notes = shipped(root)
     assert packed == ["a.py"]
-    assert notes == [f"--code: {name}: looks like a secret, and is left out; give the job a reference in secrets"]
+    assert notes == [f"--code: {name}: {why}, and is left out; give the job a reference in secrets"]
     git(root, "add", "-f", name)
     packed, notes = shipped(root)
     assert packed == sorted([name, "a.py"])
-    assert notes == [f"--code: {name}: looks like a secret, and is sent since Git has it"]
+    assert notes == [f"--code: {name}: {why}, and is sent since Git has it"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_secret_by_its_name_stays_here(name: str, tmp_path: Path) -> None:
+    check_stays(project(tmp_path, {name: "x", "a.py": ""}), name, "looks like a secret")
 
 
 KEYS = {
@@ -137,14 +141,7 @@ KEYS = {
 
 @pytest.mark.parametrize("name", KEYS)
 def test_a_private_key_by_its_content_stays_here(name: str, tmp_path: Path) -> None:
-    root = project(tmp_path, {name: KEYS[name], "a.py": ""})
-    packed, notes = shipped(root)
-    assert packed == ["a.py"]
-    assert notes == [f"--code: {name}: holds a private key, and is left out; give the job a reference in secrets"]
-    git(root, "add", "-f", name)
-    packed, notes = shipped(root)
-    assert packed == sorted([name, "a.py"])
-    assert notes == [f"--code: {name}: holds a private key, and is sent since Git has it"]
+    check_stays(project(tmp_path, {name: KEYS[name], "a.py": ""}), name, "holds a private key")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,25 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hypothesis import strategies as st
+
 from jobs.importers.outcome import ImportResult
 
 Json = dict[str, Any]
 Importer = Callable[[Json], ImportResult]
 UNKNOWN = "zzUnknown"
+
+
+def parts(keys: st.SearchStrategy[str], text: str) -> st.SearchStrategy[Any]:
+    """Values of any form, with objects of these keys and a text among others."""
+    scalars = st.one_of(st.sampled_from(["", "x", "7200s", text]), st.integers(0, 9), st.booleans(), st.none())
+    return st.recursive(
+        scalars | st.lists(scalars, max_size=2),
+        lambda inner: (
+            st.dictionaries(keys, inner, max_size=3) | st.lists(st.dictionaries(keys, inner, max_size=2), max_size=2)
+        ),
+        max_leaves=8,
+    )
 
 
 def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

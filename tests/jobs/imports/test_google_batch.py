@@ -15,6 +15,7 @@ from jobs.importers.outcome import ImportResult
 from jobs.importers.reading import leaves
 from jobs.model.job import Job
 from tests.jobs.backends.google_batch_target import make_request
+from tests.jobs.imports.leaf_laws import parts
 
 Json = dict[str, Any]
 DOCUMENT = json.loads((Path(__file__).parents[2] / "golden" / "imports" / "sweep.json").read_text())
@@ -163,14 +164,7 @@ def test_several_steps() -> None:
 
 NAMES = "taskGroups taskSpec runnables container imageUri commands labels logsPolicy allocationPolicy instances policy"
 KEYS = st.sampled_from([*NAMES.split(), "accelerators", "count", "mountPath", "volumes", "unknown"])
-SCALARS = st.one_of(st.sampled_from(["", "x", "7200s", "CLOUD_LOGGING"]), st.integers(0, 9), st.booleans(), st.none())
-PARTS = st.recursive(
-    SCALARS | st.lists(SCALARS, max_size=2),
-    lambda inner: (
-        st.dictionaries(KEYS, inner, max_size=3) | st.lists(st.dictionaries(KEYS, inner, max_size=2), max_size=2)
-    ),
-    max_leaves=8,
-)
+PARTS = parts(KEYS, "CLOUD_LOGGING")
 
 
 @given(st.sampled_from([SPEC, GROUP, CONTAINER, INSTANCE, POLICY, ("allocationPolicy",), ()]), KEYS, PARTS)

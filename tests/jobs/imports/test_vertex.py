@@ -16,6 +16,7 @@ from jobs.importers.reading import leaves
 from jobs.importers.vertex import import_job
 from jobs.model.job import Job
 from tests.jobs.backends.vertex_jobs import TODAY, make_request, make_target
+from tests.jobs.imports.leaf_laws import parts
 
 Json = dict[str, Any]
 IMAGE = "us-docker.pkg.dev/acme/train/flowers:1.4"
@@ -193,14 +194,7 @@ def test_flags_win_over_the_file() -> None:
 
 NAMES = "machineSpec machine_type replicaCount containerSpec imageUri args env name value scheduling timeout labels"
 KEYS = st.sampled_from([*NAMES.split(), "diskSpec", "bootDiskSizeGb", "nfsMounts", "unknown"])
-SCALARS = st.one_of(st.sampled_from(["", "x", "7200s", "SPOT"]), st.integers(0, 9), st.booleans(), st.none())
-PARTS = st.recursive(
-    SCALARS | st.lists(SCALARS, max_size=2),
-    lambda inner: (
-        st.dictionaries(KEYS, inner, max_size=3) | st.lists(st.dictionaries(KEYS, inner, max_size=2), max_size=2)
-    ),
-    max_leaves=8,
-)
+PARTS = parts(KEYS, "SPOT")
 
 
 @given(st.booleans(), KEYS, PARTS)
