@@ -40,6 +40,12 @@ def on_both(google: Sandbox, factory: pytest.TempPathFactory, name: str, queues:
     stack.destroy()
 
 
+def preempt(call: Call, ref: str, kind: str = "jobs") -> None:
+    """Takes away the machines of a job: of Google Batch, or of the kind customJobs."""
+    name = f"projects/{PROJECT}/locations/us-central1/{kind}/{ref.rpartition('/')[2]}"
+    call("POST", "sandbox-api/preempt", {"name": name})
+
+
 def caller(sandbox: Sandbox) -> Call:
     """A call of the sandbox's Google, or of its control."""
     told = json.loads((sandbox.home / "google.json").read_text())

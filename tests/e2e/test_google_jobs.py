@@ -16,7 +16,7 @@ from tests.support.waiting import until
 
 from . import files_of_others as files
 from .conftest import Shell, shell_on
-from .google import PROJECT, Call, caller, printed, started, status
+from .google import PROJECT, Call, caller, preempt, printed, started, status
 
 CHECKPOINT = """
 import os, pathlib, time
@@ -87,8 +87,7 @@ def test_a_spot_task_that_is_taken_away_runs_again(submit: Callable[..., str], s
     """Its first attempt's failure stays among the job's events, and is not how it ended."""
     ref = submit("reclaimed", "batch", spot=True)
     printed(shell, ref, "runs")
-    job = ref.rpartition("/")[2]
-    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/us-central1/jobs/{job}"})
+    preempt(google, ref)
     shell.jobs("wait", ref, "--timeout", "90s")
     ended = status(shell, ref)
     assert (ended["phase"], ended["attempts"], ended["lost"], ended["exit_code"]) == ("SUCCEEDED", 2, 1, 0)
@@ -98,8 +97,7 @@ def test_a_spot_task_that_is_taken_away_runs_again(submit: Callable[..., str], s
 def test_a_spot_job_of_vertex_starts_anew(submit: Callable[..., str], shell: Shell, google: Call) -> None:
     ref = submit("reclaimed-too", "vertex", spot=True)
     printed(shell, ref, "runs")
-    job = ref.rpartition("/")[2]
-    google("POST", "sandbox-api/preempt", {"name": f"projects/{PROJECT}/locations/us-central1/customJobs/{job}"})
+    preempt(google, ref, "customJobs")
     shell.jobs("wait", ref, "--timeout", "90s")
     assert status(shell, ref)["phase"] == "SUCCEEDED"
     assert "resumes at step 7" in shell.jobs("logs", ref)

@@ -17,7 +17,7 @@ from tests.support.resuming import command
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
-from .google import PROJECT, caller, on_both, status
+from .google import caller, on_both, preempt, status
 from .test_queues import QUEUES
 
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -38,8 +38,7 @@ def reclaim_on_aws(google: Sandbox, ref: str) -> None:
 
 
 def reclaim_on_google_batch(google: Sandbox, ref: str) -> None:
-    name = f"projects/{PROJECT}/locations/us-central1/jobs/{ref.rpartition('/')[2]}"
-    caller(google)("POST", "sandbox-api/preempt", {"name": name})
+    preempt(caller(google), ref)
 
 
 def reclaim_on_gke(google: Sandbox, ref: str) -> None:

@@ -33,14 +33,6 @@ NUMBERED = PLACE.replace("accel-sandbox", "210020003000")
 SLEEP = shell("sleep 600")
 
 
-def operation(fake: Fake, found: Any) -> Any:
-    def done() -> Any:
-        now = fake.call("GET", f"batch.googleapis.com/v1/{found['name']}")
-        return now if now["done"] else None
-
-    return until(done)
-
-
 def test_a_job_from_its_creation_to_its_end(batch: Fake) -> None:
     name = create(batch, body(count=3, labels={"team": "a"}, priority=5), "first")
     job = reach(batch, name, "SUCCEEDED")
@@ -61,7 +53,7 @@ def test_a_job_from_its_creation_to_its_end(batch: Fake) -> None:
     found = task(batch, name)
     assert found["state"] == "SUCCEEDED" and "taskExecution" not in str(found)
     assert [row["taskState"] for row in found["statusEvents"]] == ["ASSIGNED", "RUNNING", "SUCCEEDED"]
-    gone = operation(batch, batch.call("DELETE", f"{JOBS}/first"))
+    gone = batch.finished("batch.googleapis.com/v1", batch.call("DELETE", f"{JOBS}/first"))
     assert gone["metadata"]["target"] == f"{PLACE}/jobs/first" and gone["metadata"]["endTime"]
     missing = batch.ask("GET", f"{JOBS}/first")
     assert refusal(missing) == (404, f'Resource "{PLACE}/jobs/first" was not found')
@@ -110,7 +102,7 @@ def test_cancelling_and_deleting_what_runs(batch: Fake) -> None:
     until(lambda: "ready" in [row["textPayload"] for row in entries(batch, job)])
     made = batch.call("POST", f"{JOBS}/{name}:cancel", {})
     assert made["metadata"]["verb"] == "cancel" and made["metadata"]["apiVersion"] == "v1"
-    operation(batch, made)
+    batch.finished("batch.googleapis.com/v1", made)
     job = reach(batch, name, "CANCELLED")
     assert job["status"]["taskGroups"]["group0"]["counts"] == {"FAILED": "1", "UNEXECUTED": "1"}
     assert entries(batch, job)[-1]["textPayload"] == "stopping"
@@ -119,7 +111,7 @@ def test_cancelling_and_deleting_what_runs(batch: Fake) -> None:
     other = create(batch, body(SLEEP))
     reach(batch, other, "RUNNING")
     made = batch.call("DELETE", f"{JOBS}/{other}")
-    operation(batch, made)
+    batch.finished("batch.googleapis.com/v1", made)
     assert batch.ask("GET", f"{JOBS}/{other}").status_code == 404
 
 
@@ -133,7 +125,7 @@ def test_a_hundred_thousand_tasks_are_one_job(batch: Fake) -> None:
     assert waiting[0]["status"] == {"state": "PENDING"}
     counts = job["status"]["taskGroups"]["group0"]["counts"]
     assert sum(map(int, counts.values())) == 100_000
-    operation(batch, batch.call("POST", f"{JOBS}/{name}:cancel", {}))
+    batch.finished("batch.googleapis.com/v1", batch.call("POST", f"{JOBS}/{name}:cancel", {}))
     assert int(shown(batch, name)["status"]["taskGroups"]["group0"]["counts"]["UNEXECUTED"]) > 0
 
 

@@ -8,7 +8,6 @@ import pytest
 import requests
 
 from tests.support.google_fake import Fake, P
-from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
 API = "firestore.googleapis.com/v1"
@@ -18,22 +17,14 @@ CLAIMS = f"{P}/databases/claims/documents/claims"
 ONE = f"{CLAIMS}/one"
 
 
-def done(fake: Fake, operation: Any) -> Any:
-    def over() -> Any:
-        found = fake.call("GET", f"{API}/{operation['name']}")
-        return found if found["done"] else None
-
-    return until(over)
-
-
 @pytest.fixture
 def store(fake: Fake) -> Iterator[Fake]:
     """A database, which is gone afterwards."""
     fake.well()
-    done(fake, fake.call("POST", DATABASES, NATIVE, databaseId="claims"))
+    fake.finished(API, fake.call("POST", DATABASES, NATIVE, databaseId="claims"))
     yield fake
     fake.well()
-    done(fake, fake.call("DELETE", f"{DATABASES}/claims"))
+    fake.finished(API, fake.call("DELETE", f"{DATABASES}/claims"))
 
 
 def fields(**given: Any) -> dict[str, Any]:
@@ -55,7 +46,7 @@ def error(answer: requests.Response) -> tuple[int, str, str]:
 
 
 def test_databases(fake: Fake) -> None:
-    made = done(fake, fake.call("POST", DATABASES, NATIVE, databaseId="other"))["response"]
+    made = fake.finished(API, fake.call("POST", DATABASES, NATIVE, databaseId="other"))["response"]
     assert made["name"] == f"{P}/databases/other" and made["uid"] and made["etag"]
     assert (made["concurrencyMode"], made["deleteProtectionState"]) == ("PESSIMISTIC", "DELETE_PROTECTION_DISABLED")
     assert f"{P}/databases/other" in [item["name"] for item in fake.call("GET", DATABASES)["databases"]]
@@ -65,13 +56,13 @@ def test_databases(fake: Fake) -> None:
         assert fake.ask("POST", DATABASES, body, databaseId=name).status_code == 400
     protected = {"deleteProtectionState": "DELETE_PROTECTION_ENABLED"}
     mask = {"updateMask": "deleteProtectionState"}
-    changed = done(fake, fake.call("PATCH", f"{DATABASES}/other", protected, **mask))["response"]
+    changed = fake.finished(API, fake.call("PATCH", f"{DATABASES}/other", protected, **mask))["response"]
     assert changed["etag"] != made["etag"]
     assert error(fake.ask("DELETE", f"{DATABASES}/other"))[:2] == (400, "FAILED_PRECONDITION")
-    done(
-        fake, fake.call("PATCH", f"{DATABASES}/other", {"deleteProtectionState": "DELETE_PROTECTION_DISABLED"}, **mask)
+    fake.finished(
+        API, fake.call("PATCH", f"{DATABASES}/other", {"deleteProtectionState": "DELETE_PROTECTION_DISABLED"}, **mask)
     )
-    done(fake, fake.call("DELETE", f"{DATABASES}/other"))
+    fake.finished(API, fake.call("DELETE", f"{DATABASES}/other"))
     assert fake.ask("GET", f"{DATABASES}/other").status_code == 404
 
 
@@ -82,23 +73,23 @@ def test_a_database_that_is_not_there(fake: Fake) -> None:
 
 
 def test_the_default_database(fake: Fake) -> None:
-    done(fake, fake.call("POST", DATABASES, NATIVE, databaseId="(default)"))
+    fake.finished(API, fake.call("POST", DATABASES, NATIVE, databaseId="(default)"))
     path = f"{API}/{P}/databases/(default)/documents"
     fake.call("POST", f"{path}/a", fields(x=1), documentId="b")
     fake.call("POST", f"{path}/a/b/c", fields(x=2), documentId="d")
     assert plain(fake.call("GET", f"{path}/a/b/c/d")) == {"x": "2"}
     assert fake.call("GET", f"{path}/a/b/c")["documents"][0]["name"].endswith("/documents/a/b/c/d")
-    done(fake, fake.call("DELETE", f"{DATABASES}/(default)"))
+    fake.finished(API, fake.call("DELETE", f"{DATABASES}/(default)"))
 
 
 def test_time_to_live(store: Fake) -> None:
     path = f"{API}/{P}/databases/claims/collectionGroups/claims/fields/expires"
     assert store.call("GET", path)["indexConfig"]["usesAncestorConfig"] is True
     operation = store.call("PATCH", path, {"ttlConfig": {}, "indexConfig": {"indexes": []}}, updateMask="ttlConfig")
-    assert done(store, operation)["response"]["ttlConfig"] == {"state": "ACTIVE"}
+    assert store.finished(API, operation)["response"]["ttlConfig"] == {"state": "ACTIVE"}
     found = store.call("GET", path)
     assert found["ttlConfig"]["state"] == "ACTIVE" and "usesAncestorConfig" in found["indexConfig"]
-    done(store, store.call("PATCH", path, {}, updateMask="ttlConfig"))
+    store.finished(API, store.call("PATCH", path, {}, updateMask="ttlConfig"))
     assert "ttlConfig" not in store.call("GET", path)
 
 

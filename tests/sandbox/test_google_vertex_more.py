@@ -77,14 +77,6 @@ def test_tuning_jobs_that_are_refused(vertex: Fake, change: Any, field: str) -> 
     assert answer.status_code == 400 and f"Field: {field};" in answer.text
 
 
-def done(fake: Fake, operation: Any) -> Any:
-    def over() -> Any:
-        found = fake.call("GET", f"{API}/{operation['name']}")
-        return found if found["done"] else None
-
-    return until(over)
-
-
 def test_a_persistent_resource_takes_jobs(vertex: Fake) -> None:
     body = {"resourcePools": [{"machineSpec": N1, "replicaCount": 1}], "labels": {"team": "a"}}
     vertex.fault(method="*", delay_s=4)
@@ -92,7 +84,7 @@ def test_a_persistent_resource_takes_jobs(vertex: Fake) -> None:
     assert vertex.call("GET", f"{KEPT}/kept")["state"] == "PROVISIONING"
     early = vertex.ask("POST", JOBS, job(persistentResourceId="kept"))
     assert early.status_code == 400 and "no PersistentResource kept that is RUNNING" in early.text
-    made = done(vertex, operation)["response"]
+    made = vertex.finished(API, operation)["response"]
     assert made["state"] == "RUNNING" and made["startTime"] and made["resourcePools"][0]["replicaCount"] == "1"
     assert made["name"] == "projects/210020003000/locations/us-central1/persistentResources/kept"
     again = vertex.ask("POST", KEPT, body, persistentResourceId="kept")
@@ -102,19 +94,19 @@ def test_a_persistent_resource_takes_jobs(vertex: Fake) -> None:
     )
     assert "has no machines e2-standard-4" in other.text
     reach(vertex, slow(vertex, "POST", JOBS, job(persistentResourceId="kept")), "SUCCEEDED")
-    done(vertex, vertex.call("PATCH", f"{KEPT}/kept", {"labels": {"team": "b"}}, updateMask="labels"))
+    vertex.finished(API, vertex.call("PATCH", f"{KEPT}/kept", {"labels": {"team": "b"}}, updateMask="labels"))
     assert vertex.call("GET", KEPT)["persistentResources"][0]["labels"] == {"team": "b"}
-    done(vertex, vertex.call("DELETE", f"{KEPT}/kept"))
+    vertex.finished(API, vertex.call("DELETE", f"{KEPT}/kept"))
     assert vertex.ask("GET", f"{KEPT}/kept").status_code == 404
 
 
 def test_a_persistent_resource_without_machines(vertex: Fake) -> None:
     vertex.fault(stockout=["n1-standard-4"])
-    failed = done(
-        vertex, slow(vertex, "POST", KEPT, {"resourcePools": [{"machineSpec": N1}]}, persistentResourceId="b")
+    failed = vertex.finished(
+        API, slow(vertex, "POST", KEPT, {"resourcePools": [{"machineSpec": N1}]}, persistentResourceId="b")
     )
     assert failed["error"]["code"] == 8 and vertex.call("GET", f"{KEPT}/b")["state"] == "ERROR"
-    done(vertex, vertex.call("DELETE", f"{KEPT}/b"))
+    vertex.finished(API, vertex.call("DELETE", f"{KEPT}/b"))
     refused = vertex.ask("POST", KEPT, {"labels": {"A": "x"}}, persistentResourceId="Big")
     said = refused.json()["error"]["message"]
     assert "1.Field: persistent_resource_id; Message: persistent_resource_id can only contain numbers" in said
@@ -122,13 +114,13 @@ def test_a_persistent_resource_without_machines(vertex: Fake) -> None:
 
 
 def test_tensorboards(vertex: Fake) -> None:
-    made = done(vertex, vertex.call("POST", BOARDS, {"displayName": "board"}))["response"]
+    made = vertex.finished(API, vertex.call("POST", BOARDS, {"displayName": "board"}))["response"]
     assert vertex.call("GET", f"{API}/{made['name']}")["displayName"] == "board"
     account = {"accountId": "vertex-boards"}
     email = vertex.call("POST", f"iam.googleapis.com/v1/{P}/serviceAccounts", account)["email"]
     assert "service account is required" in vertex.ask("POST", JOBS, job(tensorboard=made["name"])).text
     slow(vertex, "POST", JOBS, job(tensorboard=made["name"], serviceAccount=email))
-    done(vertex, vertex.call("DELETE", f"{API}/{made['name']}"))
+    vertex.finished(API, vertex.call("DELETE", f"{API}/{made['name']}"))
     gone = vertex.ask("POST", JOBS, job(tensorboard=made["name"], serviceAccount=email))
     assert gone.status_code == 400 and "does not exist" in gone.text
 

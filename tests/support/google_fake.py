@@ -63,6 +63,15 @@ class Fake:
             operation = self.call("GET", f"{host}/{link.partition('/v1/')[2]}")
         return operation
 
+    def finished(self, api: str, operation: Any) -> Any:
+        """An operation as the newer APIs have it, such as firestore.googleapis.com/v1, at its end."""
+
+        def done() -> Any:
+            found = self.call("GET", f"{api}/{operation['name']}")
+            return found if found["done"] else None
+
+        return until(done)
+
     def fault(self, **plan: Any) -> Any:
         return self.call("POST", "sandbox-api/faults", plan)
 

@@ -30,11 +30,7 @@ def tpus(fake: Fake) -> Iterator[Fake]:
 
 
 def finished(fake: Fake, operation: Any) -> Any:
-    def done() -> Any:
-        found = fake.call("GET", f"tpu.googleapis.com/v2/{operation['name']}")
-        return found if found["done"] else None
-
-    return until(done)
+    return fake.finished("tpu.googleapis.com/v2", operation)
 
 
 def node(fake: Fake, name: str = "one", **more: Any) -> Any:

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from accel.catalog.aws_partitions import partition_of
 from accel.diagnostics.findings import Finding
 from accel.rules.jobs import containers
+from accel.rules.ranges import range_fix
 from accel.rules.table import rule
 
 CIDR = rule("aws.network.cidr")
@@ -28,7 +29,7 @@ def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1)
     try:
         block = IPv4Network(cidr)
     except ValueError:
-        return [*found, CIDR.finding("cidr", f'is "{cidr}"', _first_of(cidr))]
+        return [*found, CIDR.finding("cidr", f'is "{cidr}"', range_fix(cidr))]
     if block.prefixlen not in _PREFIXES:
         message = f'is "{cidr}"; a VPC is /{_PREFIXES[0]} to /{_PREFIXES[-1]}'
         return [*found, CIDR_SIZE.finding("cidr", message, f"write {block.network_address}/16")]
@@ -50,13 +51,6 @@ def closed_image(image: str, region: str, field: str = "image") -> list[Finding]
     message = f'is "{image}", and the network has endpoints alone, by which instances pull from ECR of {region} only'
     fix = f"copy it to <account>.dkr.ecr.{region}.{partition_of(region).suffix}/..., or give the network egress nat"
     return [CLOSED_IMAGE.finding(field, message, fix)]
-
-
-def _first_of(cidr: str) -> str:
-    try:
-        return f"write {IPv4Network(cidr, strict=False)}"
-    except ValueError:
-        return "write an IPv4 range, such as 10.0.0.0/16"
 
 
 def _zones(zones: Sequence[str] | int, count: int) -> list[Finding]:

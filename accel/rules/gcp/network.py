@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 
 from accel.catalog.places import nearest_places, regions
 from accel.diagnostics.findings import Finding
+from accel.rules.ranges import range_fix
 from accel.rules.table import rule
 
 RANGE = rule("gcp.network.range")
@@ -168,7 +169,7 @@ def growth(pools: Mapping[str, tuple[int, int]], nodes: str, pods: str, field: s
 def _range(field: str, cidr: str) -> list[Finding]:
     known = block(cidr)
     if known is None:
-        return [RANGE.finding(field, f'is "{cidr}"', _first_of(cidr))]
+        return [RANGE.finding(field, f'is "{cidr}"', range_fix(cidr))]
     for prohibited, what in _PROHIBITED.items():
         if known.overlaps(IPv4Network(prohibited)):
             message = f"is {cidr}, which holds {prohibited} ({what})"
@@ -177,10 +178,3 @@ def _range(field: str, cidr: str) -> list[Finding]:
         message = f"is {cidr}, which holds public addresses"
         return [PUBLIC.finding(field, message, "use a private range, such as 10.0.0.0/16, or turn default SNAT off")]
     return []
-
-
-def _first_of(cidr: str) -> str:
-    try:
-        return f"write {IPv4Network(cidr, strict=False)}"
-    except ValueError:
-        return "write an IPv4 range, such as 10.0.0.0/16"
