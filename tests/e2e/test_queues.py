@@ -110,7 +110,7 @@ def test_weights_change_in_place_and_a_policy_comes_and_goes_with_its_queue(queu
     assert queues.up("--expect-no-changes").ops("same") == {}
 
     queues.write_environment(values())
-    queues.up_targets()
+    targets = queues.up_targets()["targets"]
     shown = sandbox.client("batch", REGION).describe_job_queues(jobQueues=[targets["fair"]["queue_arn"]])["jobQueues"]
     assert shown[0]["schedulingPolicyArn"].startswith(f"arn:aws:batch:{REGION}:")
 

@@ -47,13 +47,6 @@ def left(fake: Fake) -> list[str]:
     return found + [binding["role"] for binding in policy.get("bindings", [])]
 
 
-def still(engine: Engine, count: int) -> None:
-    """Nothing differs, neither from the program nor from what Google has."""
-    result = engine.up("--refresh")
-    changed = {step.name: (step.op, step.diffs) for step in result.steps if step.op not in ("same", "refresh")}
-    assert (changed, result.ops()) == ({}, {"same": count})
-
-
 def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> None:
     images = f"artifactregistry.googleapis.com/v1/{P}/locations/us/repositories"
     fake.call("POST", images, {"format": "DOCKER"}, repositoryId="images")
@@ -69,7 +62,7 @@ def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> 
     assert {r["type"] for r in states.values()} >= {kind for kind in KINDS if not kind.startswith(ELSEWHERE)}
     assert made.outputs["project"] == "210020003000" and made.outputs["client"] == "accel-sandbox"
     assert made.outputs["endpoint"] == "192.0.2.1"
-    still(engine, count)
+    engine.stays(count)
 
     assert states["net"]["id"].startswith(f"{P}/global/networks/net-")
     assert states["ml"]["id"] == f"{P}/locations/us-central1/clusters/ml"
@@ -98,7 +91,7 @@ def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> 
     assert planned.step("sub", "update").diffs == ("ipCidrRange", "privateIpGoogleAccess")
     same = {step.name for step in planned.steps if step.op == "same" and ":providers:" not in step.type}
     assert same == {"out", "logs", "sometimes", "identity", "reads", "images", "token", "release"}
-    still(engine, count)
+    engine.stays(count)
     found = fake.call("GET", f"{CONTAINER}/us-central1/clusters/ml")
     assert found["releaseChannel"] == {"channel": "RAPID"} and found["resourceLabels"]["stage"] == "b"
     assert found["maintenancePolicy"]["window"]["recurringWindow"]["window"]["endTime"] == "2026-01-03T08:00:00Z"

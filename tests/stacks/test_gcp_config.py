@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from accel.diagnostics.faults import parse_path, replace_value
-from stacks.environment.config import ConfigFaults, load_environment, warnings
+from stacks.environment.config import load_environment, warnings
+from tests.stacks.test_config import faults
 from tests.support.gcp import CA, PROJECT
 
 ENVIRONMENT: dict[str, Any] = {
@@ -53,12 +54,6 @@ THERE = {"kind": "existing", "name": "ml", "location": "us-central1", "endpoint"
 def put(path: str, value: Any, into: dict[str, Any] | None = None) -> dict[str, Any]:
     """The environment with one value changed; None takes it out."""
     return replace_value(copy.deepcopy(into or ENVIRONMENT), parse_path(path), value)
-
-
-def faults(of: Any) -> list[str]:
-    with pytest.raises(ConfigFaults) as refused:
-        load_environment(of)
-    return [str(fault) for fault in refused.value.faults]
 
 
 def test_a_whole_section_has_nothing_to_warn_of() -> None:

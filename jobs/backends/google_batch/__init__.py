@@ -40,7 +40,8 @@ class GoogleBatchBackend(GoogleRegionalBackend[GoogleBatchTarget, Scope, Timing]
     NO_TARGET = "a region alone does not say what jobs run on"
     THREADS, SUBMITS_PER_S = THREADS, SUBMITS_PER_S
 
-    _scope_of, _parse_scope = Scope.of_target, Scope.parse
+    _scope_of = Scope.of_target
+    _parse_scope = Scope.parse
     _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:

@@ -65,7 +65,8 @@ class VertexBackend(GoogleRegionalBackend[VertexTarget, Scope, Timing]):
         super()._open(scope, self._times)
         self._rate = self._times.rate()
 
-    _scope_of, _parse_scope = Scope.of_target, Scope.parse
+    _scope_of = Scope.of_target
+    _parse_scope = Scope.parse
     _render = staticmethod(render)
 
     def submit(self, request: Request) -> JobRef:
