@@ -118,9 +118,7 @@ def import_properties(given: RequestFields, chosen: Mapping[str, str], values: J
     """Translate what a definition and a described job have in common, and return the place of the one container.
     `single`: its path where there are no nodes."""
     place = _place(given, values, single)
-    for table, why in REFUSED.items():
-        for path in given.paths(table):
-            given.report.refuse(given.name(path), why)
+    given.refuse_all(REFUSED)
     if place:
         _image(given, place.container, values)
         _command(given, place.container, chosen, values)
@@ -149,11 +147,7 @@ def _leave_and_decide(
     for table, why in left.items():
         given.left_out(f"{base}.{table}", why)
     for table, why in decided.items():
-        for path in given.paths(f"{base}.{table}"):
-            if given.values[path] is False:
-                given.report.keep(given.name(path), why="is so without it")
-            else:
-                given.report.decide(given.name(path), f"{why}; {place.advice}", is_open=False)
+        given.decide_unless_off(f"{base}.{table}", f"{why}; {place.advice}")
 
 
 def _only_container(given: RequestFields, base: str) -> None:

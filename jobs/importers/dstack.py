@@ -12,7 +12,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 from accel.duration import seconds
 
 from . import dstack_resources, vertex_templates
-from .fields import RequestFields, job_name
+from .fields import RequestFields
 from .images import image_of
 from .options import ImportOptions
 from .outcome import ImportResult
@@ -26,15 +26,15 @@ from .tasks import (
     choose_mount,
     choose_secret,
     cloud_of,
+    end_report,
     is_filled,
     mount,
+    named_values,
     node_exports,
     own_names,
     own_variables,
     refuse_places,
     takes_first,
-    unused_mounts,
-    unused_variables,
     variable,
 )
 
@@ -106,11 +106,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
             document[key] = vertex_templates.fill(document[key], chosen.variables)
     given = RequestFields(document, nulls=("env.",))
     given.report.keep("type", why="is what a job file is of")
-    if not given.has("name"):
-        given.values["name"] = name.rpartition("/")[2].partition(".")[0]
-    elif text := given.text("name"):
-        is_filled(given, "name", text)
-    values: Json = {"name": job_name(given, "name")}
+    values = named_values(given, name)
     place = Destination()
     _image(given, chosen.image, values)
     dstack_resources.read(given, values)
@@ -122,20 +118,10 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     _mounts(given, document, chosen.mounts, values)
     _profile(given, values, place)
     _code(given)
-    for table, why in REFUSED.items():
-        for path in given.paths(table):
-            given.report.refuse(given.name(path), why)
+    given.refuse_all(REFUSED)
     for table, why in DECIDED.items():
-        for path in given.paths(table):
-            if given.values[path] is False:
-                given.report.keep(given.name(path), why="is so without it")
-            else:
-                given.report.decide(given.name(path), why, is_open=False)
-    for table, why in LEFT_OUT.items():
-        given.left_out(table, why)
-    unused_mounts(given, chosen.mounts, values)
-    unused_variables(given, chosen.variables, values)
-    given.report.close(KNOWN)
+        given.decide_unless_off(table, why)
+    end_report(given, LEFT_OUT, KNOWN, chosen, values)
     hide(given.report, [*secrets, given.text("entrypoint") or ""])
     return ImportResult(given.report, {}, values, place.region, targets=place.kinds)
 

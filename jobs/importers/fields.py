@@ -172,6 +172,20 @@ class RequestFields:
         if path in self.values:
             self.report.changed(self.name(path), None, why)
 
+    def refuse_all(self, tables: Mapping[str, str]) -> None:
+        """Refuse what there is at each of the paths, for its reason."""
+        for table, why in tables.items():
+            for path in self.paths(table):
+                self.report.refuse(self.name(path), why)
+
+    def decide_unless_off(self, table: str, why: str) -> None:
+        """Let the user decide on what there is at a path, unless it is switched off."""
+        for path in self.paths(table):
+            if self.values[path] is False:
+                self.report.keep(self.name(path), why="is so without it")
+            else:
+                self.report.decide(self.name(path), why, is_open=False)
+
     def left_out(self, path: str, why: str, rule: str = "") -> None:
         for each in self.paths(path):
             self.report.changed(self.name(each), None, why, rule)

@@ -10,7 +10,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 
 from . import skypilot_resources, vertex_templates
-from .fields import RequestFields, job_name
+from .fields import RequestFields
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, read
@@ -22,15 +22,15 @@ from .tasks import (
     address_list,
     choose_mount,
     choose_secret,
+    end_report,
     is_filled,
     mount,
+    named_values,
     node_exports,
     own_names,
     own_variables,
     refuse_places,
     takes_first,
-    unused_mounts,
-    unused_variables,
     variable,
 )
 
@@ -95,14 +95,8 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
         if not path.startswith(("envs.", "secrets.")):
             given.report.keep(given.name(path), why="is empty")
             del given.values[path]
-    for table, why in REFUSED.items():
-        for path in given.paths(table):
-            given.report.refuse(given.name(path), why)
-    if not given.has("name"):
-        given.values["name"] = name.rpartition("/")[2].partition(".")[0]
-    elif text := given.text("name"):
-        is_filled(given, "name", text)
-    values: Json = {"name": job_name(given, "name")}
+    given.refuse_all(REFUSED)
+    values = named_values(given, name)
     block: Json = {}
     place = Destination()
     skypilot_resources.read(given, chosen.image, values, block, place)
@@ -115,11 +109,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     for table, why in DECIDED.items():
         for path in given.paths(table):
             given.report.decide(given.name(path), why, is_open=False)
-    for table, why in LEFT_OUT.items():
-        given.left_out(table, why)
-    unused_mounts(given, chosen.mounts, values)
-    unused_variables(given, chosen.variables, values)
-    given.report.close(KNOWN)
+    end_report(given, LEFT_OUT, KNOWN, chosen, values)
     if block:
         values["tpu_vm"] = block
     secrets = {**_table(document, "secrets"), **{key: text for key, text in known.items() if SECRET_NAME.search(key)}}

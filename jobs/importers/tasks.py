@@ -12,7 +12,8 @@ from accel.rules.gcp import gpus
 from accel.rules.jobs import imports, placeholders
 
 from ..model.fields import INT_MAX
-from .fields import RequestFields
+from .fields import RequestFields, job_name
+from .options import ImportOptions
 from .reading import Json
 from .slurm_script import places
 
@@ -171,6 +172,26 @@ def choose_mount(given: RequestFields, path: str, at: str, chosen: Mapping[str, 
         for each in given.paths(path):
             given.report.changed(given.name(each), source, "is mounted as chosen with --mount")
     return True
+
+
+def named_values(given: RequestFields, file: str) -> Json:
+    """Return a job's first value, its name: that of the document, or of its file."""
+    if not given.has("name"):
+        given.values["name"] = file.rpartition("/")[2].partition(".")[0]
+    elif text := given.text("name"):
+        is_filled(given, "name", text)
+    return {"name": job_name(given, "name")}
+
+
+def end_report(
+    given: RequestFields, left_out: Mapping[str, str], known: Sequence[str], chosen: ImportOptions, values: Json
+) -> None:
+    """Report what is left out, add what the user chose beside the document, and close the report."""
+    for table, why in left_out.items():
+        given.left_out(table, why)
+    unused_mounts(given, chosen.mounts, values)
+    unused_variables(given, chosen.variables, values)
+    given.report.close(known)
 
 
 def unused_mounts(given: RequestFields, chosen: Mapping[str, str], values: Json) -> None:
