@@ -24,6 +24,11 @@ def show(rows: Iterable[Row], form: str, columns: Sequence[str], wide: Sequence[
         table(list(rows), wide if form == "wide" else columns)
 
 
+def show_json(rows: Sequence[Row], form: str) -> None:
+    """Print the rows with every field: as `jsonl`, or as one JSON list."""
+    click.echo("\n".join(map(json.dumps, rows)) if form == "jsonl" else json.dumps(rows, indent=2))
+
+
 def table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     if not rows:
         return

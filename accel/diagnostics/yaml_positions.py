@@ -66,6 +66,12 @@ class Tree:
     notes: list[str] = field(default_factory=list[str])
     """Values read differently from how they are written, each with its line."""
 
+    def line(self, path: Path) -> int:
+        """Return the line of the value at a path, or of the nearest one that holds it."""
+        while path not in self.lines and path:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
 
 def documents(data: bytes) -> list[tuple[int, bytes]]:
     """Return each document with the number of lines above it, without empty ones, unless all are empty."""

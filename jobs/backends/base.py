@@ -335,7 +335,7 @@ class PlatformBackend(Generic[TargetT, ScopeT, TimingT]):
 
     @staticmethod
     def _render(job: "Job", name: str, key: str, target_name: str, target: TargetT) -> Request:
-        """The `render` of request.py."""
+        """Render a job as request.py does."""
         raise NotImplementedError
 
     def render(self, job: "Job", name: str, key: str) -> Request:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from accel.contract import variables
+from accel.diagnostics.errors import BadInput
 
 from .base import JobRef, LogLine, Phase, Request
 
@@ -50,6 +51,14 @@ class ProgressLines(Protocol):
         """Yield each progress line with its task's index, in order within a task. Raise CloudRefused if that is not
         allowed though each log may be read, CloudSilent."""
         ...
+
+
+def check_task(ref: JobRef, task: int | None, several: str | None, count: int) -> None:
+    """Raise BadInput for a task or node that a job does not have. `several`: the word for them, None without any."""
+    if task is not None and not (several and 0 <= task < count):
+        word = several or "task"
+        has = f"{word}s 0 to {count - 1}" if several else "no tasks"
+        raise BadInput(f"{word}: {ref} has {has}, not {task}")
 
 
 def environment(job: "Job", kind: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """`jobs cost`."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +7,7 @@ import click
 
 from accel.console.errors import say
 from accel.console.options import Settings
-from accel.console.output import table
+from accel.console.output import show_json, table
 from accel.console.verb import Verb
 from accel.cost import least_sure
 
@@ -37,7 +36,7 @@ def cost(settings: Settings, file: str, to: str | None) -> None:
     found = _costs(job, known_targets(settings), to)
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in found]
-        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+        show_json(rows, settings.output)
         return
     if settings.output == "id":
         for each in found:

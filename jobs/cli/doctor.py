@@ -1,6 +1,5 @@
 """`jobs doctor`: this machine's set-up, a line each: ok, warn or fail."""
 
-import json
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.responses import object_at
 from accel.clouds.timeouts import Timing
 from accel.console.options import Settings
-from accel.console.output import span
+from accel.console.output import show_json, span
 from accel.console.verb import Verb
 from accel.contract import buckets
 from accel.contract.targets import AwsBatchTarget, LocalTarget
@@ -74,7 +73,7 @@ def doctor(settings: Settings) -> None:
                 click.echo(f"{finding.level:4}  {finding.check}: {finding.text}")
     if settings.output in ("json", "jsonl"):
         rows = [asdict(finding) for finding in found]
-        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+        show_json(rows, settings.output)
     failed = [finding.code for finding in found if finding.level == "fail"]
     warned = [2 for finding in found if settings.strict and finding.level == "warn"]
     click.get_current_context().exit(next(iter([*failed, *warned]), 0))

@@ -1,6 +1,5 @@
 """`jobs offers`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ import click
 from accel.catalog.places import nearest_places
 from accel.console.errors import say
 from accel.console.options import OneOf, Settings, program
-from accel.console.output import show
+from accel.console.output import show, show_json
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
@@ -82,7 +81,7 @@ def _kinds(settings: Settings, beside: str | None, asked: dict[str, Any]) -> Non
     found = kinds(cloud)
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in found]
-        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+        show_json(rows, settings.output)
         return
     shown = [
         {
@@ -128,7 +127,7 @@ def _decision(settings: Settings, file: str, gpu: str | None) -> None:
 def _as_json(decision: "Decision", form: str) -> None:
     rows: list[dict[str, Any]] = [{"can_run": True, **asdict(offer)} for offer in decision.offers]
     rows += [{"can_run": False, **asdict(each)} for each in decision.rejections]
-    click.echo("\n".join(map(json.dumps, rows)) if form == "jsonl" else json.dumps(rows, indent=2))
+    show_json(rows, form)
 
 
 def _row(offer: "Offer") -> dict[str, Any]:
@@ -169,7 +168,7 @@ def _listing(settings: Settings, found: "Sequence[MarketMachine]", limit: int) -
     shown = found[:limit]
     if settings.output in ("json", "jsonl"):
         rows = [asdict(each) for each in shown]
-        click.echo("\n".join(map(json.dumps, rows)) if settings.output == "jsonl" else json.dumps(rows, indent=2))
+        show_json(rows, settings.output)
     else:
         _show([_listed_row(each) for each in shown], settings.output, LISTED, LISTED_WIDE, "machine")
     say(f"Shown {len(shown)} of {len(found)}")

@@ -108,9 +108,15 @@ def _gke(job: Job, name: str, target: GkeTarget) -> JobCost:
         notes.append("unbounded: the job has no timeout_s")
     attempts = 1 + (job.retries or 0) + (job.lost_retries or 0)
     most = max((usd for each in environments if (usd := each.most) is not None), default=None)
-    bounded = job.timeout_s is not None and most is not None
-    worst = cost.attempts_usd(most or 0.0, job.timeout_s or 0, attempts, machines) if bounded else None
+    worst = _worst(job, most, attempts, machines)
     return JobCost(name, region, environments, job.timeout_s, attempts, machines, worst, missing or again, tuple(notes))
+
+
+def _worst(job: Job, most: float | None, attempts: int, machines: int) -> float | None:
+    """Return the cost of all attempts at the highest price; None without a price, or where nothing bounds it."""
+    if job.timeout_s is None or most is None:
+        return None
+    return cost.attempts_usd(most, job.timeout_s, attempts, machines)
 
 
 def region_of(location: str) -> str:
@@ -236,8 +242,7 @@ def _cost(
     if job.timeout_s is None:
         notes.append("unbounded: the job has no timeout_s")
     most = environments[0].most
-    bounded = job.timeout_s is not None and most is not None
-    worst = cost.attempts_usd(most or 0.0, job.timeout_s or 0, attempts, machines) if bounded else None
+    worst = _worst(job, most, attempts, machines)
     return JobCost(
         name, target.region, environments, job.timeout_s, attempts, machines, worst, most is None, tuple(notes)
     )

@@ -88,10 +88,7 @@ def read(folder: Path) -> ImageLock | None:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 
     def placed(fault: Fault) -> str:
-        where = fault.path
-        while where not in tree.lines and where:
-            where = where[:-1]
-        return f"{path}:{tree.lines.get(where, 1)}: {fault}"
+        return f"{path}:{tree.line(fault.path)}: {fault}"
 
     faults = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
     lock, wrong = parse(ImageLock, tree.value)

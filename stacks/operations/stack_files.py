@@ -81,10 +81,7 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 
     def placed(fault: Fault) -> str:
-        where: tuple[str | int, ...] = ("config", KEY, *parse_path(format_path(fault.path[1:])))
-        while where not in tree.lines and where:
-            where = where[:-1]
-        return f"{path}:{tree.lines.get(where, 1)}: {fault}"
+        return f"{path}:{tree.line(('config', KEY, *parse_path(format_path(fault.path[1:]))))}: {fault}"
 
     refused = [f"{path}:{fault.line}: {fault.words}" for fault in tree.faults]
     config: Any = tree.value.get("config") if isinstance(tree.value, dict) else None  # pyright: ignore

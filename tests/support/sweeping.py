@@ -1,7 +1,10 @@
 """A sweep whose program tells metrics, and fails for some parameters until a file is there."""
 
+import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 PROGRAM = """
 import json, os, pathlib, time
@@ -28,3 +31,11 @@ def sweep(mended: Path, **fields: Any) -> dict[str, Any]:
         },
         **fields,
     }
+
+
+def swept(results: str) -> list[dict[str, Any]]:
+    """What `results` printed of all tasks, the best first."""
+    found = json.loads(results)
+    assert [each["task"] for each in found] == [5, 3, 4, 1, 2, 0]
+    assert found[0]["params"] == {"RATE": "0.3", "SIZE": "2"} and found[0]["metrics"]["accuracy"] == pytest.approx(1.2)
+    return found

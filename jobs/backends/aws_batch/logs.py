@@ -19,11 +19,12 @@ from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structure, structures
 from accel.clouds.backoff import LONGEST_PAUSE_S, pause
 from accel.clouds.rate_limit import Rate
-from accel.diagnostics.errors import BadInput, CloudSilent, NotFound
+from accel.diagnostics.errors import CloudSilent, NotFound
 
 from ...runtime.lines import MARK
 from ..base import JobRef, LogLine
 from ..late_lines import WriterEnd
+from ..tasks import check_task
 from .status import PHASES, batch_time, detail, node_count, streams
 
 BATCH_GROUP = "/aws/batch/job"
@@ -88,9 +89,7 @@ def logs(
     nodes = node_count(job)
     size = nodes or structure(job, "arrayProperties").get("size")
     word, mark = ("node", "#") if nodes else ("task", ":")
-    if task is not None and not (size and 0 <= task < size):
-        has = f"{word}s 0 to {size - 1}" if size else "no tasks"
-        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    check_task(ref, task, word if size else None, size or 0)
     wanted = [task] if task is not None else range(size or 0)
     tails = [_Tail(f"{ref.id}{mark}{i}", f"{word} {i}" if task is None else "") for i in wanted]
     return _Reader(clients, ref.id, tails or [_Tail(ref.id, "")], group, follow, tail).lines()

@@ -12,9 +12,10 @@ from typing import Any
 
 from accel.clouds.kubernetes.client import Api
 from accel.clouds.kubernetes.responses import object_at
-from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
+from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 
 from ..base import JobRef, LogLine
+from ..tasks import check_task
 from . import labels, lookup
 from .labels import Scope
 from .lookup import GkeJob
@@ -133,10 +134,7 @@ def logs(
     """Yield the lines of all pods side by side, or of one task or node. `tail`: only the last of the lines so far.
     Raise NotFound, BadInput for a task or node that does not exist."""
     job = GkeJob(lookup.body(api, scope, ref.id))
-    if task is not None and not (job.several and 0 <= task < job.count):
-        word = job.several or "task"
-        has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
-        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    check_task(ref, task, job.several, job.count)
     return _lines(_Reader(api, scope, ref, task, job.several), follow, tail)
 
 

@@ -15,6 +15,7 @@ from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
 
 from ..base import JobRef, Places, Streams
+from ..tasks import check_task
 from . import labels, lookup
 from .labels import Scope
 from .lookup import GkeJob
@@ -63,9 +64,7 @@ def places(api: Api, scope: Scope, ref: JobRef) -> Places:
 def _pod(api: Api, scope: Scope, ref: JobRef, task: int | None) -> str:
     job = GkeJob(lookup.body(api, scope, ref.id))
     word = job.several or "task"
-    if task is not None and not (job.several and 0 <= task < job.count):
-        has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
-        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    check_task(ref, task, job.several, job.count)
     running = _running(api, scope, ref, word, task)
     if len(running) > 1 and job.several:
         indexes = sorted({lookup.index(pod) for pod in running})

@@ -14,6 +14,7 @@ from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, Tail, log_lines, newest, parse_time
+from ..tasks import check_task
 from . import labels
 from .labels import Scope
 from .lookup import BatchJob, look
@@ -35,10 +36,7 @@ def logs(
     """Yield the lines of every attempt, all tasks or nodes side by side, or of one. Raise NotFound, and BadInput for a
     task that does not exist, and for a job whose logs go elsewhere."""
     job = look(google, scope, ref.id)
-    if task is not None and not (job.several and 0 <= task < job.count):
-        word = job.several or "task"
-        has = f"{word}s 0 to {job.count - 1}" if job.several else "no tasks"
-        raise BadInput(f"{word}: {ref} has {has}, not {task}")
+    check_task(ref, task, job.several, job.count)
     if job.logs_path:
         raise BadInput(f"{ref}: its logs are not in Cloud Logging, they are in {job.logs_path} of a mount")
     entries = Tail(google, scope.project, query(scope, job.uid, TASKS, task), created_at(job) - SKEW)

@@ -9,10 +9,10 @@ from typing import Any
 
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import mapping
-from accel.diagnostics.errors import BadInput
 
 from ..base import JobRef, LogLine
 from ..google_logging import Tail, log_lines, parse_time
+from ..tasks import check_task
 from .labels import Scope
 from .lookup import Job, look
 
@@ -27,8 +27,7 @@ def logs(
     """Yield all replicas' lines side by side, or one's. Raise NotFound, and BadInput for a replica that is missing."""
     job = look(google, scope, ref.id)
     replicas = job.replicas
-    if task is not None and not 0 <= task < len(replicas):
-        raise BadInput(f"node: {ref} has nodes 0 to {len(replicas) - 1}, not {task}")
+    check_task(ref, task, "node", len(replicas))
     only = replicas[task] if task is not None else None
     sources = {name: _source(name, index) for index, name in enumerate(replicas)} if len(replicas) > 1 else {}
 

@@ -369,27 +369,29 @@ def test_a_killed_supervisor_is_seen(backend: LocalBackend) -> None:
     until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-@pytest.mark.parametrize("field, value", [("host", "elsewhere"), ("namespace", "pid:[1]")])
-def test_a_supervisor_of_elsewhere_is_unknown(field: str, value: str, backend: LocalBackend) -> None:
+NO_PID = 2**22 - 1
+
+
+@pytest.mark.parametrize(
+    "noted, phase",
+    [
+        ({"host": "elsewhere", "pid": NO_PID}, Phase.RUNNING),
+        ({"namespace": "pid:[1]", "pid": NO_PID}, Phase.RUNNING),
+        ({"boot": "other"}, Phase.FAILED),
+        ({"pid": NO_PID}, Phase.FAILED),
+        ({"started": "1"}, Phase.FAILED),
+    ],
+)
+def test_a_supervisor_of_elsewhere_is_unknown_and_one_that_is_gone_is_proven_so(
+    noted: dict[str, object], phase: Phase, backend: LocalBackend
+) -> None:
     ref = backend.submit(request(backend, command=["sleep", "60"]))
     until(lambda: backend.status(ref).phase is Phase.RUNNING)
     path = state() / "local" / ref.id / "supervisor.json"
-    noted = json.loads(path.read_text())
-    path.write_text(json.dumps(noted | {field: value, "pid": 2**22 - 1}))
-    assert backend.status(ref).phase is Phase.RUNNING
-    path.write_text(json.dumps(noted))
-    backend.cancel(ref, "x")
-
-
-@pytest.mark.parametrize("field, value", [("boot", "other"), ("pid", 2**22 - 1), ("started", "1")])
-def test_a_supervisor_that_is_proven_gone(field: str, value: object, backend: LocalBackend) -> None:
-    ref = backend.submit(request(backend, command=["sleep", "60"]))
-    until(lambda: backend.status(ref).phase is Phase.RUNNING)
-    path = state() / "local" / ref.id / "supervisor.json"
-    noted = json.loads(path.read_text())
-    path.write_text(json.dumps(noted | {field: value}))
-    assert backend.status(ref).phase is Phase.FAILED
-    path.write_text(json.dumps(noted))
+    true = json.loads(path.read_text())
+    path.write_text(json.dumps(true | noted))
+    assert backend.status(ref).phase is phase
+    path.write_text(json.dumps(true))
     backend.cancel(ref, "x")
 
 
