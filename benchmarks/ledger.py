@@ -23,7 +23,18 @@ from .measure import Line
 TEAM, JOBS, RUNS = "research", 5_000, 50
 LIMITS_MS = {1: 50, AT_ONCE: 200}
 """Limits by the number of jobs of a command."""
-_OTHER = Hold("", TEAM, "2026-11", 1, 1, 1, 1, 1, 3600, "job", "gpu", "me", 0, 0, ref="local:/job")
+_OTHER = Hold(
+    *(1, 1, 1, 1, 1, 3600),
+    key="",
+    team=TEAM,
+    period="2026-11",
+    name="job",
+    target="gpu",
+    owner="me",
+    lease_until=0,
+    made=0,
+    ref="local:/job",
+)
 
 
 def measure(scratch: Path) -> Iterator[Line]:
