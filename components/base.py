@@ -22,7 +22,7 @@ class Spec(BaseModel):
     A spec never holds a secret: it is stored in the state as the component's inputs.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     def check(self) -> Sequence[Finding]:
         """Apply the cloud's rules to these values. Return the findings; fields are relative to this spec."""
