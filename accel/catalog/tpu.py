@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations_with_replacement
 
+from accel.catalog.machines import kinds
 from accel.catalog.nearest import UnknownName
 from accel.catalog.places import where
 from accel.catalog.tables import rows
@@ -85,10 +86,9 @@ class Slice:
     @property
     def places(self) -> dict[str, tuple[str, ...]]:
         """Zones by region, known or published by Google for its generation; empty for a size without a row."""
-        try:
-            return _with_published(self.generation.prefix, where("gcp", self.name))
-        except UnknownName:
+        if self.name not in kinds("gcp"):  # a look for similar names would cost a hundred times as much
             return {}
+        return _with_published(self.generation.prefix, where("gcp", self.name))
 
 
 class NoSuchSlice(LookupError):
