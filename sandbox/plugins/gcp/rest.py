@@ -52,6 +52,7 @@ class Google:
     def __init__(self, url: str, home: Path) -> None:
         self.url, self._home = url.rstrip("/"), home
         self.editing = threading.Lock()  # for values that are read, changed and written back, one at a time
+        self._threads = threading.local()  # a session for each, with its connection: requests promises no sharing
 
     @property
     def token(self) -> str:
@@ -73,7 +74,10 @@ class Google:
         data, sent = (body, None) if isinstance(body, (str, bytes)) else (None, body)
         data = data.encode() if isinstance(data, str) else data
         where, headers = f"{self.url}/{BASES[api]}/{path}", {"Authorization": f"Bearer {self.token}"}
-        return requests.request(http, where, params=query, json=sent, data=data, headers=headers, timeout=60)
+        if not hasattr(self._threads, "session"):
+            self._threads.session = requests.Session()
+        session: requests.Session = self._threads.session
+        return session.request(http, where, params=query, json=sent, data=data, headers=headers, timeout=60)
 
     def get(self, api: str, path: str, **query: Any) -> Json | None:
         try:
