@@ -204,7 +204,8 @@ def _requests(scratch: Path) -> Iterator[Line]:
     for turn in range(RUNS):
         for name in kinds:
             run(("pulumi", "stack", "select", "--create", f"turn-{turn}"), scratch / name)
-            update = ("pulumi", "up", "--stack", f"turn-{turn}", "--yes", "--skip-preview", "--non-interactive")
+            update = ("pulumi", "up", "--stack", f"turn-{turn}", "--yes", "--skip-preview", "--non-interactive",
+                      "--parallel", str(REQUESTS))  # fmt: skip  # by default, as many as there are processors, times 4
             took[name].append(once_s(update, scratch / name))
     queued_s, nothing_s = (statistics.median(took[name][1:]) for name in kinds)  # the first warms the caches
     yield Line(f"pulumi up of {REQUESTS} queued resources", queued_s, "s", f"that of {REQUESTS} components", nothing_s,
