@@ -2,10 +2,11 @@
 leniently (a newer stack may have more fields). Fields are only added; a removal is an entry in UPGRADING.md."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from .allowances import TargetAllowances
 from .gke import GkeTarget
@@ -102,7 +103,8 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
     return TypeAdapter(of)
 
 
-KINDS: tuple[str, ...] = ("aws-batch", "gke", "tpu-vm", "gce", "google-batch", "vertex", "local")
+_MODELS: dict[str, type[AnyTarget]] = {model.model_fields["kind"].default: model for model in get_args(AnyTarget)}
+KINDS: tuple[str, ...] = tuple(_MODELS)
 
 
 def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:
@@ -113,4 +115,9 @@ def write(targets: Mapping[str, AnyTarget]) -> dict[str, Any]:
 def read_one(document: Mapping[str, Any]) -> AnyTarget:
     """Read what another version of accel may have written, ignoring unknown fields. Raise pydantic.ValidationError if a
     field that this version needs is missing or has another type."""
+    kind: Any = document.get("kind")
+    if isinstance(kind, str) and kind in _MODELS:
+        # One model is built sooner than all. A fault is told by the union, whose paths begin with the kind.
+        with suppress(ValidationError):
+            return _MODELS[kind].model_validate(dict(document), extra="ignore")
     return _adapter(Target).validate_python(dict(document), extra="ignore")
