@@ -70,6 +70,18 @@ class IdleGpus(Spec):
     def check(self) -> list[Finding]:
         return rules.alarm(period_s=self.period_s, periods=self.periods)
 
+    def alarm(self, environment: str) -> dict[str, Any]:
+        return {
+            "alarm_description": f"GPUs of environment {environment} were used less than {self.below_percent:g} "
+            f"percent for {self.period_s * self.periods} s",
+            "metric_name": UTILISATION,
+            "statistic": "Average",
+            "period": self.period_s,
+            "evaluation_periods": self.periods,
+            "comparison_operator": "LessThanThreshold",
+            "threshold": self.below_percent,
+        }
+
 
 class WaitingJobs(Spec):
     """An alarm for a queue whose oldest RUNNABLE job waits long. AWS Batch has no such metric: a Lambda function of the
@@ -109,41 +121,19 @@ def queue_alarms(
     """Create the alarm for each queue."""
     if spec is None:
         return []
-    return [
-        _alarm(
-            self,
-            f"{name}-{queue}-{spec.SUFFIX}",
-            topic,
-            namespace=namespace,
-            evaluation_periods=1,
-            **spec.alarm(queue, arn),
-        )
-        for queue, arn in queue_arns.items()
-    ]
+    common = {"namespace": namespace, "evaluation_periods": 1}
+    arguments = {queue: {**common, **spec.alarm(queue, arn)} for queue, arn in queue_arns.items()}
+    return _alarms(self, name, spec.SUFFIX, topic, arguments)
 
 
 def idle_gpus(
     self: Component, name: str, spec: IdleGpus | None, topic: aws.sns.Topic, namespaces: Mapping[str, str]
 ) -> list[aws.cloudwatch.MetricAlarm]:
+    """Create the alarm for each environment, whose metrics have a namespace of their own."""
     if spec is None:
         return []
-    return [
-        _alarm(
-            self,
-            f"{name}-{environment}-idle",
-            topic,
-            alarm_description=f"GPUs of environment {environment} were used less than {spec.below_percent:g} percent "
-            f"for {spec.period_s * spec.periods} s",
-            namespace=namespace,
-            metric_name=UTILISATION,
-            statistic="Average",
-            period=spec.period_s,
-            evaluation_periods=spec.periods,
-            comparison_operator="LessThanThreshold",
-            threshold=spec.below_percent,
-        )
-        for environment, namespace in namespaces.items()
-    ]
+    arguments = {key: {"namespace": namespace, **spec.alarm(key)} for key, namespace in namespaces.items()}
+    return _alarms(self, name, "idle", topic, arguments)
 
 
 def queue_age(
@@ -179,15 +169,20 @@ def queue_age(
     functions.schedule(self, name, function, every_min, "When to look at waiting Batch jobs")
 
 
-def _alarm(self: Component, name: str, topic: aws.sns.Topic, **rest: Any) -> aws.cloudwatch.MetricAlarm:
-    return aws.cloudwatch.MetricAlarm(
-        name,
-        # No events or no instances mean no data, which is no reason for an alarm.
-        treat_missing_data="notBreaching",
-        alarm_actions=[topic.arn],
-        opts=self.child(),
-        **rest,
-    )
+def _alarms(
+    self: Component, name: str, suffix: str, topic: aws.sns.Topic, arguments: Mapping[str, dict[str, Any]]
+) -> list[aws.cloudwatch.MetricAlarm]:
+    return [
+        aws.cloudwatch.MetricAlarm(
+            f"{name}-{key}-{suffix}",
+            # No events or no instances mean no data, which is no reason for an alarm.
+            treat_missing_data="notBreaching",
+            alarm_actions=[topic.arn],
+            opts=self.child(),
+            **own,
+        )
+        for key, own in arguments.items()
+    ]
 
 
 def _policy(namespace: str, log: aws.cloudwatch.LogGroup) -> pulumi.Output[str]:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,22 +48,24 @@ class Shell:
 
     def stacks(self, *arguments: str, code: int = 0) -> str:
         """The same of `stacks`, but for its start."""
-        done = commands.run("stacks", *arguments, cwd=self.folder, env=self.variables)
-        assert done.returncode == code, f"stacks {' '.join(arguments)} ended with {done.returncode}:\n{done}"
-        return done.stdout.strip()
+        return self._ended("stacks", arguments, code, {}).stdout.strip()
 
     def jobs(self, *arguments: str, code: int = 0, **environ: str) -> str:
         """As `run` of `jobs`, but for its start; `start` has that too."""
-        done = commands.run("jobs", *arguments, cwd=self.folder, env={**self.variables, **environ})
-        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{done}"
-        return done.stdout.strip()
+        return self._ended("jobs", arguments, code, environ).stdout.strip()
 
     def fails(self, *arguments: str, code: int, **environ: str) -> list[str]:
         """The error and hint lines of a `jobs` command that must fail."""
-        done = commands.run("jobs", *arguments, cwd=self.folder, env={**self.variables, **environ})
-        assert done.returncode == code, f"jobs {' '.join(arguments)} ended with {done.returncode}:\n{done}"
+        done = self._ended("jobs", arguments, code, environ)
         assert "Traceback" not in done.stderr
         return done.stderr.strip().splitlines()
+
+    def _ended(
+        self, command: str, arguments: Sequence[str], code: int, environ: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        done = commands.run(command, *arguments, cwd=self.folder, env={**self.variables, **environ})
+        assert done.returncode == code, f"{command} {' '.join(arguments)} ended with {done.returncode}:\n{done}"
+        return done
 
 
 def shell_on(sandbox: Sandbox, targets: Path, folder: Path) -> Shell:

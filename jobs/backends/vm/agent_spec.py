@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from accel.contract import buckets
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import did_you_mean
@@ -82,6 +83,18 @@ def agent_spec(
         "task": None,
         "grace_s": grace_s,
         **more,
+    }
+
+
+def ground(target: VmGround, zones: Sequence[str]) -> dict[str, Any]:
+    """Return where a request's machines and records are."""
+    return {"zones": list(zones), "project": target.project, "bucket": target.bucket, "records": buckets.JOBS}
+
+
+def retries(job: Job) -> dict[str, int]:
+    return {
+        "retries": job.retries or 0,
+        "lost_retries": LOST_RETRIES if job.lost_retries is None else job.lost_retries,
     }
 
 

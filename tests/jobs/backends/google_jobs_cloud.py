@@ -1,5 +1,7 @@
 """What tests of jobs on Google Batch and Vertex AI share: a cloud behind a proxy that breaks calls, and its faults."""
 
+import subprocess
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -72,6 +74,29 @@ class GoogleJobsCloud(Generic[ProxyT]):
         assert answer == ref or not isinstance(answer, JobRef), text
         assert self.left(request.name) == [ref.id], text
         return answer, ref
+
+    def killed(self, step: int, begin: Callable[[], subprocess.Popen[Any]], call: str = "") -> int:
+        """The end of a client, which is killed at this step of its calls, or of those of one kind."""
+        count, known = 0, threading.Event()
+        process: list[subprocess.Popen[Any]] = []
+
+        def watch(operation: str, after: bool) -> None:
+            nonlocal count
+            counts = call in ("", operation)
+            count += counts
+            if counts and count == step:
+                assert known.wait(60)
+                process[0].kill()
+                process[0].wait(60)
+                if not after:
+                    raise ConnectionAbortedError("it is not handed on")
+
+        self.proxy.watch = watch
+        process.append(begin())
+        known.set()
+        process[0].communicate(timeout=120)
+        self.proxy.watch = lambda operation, after: None
+        return process[0].returncode
 
     def becomes(self, ref: JobRef, wanted: Callable[[Status], bool]) -> Status:
         """The status once it is so."""

@@ -1,14 +1,12 @@
 """One key makes one job on Google Batch, whatever the network does."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -249,35 +247,13 @@ def test_a_submit_that_is_killed(
         job = {"name": "digits", "image": google_batch_target.IMAGE, "command": ["true"]}
         (home / f"{key}.yaml").write_text(json.dumps(job))
         arguments = ["submit", f"{key}.yaml", "--to", "batch", "--key", key, "--no-quota", "-o", "id"]
-        assert killed(cloud, step, arguments) == -signal.SIGKILL, step
+        assert cloud.killed(step, partial(start, *arguments), "POST create") == -signal.SIGKILL, step
         first, second = (invoke(*arguments) for _ in range(2))
         assert first.exit_code == second.exit_code == 0, first.output
         assert first.output == second.output
         ref = JobRef.parse(first.output.strip())
         assert cloud.left(ref.id) == [ref.id]
     assert len(cloud.left("digits-")) == len(steps)
-
-
-def killed(cloud: Cloud, step: int, arguments: list[str]) -> int:
-    """The end of the command, which is killed at this step of its create."""
-    seen, known = [0], threading.Event()
-    process: list[subprocess.Popen[str]] = []
-
-    def watch(operation: str, after: bool) -> None:
-        seen[0] += operation == "POST create"
-        if operation == "POST create" and seen[0] == step:
-            assert known.wait(60)
-            os.kill(process[0].pid, signal.SIGKILL)
-            process[0].wait(60)
-            if not after:
-                raise ConnectionAbortedError("it is not handed on")
-
-    cloud.proxy.watch = watch
-    process.append(start(*arguments))
-    known.set()
-    process[0].communicate(timeout=120)
-    cloud.proxy.watch = lambda operation, after: None
-    return process[0].returncode
 
 
 def test_a_request_of_another_machine_has_the_same_hash(cloud: Cloud) -> None:

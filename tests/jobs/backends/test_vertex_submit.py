@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -241,25 +240,8 @@ def test_a_submit_that_is_killed(cloud: Cloud, claims: str, part: int) -> None:
 
 def killed(cloud: Cloud, step: int, text: str) -> int:
     """The end of a client, which is killed at this step."""
-    seen, known = [0], threading.Event()
-    process: list[subprocess.Popen[bytes]] = []
-
-    def watch(operation: str, after: bool) -> None:
-        seen[0] += 1
-        if seen[0] == step:
-            assert known.wait(60)
-            process[0].kill()
-            process[0].wait(60)
-            if not after:
-                raise ConnectionAbortedError("it is not handed on")
-
-    cloud.proxy.watch = watch
     command = [sys.executable, "-c", CHILD, str(cloud.timing.lease_s), cloud.claims or "", cloud.test, text]
-    process.append(subprocess.Popen(command, cwd=ROOT))
-    known.set()
-    process[0].communicate(timeout=120)
-    cloud.proxy.watch = lambda operation, after: None
-    return process[0].returncode
+    return cloud.killed(step, lambda: subprocess.Popen(command, cwd=ROOT))
 
 
 def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:

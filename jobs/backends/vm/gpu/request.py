@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from accel.contract import buckets
 from accel.contract.google_vms import GceTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules.gcp import gpu_vm_jobs, tpu_jobs, vms
@@ -126,25 +125,23 @@ def _body(job: Job, target: GceTarget, choice: VmChoice, secrets: dict[str, str]
     timeout_s = _timeout_s(job, max_run_s)
     wait_s = FLEX_WAIT_S if choice.capacity == "flex-start" else None
     grace_s = block.grace_s or (SPOT_GRACE_S if choice.spot and not block.notice_s else GRACE_S)
+    spec = agent_spec.agent_spec(
+        job,
+        KIND,
+        target,
+        secrets,
+        hosts=job.nodes,
+        slices=1,
+        hosts_per_slice=job.nodes,
+        gpus=choice.gpus,
+        timeout_s=timeout_s,
+        grace_s=grace_s,
+        driver_wait_s=DRIVER_WAIT_S,
+        meet_wait_s=MEET_WAIT_S,
+    )
     return {
-        "job": agent_spec.agent_spec(
-            job,
-            KIND,
-            target,
-            secrets,
-            hosts=job.nodes,
-            slices=1,
-            hosts_per_slice=job.nodes,
-            gpus=choice.gpus,
-            timeout_s=timeout_s,
-            grace_s=grace_s,
-            driver_wait_s=DRIVER_WAIT_S,
-            meet_wait_s=MEET_WAIT_S,
-        ),
-        "zones": list(choice.zones),
-        "project": target.project,
-        "bucket": target.bucket,
-        "records": buckets.JOBS,
+        "job": spec,
+        **agent_spec.ground(target, choice.zones),
         labels.PREFIX: target.machine_prefix,
         "hosts": job.nodes,
         "gpus": choice.gpus,
@@ -157,8 +154,7 @@ def _body(job: Job, target: GceTarget, choice: VmChoice, secrets: dict[str, str]
             "group": job.nodes > 1,
             "wait_s": wait_s,
         },
-        "retries": job.retries or 0,
-        "lost_retries": agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries,
+        **agent_spec.retries(job),
         "zone_wait_s": wait_s,
         "timeout_s": timeout_s,
         "expires_s": (wait_s or 0) + (max_run_s or agent_spec.RUN_S) + agent_spec.SLACK_S,

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from accel.contract import buckets
 from accel.contract.google_vms import TpuVmTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules import Finding, apply
@@ -67,26 +66,23 @@ def _runtime(job: Job, choice: SliceChoice, diagnostics: Diagnostics) -> str:
 def _body(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str, secrets: dict[str, str]) -> dict[str, Any]:
     block = job.tpu_vm or TpuVm()
     wait_s = block.zone_wait_s or block.valid_for_s or WAIT_S
-    lost = agent_spec.LOST_RETRIES if job.lost_retries is None else job.lost_retries
+    spec = agent_spec.agent_spec(
+        job,
+        KIND,
+        target,
+        secrets,
+        hosts=choice.hosts,
+        slices=choice.slices,
+        hosts_per_slice=choice.slice.hosts,
+        gpus=0,
+        timeout_s=job.timeout_s,
+        grace_s=block.grace_s,
+        driver_wait_s=0,
+        meet_wait_s=MEET_WAIT_S,
+    )
     return {
-        "job": agent_spec.agent_spec(
-            job,
-            KIND,
-            target,
-            secrets,
-            hosts=choice.hosts,
-            slices=choice.slices,
-            hosts_per_slice=choice.slice.hosts,
-            gpus=0,
-            timeout_s=job.timeout_s,
-            grace_s=block.grace_s,
-            driver_wait_s=0,
-            meet_wait_s=MEET_WAIT_S,
-        ),
-        "zones": list(choice.zones),
-        "project": target.project,
-        "bucket": target.bucket,
-        "records": buckets.JOBS,
+        "job": spec,
+        **agent_spec.ground(target, choice.zones),
         "hosts": choice.hosts,
         "gpus": 0,
         "chips": choice.slices * choice.slice.chips,
@@ -99,8 +95,7 @@ def _body(job: Job, target: TpuVmTarget, choice: SliceChoice, runtime: str, secr
             "valid_s": block.valid_for_s,
             "reservation": choice.reservation,
         },
-        "retries": job.retries or 0,
-        "lost_retries": lost,
+        **agent_spec.retries(job),
         "zone_wait_s": block.zone_wait_s,
         "timeout_s": job.timeout_s,
         "expires_s": wait_s + (job.timeout_s or agent_spec.RUN_S) + agent_spec.SLACK_S,
