@@ -64,7 +64,6 @@ CONTAINER: Mapping[str, tuple[str, str]] = {
     "resources.claims": ("refused", "asks for devices by claims: write nvidia.com/gpu into limits"),
     "restartPolicyRules": ("decision", "starts the container again; see retries"),
 }  # fmt: skip
-_ACCELERATORS = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-\d+g\.\d+gb)|google\.com/tpu")
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
 _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|horovodrun|mpirun")
 

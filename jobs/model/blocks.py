@@ -28,12 +28,10 @@ class AwsBatch(Part):
     definition: str | None = Field(default=None, description="Name of the stack's job definition to use")
     share_identifier: str | None = Field(default=None, description="Share identifier, for fair-share queues only")
     scheduling_priority: int | None = Field(default=None, ge=0, le=9999, strict=True)
-    depends_on: list[Annotated[Dependency, BeforeValidator(_dependency, json_schema_input_type=str | Dependency)]] = (
-        Field(
-            default_factory=list[Dependency],
-            max_length=20,
-            description="Jobs to wait for: a reference, or one with its type",
-        )
+    depends_on: list[Waited] = Field(
+        default_factory=list[Dependency],
+        max_length=20,
+        description="Jobs to wait for: a reference, or one with its type",
     )
 
 

@@ -23,7 +23,6 @@ RESUME = rule("ai-platform.tuning.resume")
 METRIC = rule("ai-platform.tuning.metric")
 TUNING = rule("ai-platform.tuning")
 
-PACKAGES_MAX = 100
 PYTHON_OF_RUNTIMES = "3.7"
 """Python version of the runtimes that Vertex AI has images for."""
 _CHOOSE = "choose one with --image: of your own at best, which has the Python and the TensorFlow of the program"
