@@ -38,7 +38,8 @@ pytest_plugins = [
 ]
 Of = Callable[[float], tuple[Allowances, Ledger]]
 Invoke = Callable[..., Result]
-JOB = "name: digits\nimage: local/tests\ncommand: [/bin/sh, -c, 'true']\ncpus: 2\ntimeout_s: {}\n"
+COMMAND = "[/bin/sh, -c, 'until [ -e {} ]; do sleep 0.05; done']"
+JOB = f"name: digits\nimage: local/tests\ncommand: {COMMAND}\ncpus: 2\ntimeout_s: {{}}\n"
 
 
 @pytest.fixture
@@ -63,14 +64,15 @@ def test_from_submit_to_settlement(
         assert done.exit_code == code, done.output
         return json.loads(done.stdout) if "json" in arguments else done.stderr if code else done.stdout.strip()
 
-    (home / "j.yaml").write_text(JOB.format(3600))
+    end = home / "end"
+    (home / "j.yaml").write_text(JOB.format(end, 3600))
     ref = jobs("submit", "j.yaml", "--to", "batch", "--no-quota", "--key", "k", "-o", "id")
     held, settled = sums(ledger)
     assert held > 0 and settled == 0
     (row,) = jobs("spend", "-o", "json")
     assert (row["team"], row["allowance"], float(row["held"]), row["jobs"]) == (TEAM, "1.00", held, 1)
 
-    (home / "j.yaml").write_text(JOB.format(864_000))
+    (home / "j.yaml").write_text(JOB.format(end, 864_000))
     said = jobs("submit", "j.yaml", "--to", "batch", "--no-quota", "--key", "dear", code=5)
     assert f"team {TEAM} has {usd(round((1 - held) * 1e6))} left of $1.00 for " in said
     assert "timeout_s of at most " in said and len(batch_cloud.left()) == 1
@@ -79,6 +81,7 @@ def test_from_submit_to_settlement(
     (seen,) = ledger.holds(TEAM)
     ledger.change([Change(seen, replace(seen, ref=None, lease_until=0))])
     ledger.add([hold("never", name="digits-0123456789ab", target="batch", period=seen.period, made=seen.made)], None)
+    end.touch()
     jobs("wait", ref)
     rows = jobs("spend", "settle", "-o", "json")
     assert [(row["job"], row["why"]) for row in rows if row["job"] != ref] == [("digits-0123456789ab", "never made")]
