@@ -11,14 +11,14 @@ from typing import Any
 from .trees import kill_tree
 
 PROJECT = Path(__file__).resolve().parents[1]
-RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
+RUNNER = PROJECT / "jobs" / "backends" / "local_programs" / "runner.py"
 # So that a command that prints without end does not hold up the others.
 _READ_BYTES = 1 << 20
 
 
 class RunnerProcess:
-    """Process of jobs/backends/local/runner.py, which writes its files into a folder. `spec` has what the runner reads:
-    command, env, workdir, timeout_s, grace_s. Its environment may hold secrets."""
+    """Process of jobs/backends/local_programs/runner.py, which writes its files into a folder. `spec` has what the
+    runner reads: command, env, workdir, timeout_s, grace_s. Its environment may hold secrets."""
 
     def __init__(self, folder: Path, spec: Mapping[str, Any]) -> None:
         self.folder = folder

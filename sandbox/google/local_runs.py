@@ -1,8 +1,8 @@
 """The part of a job that really runs here: an image `local/<folder>`, whose output becomes log entries.
 
-The image runs as a process of jobs/backends/local/runner.py. `start()` returns a Run; `poll()` tells how it ended. Put
-a resource's run into `World.runs` and call `World.watch()`, and operations advance even where no client polls; what is
-left there ends with the sandbox.
+The image runs as a process of jobs/backends/local_programs/runner.py. `start()` returns a Run; `poll()` tells how it
+ended. Put a resource's run into `World.runs` and call `World.watch()`, and operations advance even where no client
+polls; what is left there ends with the sandbox.
 """
 
 import os

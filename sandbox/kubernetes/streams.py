@@ -39,7 +39,7 @@ _CHUNK = 1 << 16
 _ENTER = """
 import json, os, sys
 sys.path[:0] = [sys.argv[2]]
-from jobs.backends.local.runner import environment
+from jobs.backends.local_programs.runner import environment
 spec = json.load(open(sys.argv[1]))
 os.chdir(spec["workdir"])
 made = environment(spec["env"])

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.waiting import until
 
-RUNNER = Path(__file__).resolve().parents[2] / "jobs" / "backends" / "local" / "runner.py"
+RUNNER = Path(__file__).resolve().parents[2] / "jobs" / "backends" / "local_programs" / "runner.py"
 
 
 def begin(folder: Path, command: list[str], tied: bool = False, **spec: Any) -> subprocess.Popen[bytes]:

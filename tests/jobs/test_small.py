@@ -12,7 +12,7 @@ from accel.diagnostics.errors import BadInput, JobsError
 from accel.diagnostics.messages import display, printable_name
 from accel.duration import seconds
 from jobs.backends.base import JobRef
-from jobs.backends.local import process
+from jobs.backends.local_programs import process
 from jobs.backends.registry import of_ref
 from jobs.model import keys
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from ..base import Explanation, Phase, Status
-from ..local.docker import DAEMON_ERROR
 from ..local.files import numbers, read_if_there
 from ..local.logs import lines
 from ..local.records import StatusRecord
+from ..local_programs.docker import DAEMON_ERROR
 from . import outcome
 from .cause import RETRY
 from .engine import Facts, diagnose, row

@@ -1,7 +1,7 @@
 """Jobs that run on this machine and outlive the command line, each in $XDG_STATE_HOME/accel/local/<id>/
-(supervisor.py). `cpus`, `memory_mib`, `shm_mib`, `disk_gib` and `accelerator` are requests that the machine meets if it
-has that much for one task: checked when the job is submitted, neither reserved nor enforced. GPUs are shared out among
-the tasks of one job, not between jobs."""
+(local_programs/supervisor.py). `cpus`, `memory_mib`, `shm_mib`, `disk_gib` and `accelerator` are requests that the
+machine meets if it has that much for one task: checked when the job is submitted, neither reserved nor enforced. GPUs
+are shared out among the tasks of one job, not between jobs."""
 
 import os
 import shlex
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -23,12 +24,12 @@ from ...model.job import Job, unused_blocks
 from ...model.owners import owner_of
 from .. import grace
 from ..base import Attempt, Explanation, JobRef, LogLine, Phase, PlatformBackend, Request, Status
+from ..local_programs import docker, supervisor
+from ..local_programs.process import presence
+from ..local_programs.supervisor import is_retried
 from ..tasks import TaskStatus
-from . import docker
-from . import tasks as local_tasks
-from .files import put_if_absent, read, read_if_there
+from .files import numbers, put_if_absent, read, read_if_there
 from .logs import lines
-from .process import presence
 from .records import CancelRecord, RequestRecord, StatusRecord, SupervisorRecord
 
 KIND = "local"
@@ -38,6 +39,9 @@ GRACE_S = 30
 _IMAGES = "local/"
 _TASKS_MAX = 10_000
 """As many as an array of AWS Batch has: accel.rules.aws.jobs."""
+_ATTEMPTED_MAX = 100
+_ENDS = {"exited": None, "terminated": "it was asked to stop", "timeout": "ran longer than its timeout_s"}
+"""What a runner wrote as the reason of an attempt's end, in words."""
 _SHM = Path("/dev/shm")  # noqa: S108, looked at only
 _ROOT = Path(__file__).parents[__name__.count(".") + 1]
 
@@ -210,7 +214,7 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
 
     def attempts(self, ref: JobRef) -> Sequence[Attempt]:
         folder = _existing(ref)
-        return local_tasks.attempts(folder, read(folder / "request.json", RequestRecord), _time)
+        return _attempts(folder, read(folder / "request.json", RequestRecord))
 
     def resubmit_request(self, ref: JobRef, key: str) -> Request:
         request = read(_existing(ref) / "request.json", RequestRecord)
@@ -218,11 +222,11 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return Request(KIND, request["target"], name, key, request["body"])
 
     def resubmit_tasks_request(self, ref: JobRef, key: str, tasks: Sequence[int]) -> Request:
-        return local_tasks.in_part(self.resubmit_request(ref, key), tasks, ref)
+        return _in_part(self.resubmit_request(ref, key), tasks, ref)
 
     def tasks(self, ref: JobRef) -> Sequence[TaskStatus]:
         folder = _existing(ref)
-        return local_tasks.states(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
+        return _task_states(folder, self.status(ref), read(folder / "request.json", RequestRecord)["body"])
 
     def _folder(self, image: str | None) -> PurePosixPath:
         if image is None:
@@ -235,11 +239,68 @@ class LocalBackend(PlatformBackend[LocalTarget, str, None]):
         return self.root / inside
 
 
+def _in_part(request: Request, tasks: Sequence[int], ref: JobRef) -> Request:
+    """Turn a request that repeats the whole job of `ref` into one for these tasks alone."""
+    env = sweep_tasks.narrow_environment(request.body["env"], tasks, ref)
+    most = request.body["parallelism"]
+    parallelism = None if most is None else min(most, len(tasks))
+    return replace(request, body=request.body | {"env": env, "tasks": len(tasks), "parallelism": parallelism})
+
+
+def _task_states(folder: Path, job: Status, body: dict[str, Any]) -> list[TaskStatus]:
+    """Return the state of each task; one without attempts waits, unless the job has ended."""
+    return [_task_state(folder / "tasks" / str(index), index, job, body["retries"]) for index in range(body["tasks"])]
+
+
+def _attempts(folder: Path, request: dict[str, Any]) -> list[Attempt]:
+    """Return the attempts of the first _ATTEMPTED_MAX tasks. What a killed runner did not write is unknown."""
+    several: bool = request["body"]["tasks"] > 1
+    found: list[Attempt] = []
+    for task in range(min(request["body"]["tasks"], _ATTEMPTED_MAX)):
+        tries = folder / "tasks" / str(task)
+        made = numbers(tries)
+        for number in made:
+            # None between the start of an attempt and its runner's first status.
+            told = read_if_there(tries / str(number) / "status.json", StatusRecord) or {}
+            gone = told.get("phase") == "running" and number != made[-1]
+            reason: str | None = told.get("reason")
+            found.append(
+                Attempt(
+                    number,
+                    task if several else None,
+                    created=_time(request["created"]) if number == 1 else None,
+                    started=_time(told.get("started")),
+                    stopped=_time(told.get("stopped")),
+                    exit_code=told.get("exit_code"),
+                    reason="its runner was killed" if gone else _ENDS.get(reason or "", reason),
+                    lost=gone,
+                )
+            )
+    return found
+
+
+def _task_state(folder: Path, index: int, job: Status, retries: int) -> TaskStatus:
+    attempts = max(numbers(folder), default=0)
+    if not attempts:
+        if job.phase.ended:
+            return TaskStatus(index, Phase.FAILED, "never started", reason=job.reason)
+        return TaskStatus(index, Phase.QUEUED, "queued")
+    told = read_if_there(folder / str(attempts) / "status.json", StatusRecord) or {"phase": "starting"}
+    phase, reason, code = Phase[told["phase"].upper()], told.get("reason"), told.get("exit_code")
+    if phase is Phase.FAILED and not job.phase.ended and is_retried(told, attempts, retries):
+        phase = Phase.QUEUED  # the supervisor begins the next attempt
+    elif job.phase.ended and not phase.ended:
+        phase, reason = Phase.FAILED, job.reason  # its runner was killed
+    if reason == "exited":
+        reason = f"exit code {code}" if code else None
+    return TaskStatus(index, phase, told["phase"], attempts, code, reason)
+
+
 def _supervise(folder: Path) -> None:
     """Start a supervisor unless the job has one. At most one of those started ever runs the job."""
     if (folder / "supervisor.json").exists():
         return
-    python = [sys.executable, "-m", f"{__name__}.supervisor", str(folder)]
+    python = [sys.executable, "-m", supervisor.__name__, str(folder)]
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     # cwd: -m makes Python import from there first, and a job's folder holds no module.
     started = subprocess.run(

@@ -1,8 +1,9 @@
 """Stand-in for docker on a machine: `main(FOLDER, ARGUMENTS)`.
 
-`docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/backends/local/runner.py, with the
-variables of -e and those that every image has. A container goes on without its client, and ends with the machine.
-Volumes, networks, limits and -w have no effect here, and its stderr comes on stdout. Any other image cannot be pulled.
+`docker run local/<folder> COMMAND` runs the command in <project>/<folder> by jobs/backends/local_programs/runner.py,
+with the variables of -e and those that every image has. A container goes on without its client, and ends with the
+machine. Volumes, networks, limits and -w have no effect here, and its stderr comes on stdout. Any other image cannot be
+pulled.
 
 FOLDER/docker/<name>/  spec.json, output.log and status.json of the runner; pid of it; id; client: pid; stop: seconds
                        before SIGKILL; rm: it is removed when it has ended
@@ -26,7 +27,7 @@ from typing import Any
 import psutil
 
 PROJECT = Path(__file__).resolve().parents[3]
-RUNNER = PROJECT / "jobs" / "backends" / "local" / "runner.py"
+RUNNER = PROJECT / "jobs" / "backends" / "local_programs" / "runner.py"
 FOREVER_S = 10**8  # a client that forwards SIGTERM does not send SIGKILL after it
 STOP_S = 10
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from accel.folders import write_json
+from accel.rules.jobs.exit_codes import CANNOT_RUN
 
 from . import docker
 from .process import identity
-from .tasks import is_retried
 
 RUNNER = Path(__file__).with_name("runner.py")
 PATIENCE_S = 10.0
@@ -188,6 +188,13 @@ class Supervisor:
         if self.tasks > 1:
             reason = f"{len(failed)} of {self.tasks} tasks failed; task {task}: {reason}"
         return {"exit_code": status["exit_code"], "reason": reason}
+
+
+def is_retried(status: dict[str, Any], attempt: int, retries: int) -> bool:
+    """Return False, as AWS Batch does, for an attempt that ran out of time or whose command cannot be run."""
+    if status["phase"] != "failed" or status["reason"] == "timeout" or status["exit_code"] in CANNOT_RUN:
+        return False
+    return attempt <= retries
 
 
 def _shares(body: dict[str, Any], devices: list[str]) -> list[list[str]]:
