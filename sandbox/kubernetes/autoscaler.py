@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .client import Cluster, Object, Refusal
+from .client import Cluster, Object, Refusal, conditions
 from .events import stamp
 from .fit import obstacles, requests, take
 from .machines import Growth, Machines, NodeRoom, age
@@ -185,7 +185,7 @@ class Provisioning:
         for request in self._asked.all():
             if request["spec"]["provisioningClassName"] != _CLASS:
                 continue
-            true = {each["type"] for each in _conditions(request) if each["status"] == "True"}
+            true = {kind for kind, each in conditions(request).items() if each["status"] == "True"}
             try:
                 if true & {"Failed", "Provisioned", "CapacityRevoked"}:
                     continue
@@ -278,8 +278,8 @@ class Provisioning:
 
     def _set(self, request: Object, condition: tuple[str, bool, str, str], details: Any = None) -> None:
         kind, holds, reason, message = condition
-        before = [each for each in _conditions(request) if each["type"] != kind]
-        known = next((each for each in _conditions(request) if each["type"] == kind), {})
+        others = conditions(request)
+        known = others.pop(kind, {})
         if (known.get("status"), known.get("reason")) == (str(holds), reason):
             return
         body = {
@@ -292,7 +292,7 @@ class Provisioning:
         }
         metadata = request["metadata"]
         path = COLLECTION.replace("/v1/", f"/v1/namespaces/{metadata['namespace']}/") + f"/{metadata['name']}/status"
-        status = {"conditions": [*before, body], **({"provisioningClassDetails": details} if details else {})}
+        status = {"conditions": [*others.values(), body], **({"provisioningClassDetails": details} if details else {})}
         self._asked.put(self._cluster.patch(path, {"status": status}))
 
 
@@ -320,7 +320,3 @@ def _resize_request(request: Object) -> str:
     metadata = request["metadata"]
     digest = hashlib.sha256(metadata["uid"].encode()).hexdigest()[:16]
     return f"gke-{metadata['namespace']}-{metadata['name']}"[:46].rstrip("-.") + f"-{digest}"
-
-
-def _conditions(request: Object) -> list[Any]:
-    return (request.get("status") or {}).get("conditions") or []

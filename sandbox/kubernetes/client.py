@@ -23,6 +23,15 @@ _PATIENCE_S, _AGAIN_S = 20, 0.2
 Object = dict[str, Any]
 
 
+def conditions(item: Object) -> dict[str, Object]:
+    """Return the conditions of an object's status by type."""
+    return {each["type"]: each for each in (item.get("status") or {}).get("conditions") or []}
+
+
+def has_condition(item: Object, kind: str) -> bool:
+    return conditions(item).get(kind, {}).get("status") == "True"
+
+
 class Refusal(Exception):
     """Refusal of the API server: HTTP status, the reason of its Status object, its message and details. Status 0,
     reason `Unreachable`: it did not answer."""

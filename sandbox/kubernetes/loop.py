@@ -13,7 +13,7 @@ from accel.catalog.nearest import UnknownName
 from ..google import scope_token
 from ..keys import key
 from .autoscaler import COLLECTION, Autoscaler, Provisioning
-from .client import Cluster, Object, Refusal
+from .client import Cluster, Object, Refusal, has_condition
 from .kubelet import Kubelet
 from .machines import Machines
 from .nodes import NO_PLUGIN_LABEL, groups_of
@@ -73,14 +73,10 @@ class Drivers:
         return {
             owner["name"]
             for pod in self._pods.all()
-            if pod["spec"].get("nodeName") == node["metadata"]["name"] and _is_ready(pod)
+            if pod["spec"].get("nodeName") == node["metadata"]["name"] and has_condition(pod, "Ready")
             for owner in pod["metadata"].get("ownerReferences") or []
             if owner["kind"] == "DaemonSet"
         }
-
-
-def _is_ready(pod: Object) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions") or [])
 
 
 _TIMEOUT_S = 10

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from sandbox.kubernetes.client import Cluster, Refusal
+from sandbox.kubernetes.client import Cluster, Refusal, conditions, has_condition
 
 from ..server import PartialCreation, ProviderError, one_line
 from .objects import State, about, annotation, from_api, hide_secret, id_of, to_api
@@ -22,16 +22,8 @@ class Rule(NamedTuple):
     timeout_s: float = 600
 
 
-def _conditions(live: State) -> dict[str, State]:
-    return {each["type"]: each for each in _status(live).get("conditions") or []}
-
-
 def _status(live: State) -> State:
     return live.get("status") or {}
-
-
-def _holds(live: State, condition: str) -> bool:
-    return _conditions(live).get(condition, {}).get("status") == "True"
 
 
 def _stale(live: State) -> bool:
@@ -52,7 +44,7 @@ def _daemon_set(_: Cluster, live: State) -> str:
 
 
 def _deployment(_: Cluster, live: State) -> str:
-    progress = _conditions(live).get("Progressing", {})
+    progress = conditions(live).get("Progressing", {})
     if not _stale(live) and progress.get("status") == "False":
         raise Broken(f"{progress.get('reason')}: {progress.get('message')}")
     wanted = live["spec"].get("replicas", 1)
@@ -68,16 +60,16 @@ def _stateful_set(_: Cluster, live: State) -> str:
 
 
 def _job(_: Cluster, live: State) -> str:
-    failed = _conditions(live).get("Failed", {})
+    failed = conditions(live).get("Failed", {})
     if failed.get("status") == "True":
         raise Broken(f"{failed.get('reason')}: {failed.get('message')}")
-    return (
-        "" if _holds(live, "Complete") else "it is suspended" if live["spec"].get("suspend") else "it is not complete"
-    )
+    if has_condition(live, "Complete"):
+        return ""
+    return "it is suspended" if live["spec"].get("suspend") else "it is not complete"
 
 
 def _pod(_: Cluster, live: State) -> str:
-    ready = _status(live).get("phase") == "Succeeded" or _holds(live, "Ready")
+    ready = _status(live).get("phase") == "Succeeded" or has_condition(live, "Ready")
     return "" if ready else f"its phase is {_status(live).get('phase')}"
 
 
@@ -123,10 +115,10 @@ def _quota(_: Cluster, live: State) -> str:
 
 
 def _definition(_: Cluster, live: State) -> str:
-    refused = _conditions(live).get("NamesAccepted", {})
+    refused = conditions(live).get("NamesAccepted", {})
     if refused.get("status") == "False":
         raise Broken(f"{refused.get('reason')}: {refused.get('message')}")
-    return "" if _holds(live, "Established") else "it is not established"
+    return "" if has_condition(live, "Established") else "it is not established"
 
 
 RULES: dict[tuple[str, str], Rule] = {
