@@ -154,8 +154,8 @@ def _whole(name: str, option: str, values: list[str], written: PastedCommand) ->
 def _file(name: str, option: str, address: str, written: PastedCommand) -> tuple[bytes, str]:
     """Return what a file:// address names, a heredoc or a file, and its name. Raise BadInput if it cannot be read."""
     path = address.partition("://")[2]
-    if path in STDIN and "-" not in written.files and written.input:
-        path, written.rest = written.input, written.rest[2:]
+    if path in STDIN:
+        path = written.take_input() or path
     for file, text in written.files.items():
         if (path in STDIN and file == "-") or (file and PurePosixPath(file) == PurePosixPath(path)):
             written.unknown = {

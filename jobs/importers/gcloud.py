@@ -135,9 +135,8 @@ def _take_moment(names: list[str], written: PastedCommand) -> str:
 def _take_input(command: CommandLine, written: PastedCommand) -> None:
     """Put the file that the command has as its input in the place of --config's `-`."""
     config = command.flags.get("--config", [""])
-    if config[-1] in STDIN and "-" not in written.files and written.input:
-        config[-1] = written.input
-        del written.rest[:2]
+    if config[-1] in STDIN:
+        config[-1] = written.take_input() or config[-1]
 
 
 def tell_moment(report: Report, field: str, name: str, moment: str) -> None:

@@ -61,6 +61,15 @@ class PastedCommand:
     secrets: list[str] = field(default_factory=list[str])
     """Values of variables with the name of a secret, which no message may show."""
 
+    def take_input(self) -> str:
+        """Return the file that is the command's input, and remove it from what follows the command. Return an empty
+        text if there is none, or if a heredoc is the input."""
+        if not self.input or "-" in self.files:
+            return ""
+        if self.rest[:1] == ["<"]:
+            del self.rest[:2]
+        return self.input
+
     def report_rest(self, report: Report) -> None:
         """Report what follows the command, and its lines."""
         if self.rest:
