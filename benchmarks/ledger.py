@@ -24,7 +24,12 @@ TEAM, JOBS, RUNS = "research", 5_000, 50
 LIMITS_MS = {1: 50, AT_ONCE: 200}
 """Limits by the number of jobs of a command."""
 _OTHER = Hold(
-    *(1, 1, 1, 1, 1, 3600),
+    usd=1,
+    usd_hour=1,
+    machines=1,
+    tasks=1,
+    attempts=1,
+    timeout_s=3600,
     key="",
     team=TEAM,
     period="2026-11",

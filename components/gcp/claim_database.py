@@ -26,7 +26,7 @@ class ClaimDatabaseSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimDatabaseArgs(firestore.DatabaseArgs):
-    """As of every database."""
+    """Arguments of a claim database."""
 
     spec: ClaimDatabaseSpec
 

@@ -29,7 +29,7 @@ class GcpSpendLedgerSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class SpendLedgerArgs(firestore.DatabaseArgs):
-    """As of every database."""
+    """Arguments of a spend ledger."""
 
     spec: GcpSpendLedgerSpec
 

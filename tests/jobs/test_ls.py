@@ -15,6 +15,7 @@ from click.testing import Result
 from jobs.backends.base import JobRef
 from jobs.client.names import job_name, match_rank, shorts
 from tests.jobs.batch_target import BATCH
+from tests.support.gathering import until_there
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
 
@@ -43,10 +44,6 @@ def gate(tmp_path: Path) -> Path:
     return tmp_path / "gate"
 
 
-def waits(gate: Path) -> str:
-    return f"while ! test -e {gate}; do sleep 0.05; done"
-
-
 def listed(invoke: Invoke, *arguments: str) -> list[str]:
     result = invoke("ls", "-o", "id", *arguments)
     assert result.exit_code == 0, result.output
@@ -54,7 +51,7 @@ def listed(invoke: Invoke, *arguments: str) -> list[str]:
 
 
 def test_what_the_table_shows(invoke: Invoke, submit: Submit, gate: Path) -> None:
-    script = f"test $ACCEL_TASK_INDEX -gt 1 || exit $ACCEL_TASK_INDEX; {waits(gate)}"
+    script = f"test $ACCEL_TASK_INDEX -gt 1 || exit $ACCEL_TASK_INDEX; {until_there(gate)}"
     array = submit(script, "--set", "tasks=4", "--set", "labels.team=vision", name="sweep")
     counts = {"SUCCEEDED": 1, "FAILED": 1, "RUNNING": 2}
     until(lambda: json.loads(invoke("ls", "-o", "jsonl").stdout)["tasks"] == counts)
@@ -76,7 +73,7 @@ def test_filters_of_ls_and_watch(invoke: Invoke, submit: Submit, gate: Path) -> 
     done = submit("true", name="eval-1")
     failed = submit("exit 3", "--set", "labels.owner=ada", name="train-1")
     invoke("wait", done, failed)
-    runs = submit(waits(gate), "--set", "labels.team=vision", name="train-2")
+    runs = submit(until_there(gate), "--set", "labels.team=vision", name="train-2")
     assert listed(invoke) == [runs]
     assert listed(invoke, "-a", "--name", "train-*") == [runs, failed]
     assert listed(invoke, "-a", "--name", "train-1") == [failed], "the name in the file is enough"
@@ -133,9 +130,9 @@ def test_any_verb_takes_the_name_or_the_short_id(invoke: Invoke, submit: Submit,
     several = invoke("logs", "train")
     assert several.exit_code == 2
     assert several.stderr == f"error: train: could be any of 2 jobs, newest first: {old[1]}, {old[0]}\n"
-    live = submit(waits(gate))
+    live = submit(until_there(gate))
     assert invoke("get", "train", "-o", "id").stdout.strip() == live, "the only one that has not ended"
-    other = submit(waits(gate), "-e", "N=9")
+    other = submit(until_there(gate), "-e", "N=9")
     refused = invoke("cancel", "train", "--yes")
     assert refused.exit_code == 2 and f"any of 4 jobs, newest first: {other}, {live}, {old[1]}" in refused.stderr
     gate.touch()

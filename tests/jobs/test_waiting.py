@@ -25,6 +25,7 @@ from accel.diagnostics.errors import (
 )
 from jobs.backends.base import Backend, JobRef, Phase, Status
 from jobs.client.waiting import Waiting, describe_status, end, wait_for
+from tests.support.gathering import until_there
 from tests.support.terminal import Terminal, plain
 from tests.support.waiting import until
 
@@ -202,7 +203,7 @@ def test_what_was_seen_and_is_not_seen_any_more_is_said() -> None:
 def test_a_bar_at_a_terminal(home: Path, tmp_path: Path) -> None:
     """Of tasks that have ended; state and time beside it, and lines only for what changes."""
     gate = tmp_path / "gate"
-    script = f"test $ACCEL_TASK_INDEX -lt 3 || while ! test -e {gate}; do sleep 0.05; done"
+    script = f"test $ACCEL_TASK_INDEX -lt 3 || {until_there(gate)}"
     (home / "j.yaml").write_text(json.dumps({"name": "sweep", "command": ["sh", "-c", script], "tasks": 4}))
     ref = command("submit", "j.yaml", "-o", "id").stdout.strip()
     line = [sys.executable, "-P", "-m", "jobs", "wait", ref]

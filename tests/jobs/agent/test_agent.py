@@ -11,6 +11,7 @@ import pytest
 from jobs import agent
 from jobs.agent.program.lines import GOES_ON
 from tests.jobs.agent.machines import FOLDER, Cloud, on_stop, one, python
+from tests.support.gathering import until_there
 from tests.support.waiting import until
 
 PROGRAM = Path(agent.__file__).parent / "program"
@@ -135,7 +136,7 @@ def test_many_lines_arrive_once_and_in_order(cloud: Cloud) -> None:
 def test_logs_survive_an_outage(cloud: Cloud, tmp_path: Path, status: int) -> None:
     cloud.google.refuse["logging"] = status
     flag = tmp_path / "go"
-    machine = one(cloud, ["bash", "-c", f"echo one; while [ ! -e {flag} ]; do sleep 0.05; done; echo two"])
+    machine = one(cloud, ["bash", "-c", f"echo one; {until_there(flag)}; echo two"])
     machine.boot()
     until(lambda: f"HTTP {status}" in machine.serial)
     del cloud.google.refuse["logging"]

@@ -21,7 +21,7 @@ from jobs.backends.base import Backend, JobRef, Listing, Logs, Phase, Request, R
 from jobs.backends.local import LocalBackend
 from jobs.model import keys
 from jobs.model.job import Job
-from tests.support.gathering import met
+from tests.support.gathering import met, until_there
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -448,7 +448,7 @@ while text:
 
 def test_the_last_lines(backend: LocalBackend, tmp_path: Path) -> None:
     go_on = tmp_path / "go on"
-    command = f"seq 100; echo go >&2; until [ -e '{go_on}' ]; do sleep 0.05; done; seq 101 103"
+    command = f"seq 100; echo go >&2; {until_there(go_on)}; seq 101 103"
     ref = backend.submit(request(backend, command=[*SHELL, command]))
     lines = backend.logs(ref, follow=True)
     while next(lines).text != "go":

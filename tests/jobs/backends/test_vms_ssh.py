@@ -21,6 +21,7 @@ from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends import tpu_cloud, tpu_target
 from tests.jobs.backends.gce_cloud import QUICK, ZONE
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit
+from tests.support.gathering import until_there
 from tests.support.google_fake import Fake, P
 from tests.support.waiting import until
 
@@ -52,7 +53,7 @@ def test_a_terminal_has_the_size_of_ours(entered: Fake) -> None:
 
 def test_a_command_runs_in_the_jobs_container_while_that_runs(entered: Fake, tmp_path: Path) -> None:
     go_on = tmp_path / "over"
-    script = f"echo up; until test -e {go_on}; do sleep 0.05; done"
+    script = f"echo up; {until_there(go_on)}"
     backend, ref = submit("boxed", image="local/examples", command=["sh", "-c", script], env={"COLOUR": "blue"})
     listed = ["sh", "-c", "sudo docker ps"]
     until(lambda: ref.id.encode() in run(backend, ref, listed, host=True)[1])

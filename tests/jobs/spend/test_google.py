@@ -28,6 +28,7 @@ from tests.jobs.backends.google_batch_target import make_target
 from tests.jobs.backends.vertex_cloud import GROUND as VERTEX
 from tests.jobs.backends.vertex_cloud import Cloud as VertexCloud
 from tests.jobs.spend.books import TEAM, hold, sums
+from tests.support.gathering import until_there
 from tests.support.google_fake import Fake
 
 pytest_plugins = [
@@ -38,8 +39,7 @@ pytest_plugins = [
 ]
 Of = Callable[[float], tuple[Allowances, Ledger]]
 Invoke = Callable[..., Result]
-COMMAND = "[/bin/sh, -c, 'until [ -e {} ]; do sleep 0.05; done']"
-JOB = f"name: digits\nimage: local/tests\ncommand: {COMMAND}\ncpus: 2\ntimeout_s: {{}}\n"
+JOB = "name: digits\nimage: local/tests\ncommand: [/bin/sh, -c, '{}']\ncpus: 2\ntimeout_s: {}\n"
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_from_submit_to_settlement(
         return json.loads(done.stdout) if "json" in arguments else done.stderr if code else done.stdout.strip()
 
     end = home / "end"
-    (home / "j.yaml").write_text(JOB.format(end, 3600))
+    (home / "j.yaml").write_text(JOB.format(until_there(end), 3600))
     ref = jobs("submit", "j.yaml", "--to", "batch", "--no-quota", "--key", "k", "-o", "id")
     held, settled = sums(ledger)
     assert held > 0 and settled == 0
     (row,) = jobs("spend", "-o", "json")
     assert (row["team"], row["allowance"], float(row["held"]), row["jobs"]) == (TEAM, "1.00", held, 1)
 
-    (home / "j.yaml").write_text(JOB.format(end, 864_000))
+    (home / "j.yaml").write_text(JOB.format(until_there(end), 864_000))
     said = jobs("submit", "j.yaml", "--to", "batch", "--no-quota", "--key", "dear", code=5)
     assert f"team {TEAM} has {usd(round((1 - held) * 1e6))} left of $1.00 for " in said
     assert "timeout_s of at most " in said and len(batch_cloud.left()) == 1
