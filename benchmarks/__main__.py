@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from . import (
@@ -65,6 +66,7 @@ def main() -> int:
         return 2
     code = 0
     for name in names:
+        started = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 for line in BENCHMARKS[name].measure(Path(scratch)):
@@ -73,6 +75,7 @@ def main() -> int:
             except Failed as failure:
                 sys.stderr.write(f"error: {name}: {failure}\n")
                 code = 2
+        sys.stderr.write(f"{name} took {time.monotonic() - started:.0f} s\n")
     return code
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from jobs.client.market import not_sold
+
 from .measure import PYTHON, ROOT, Failed, Line, medians_s, run
 from .questions import COUNT, Answer, Question, answer, askable, questions, read_answers
 from .sky import Sky
@@ -53,13 +55,15 @@ def _times(cold: float, warm: float, sky_cold: float | None = None, sky_warm: fl
 
 def compare(asked: Sequence[Question], ours: Sequence[Answer], theirs: Sequence[Answer]) -> Iterator[Line]:
     dearer, same, cheaper = 0, 0, Counter[str]()
-    alone, they_alone, neither = Counter[str](), Counter[str](), Counter[str]()
+    alone, they_alone, neither, refused = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for question, our, their in zip(asked, ours, theirs, strict=True):
         if our.usd is None or their.usd is None:
             if our.usd is not None:
                 alone[their.why_none] += 1
             elif their.usd is not None:
-                they_alone[our.why_none] += 1
+                reasons = not_sold(question.kind, question.count, None, question.capacity)
+                reason = next((each for each in reasons if each.startswith(f"{their.machine}: ")), "")
+                (refused if reason else they_alone)[reason or our.why_none] += 1
             else:
                 neither[our.why_none] += 1
         elif abs(our.usd - their.usd) <= 1e-9 * their.usd:
@@ -75,6 +79,7 @@ def compare(asked: Sequence[Question], ours: Sequence[Answer], theirs: Sequence[
     yield Line("choices as dear", same, "")
     yield Line(f"choices cheaper{_reasons(cheaper)}", cheaper.total(), "")
     yield Line(f"questions answered by SkyPilot alone{_reasons(they_alone)}", they_alone.total(), "", limit=0)
+    yield Line(f"answered by SkyPilot with a machine that is not sold so{_reasons(refused)}", refused.total(), "")
     yield Line(f"questions answered by us alone{_reasons(alone)}", alone.total(), "")
     yield Line(f"questions answered by neither{_reasons(neither)}", neither.total(), "")
 

@@ -157,9 +157,10 @@ def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> 
         return
     kind, count = parse_gpu(gpu)
     found = list_machines(kind, count, **asked)
+    left_out = not_sold(kind, count, asked.get("cloud"), asked.get("capacity"))
     if not found:
-        raise _nowhere(asked.pop("region"), list_machines(kind, count, **asked))
-    for reason in not_sold(kind, count, asked.get("cloud"), asked.get("capacity")):
+        raise _nowhere(asked.pop("region"), list_machines(kind, count, **asked), left_out)
+    for reason in left_out:
         say(f"left out: {reason}")
     _listing(settings, found, limit)
 
@@ -174,9 +175,10 @@ def _listing(settings: Settings, found: "Sequence[MarketMachine]", limit: int) -
     say(f"Shown {len(shown)} of {len(found)}")
 
 
-def _nowhere(region: str, elsewhere: "Sequence[MarketMachine]") -> "BadInput":
+def _nowhere(region: str, elsewhere: "Sequence[MarketMachine]", left_out: Sequence[str]) -> "BadInput":
     near = nearest_places(region, tuple(dict.fromkeys(each.region for each in elsewhere)))
-    return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}')
+    hint = f"left out: {'; '.join(left_out)}" if left_out else ""
+    return BadInput(f'--region: "{region}" has no such machine; nearest: {", ".join(near)}', hint)
 
 
 def _listed_row(each: "MarketMachine") -> dict[str, Any]:

@@ -155,7 +155,7 @@ def list_machines(
     if not found:
         _check_size(ranked, cpus, memory_gib)
         if region is not None:
-            _check(region, (each.cloud for each in ranked))
+            _check(region, (each.cloud for each in _fitting(kind, count, cloud)))
     return found
 
 

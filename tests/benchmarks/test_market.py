@@ -116,6 +116,14 @@ def test_what_is_dearer_or_missing_breaks_the_limit() -> None:
     assert broken((none, cheap)) == ["questions answered by SkyPilot alone (1 no price is known)"]
 
 
+def test_what_google_does_not_sell_so_is_counted_apart() -> None:
+    asked, ours = Question("nvidia-h100-80gb", 4, "on-demand"), Answer(why_none="refused")
+    lines = list(market.compare([asked], [ours], [Answer(50.0, machine="a3-highgpu-4g")]))
+    (line,) = (line for line in lines if line.value == 1)
+    assert line.name.startswith("answered by SkyPilot with a machine that is not sold so (1 a3-highgpu-4g: capacity: ")
+    assert not any(line.broken for line in lines)
+
+
 def test_without_skypilot_ours_is_timed_and_the_rest_is_said_to_be_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,15 @@ def test_a_region_without_such_machines(region: str, words: str, home: Path, inv
     assert refused.stderr.startswith("error: --region: ") and words in refused.stderr
 
 
+def test_a_region_whose_machines_are_left_out(home: Path, invoke: Callable[..., Result]) -> None:
+    """One H100 is sold in Europe by Google alone, and not on demand."""
+    refused = invoke("offers", "--gpu", "h100-80gb:1", "--capacity", "on-demand", "--region", "europe-west4")
+    assert refused.exit_code == 2
+    error, hint = refused.stderr.splitlines()
+    assert error.startswith('error: --region: "europe-west4" has no such machine; nearest: ')
+    assert hint.startswith("hint: left out: a3-highgpu-1g: ") and "Spot or flex-start only" in hint
+
+
 def test_a_share_of_a_gpu_is_seen_as_one(home: Path, invoke: Callable[..., Result]) -> None:
     header, row = invoke("offers", "--gpu", "l4:0.125", "--limit", "1").stdout.splitlines()
     assert dict(zip(header.split(), row.split(), strict=False))["COUNT"] == "0.125"
