@@ -1,6 +1,7 @@
 """One maker for each component: what the laws run over."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import pulumi
 
@@ -37,6 +38,7 @@ from tests.components.gcp import job_makers as google_jobs
 from tests.components.gcp import makers as google
 from tests.components.gcp import vm_makers as google_vms
 from tests.components.kubernetes.makers import MAKERS as IN_CLUSTERS
+from tests.support import memory
 
 QUEUE = "arn:aws:batch:us-east-1:111122223333:job-queue/gpu"
 SECRET = "arn:aws:secretsmanager:us-east-1:210020003000:secret:wandb-AbCdEf"
@@ -215,6 +217,14 @@ MAKERS: dict[str, Callable[[str], Component]] = {
     "submit-policy": submit_policy,
     "submit-policy-many": lambda name: submit_policy(name, definitions=40, claims=False),
 }
+
+
+@cache
+def alone(make: Callable[[str], Component]) -> tuple[Component, memory.Recorder]:
+    """A component in a stack of its own, and what an update registered: once for all laws that only read it."""
+    made: list[Component] = []
+    seen = memory.run(lambda: made.append(make("one")))
+    return made[0], seen
 
 
 def subclasses(component: type[Component] = Component) -> Iterator[type[Component]]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from accel.catalog.aws_permissions import aws_permissions
-from tests.support import memory
 
-from .components import MAKERS
+from .components import MAKERS, alone
 
 KNOWN: dict[str, Any] = json.loads((files("cfnlint") / "data" / "AdditionalSpecs" / "Policies.json").read_text())
 """Every action of IAM and the kinds of resources that it knows, by cfn-lint, which comes with moto."""
@@ -20,7 +19,7 @@ PERMISSIONS = list(chain.from_iterable(aws_permissions().values()))
 
 @pytest.mark.parametrize("key", sorted(MAKERS))
 def test_every_type_has_its_permissions(key: str) -> None:
-    made = memory.run(lambda: MAKERS[key]("one"))
+    made = alone(MAKERS[key])[1]
     types = {one.type for one in made.registrations if one.type.startswith("aws:")}
     assert types <= aws_permissions().keys()
 

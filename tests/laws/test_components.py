@@ -15,7 +15,7 @@ from accel.catalog.gcp_roles import of_types
 from components.base import Component, Spec, outputs_of
 from tests.support import memory
 
-from .components import MAKERS, subclasses
+from .components import MAKERS, alone, subclasses
 
 TOKENS = Path(__file__).parent.parent / "golden" / "tokens.txt"
 Maker = Callable[[str], Component]
@@ -46,14 +46,15 @@ def law(test: Callable[..., None]) -> Callable[..., None]:
 @law
 def test_preview_registers_what_update_registers(make: Maker) -> None:
     def names(preview: bool) -> list[tuple[str, str]]:
-        return sorted((seen.type, seen.name) for seen in memory.run(lambda: make("one"), preview=preview).registrations)
+        seen = memory.run(lambda: make("one"), preview=True) if preview else alone(make)[1]
+        return sorted((one.type, one.name) for one in seen.registrations)
 
     assert names(preview=True) == names(preview=False)
 
 
 @law
 def test_every_resource_descends_from_the_component(make: Maker) -> None:
-    seen = memory.run(lambda: make("one")).registrations
+    seen = alone(make)[1].registrations
     root = next(one.urn for one in seen if one.name == "one" and one.type.startswith("accel:"))
     known = {root}
     for one in seen:
@@ -63,10 +64,9 @@ def test_every_resource_descends_from_the_component(make: Maker) -> None:
 
 @law
 def test_every_annotated_output_is_registered(make: Maker) -> None:
-    made: list[Component] = []
-    seen = memory.run(lambda: made.append(make("one")))
-    root = next(one.urn for one in seen.registrations if one.name == "one" and one.type == made[0].TYPE)
-    assert set(seen.outputs[root]) == set(outputs_of(type(made[0])))
+    made, seen = alone(make)
+    root = next(one.urn for one in seen.registrations if one.name == "one" and one.type == made.TYPE)
+    assert set(seen.outputs[root]) == set(outputs_of(type(made)))
     assert all(value is not None for value in seen.outputs[root].values())
 
 
@@ -83,38 +83,34 @@ def test_two_instances_do_not_collide(make: Maker) -> None:
 @law
 def test_a_childs_name_begins_with_the_components(make: Maker) -> None:
     # A URN holds the parents' types and not their names, so only the name keeps two components' children apart.
-    for seen in memory.run(lambda: make("one")).registrations:
+    for seen in alone(make)[1].registrations:
         assert seen.name.startswith("one") or seen.type.startswith("pulumi:"), seen.name
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_the_spec_is_kept_in_state(make: Maker) -> None:
-    made: list[Component] = []
-    seen = memory.run(lambda: made.append(make("one")))
-    root = next(one for one in seen.registrations if one.type == made[0].TYPE and one.name == "one")
+    made, seen = alone(make)
+    root = next(one for one in seen.registrations if one.type == made.TYPE and one.name == "one")
     assert isinstance(root.inputs["spec"], dict)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_custom_roles_have_permissions_that_exist(make: Maker) -> None:
-    roles = memory.run(lambda: make("one")).of("projects/iAMCustomRole:IAMCustomRole")
+    roles = alone(make)[1].of("projects/iAMCustomRole:IAMCustomRole")
     named = {permission for role in roles for permission in role.inputs["permissions"]}
     assert named <= gcp_permissions(), "Google refuses the whole role"
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_every_type_of_google_has_its_permissions(make: Maker) -> None:
-    made = {seen.type for seen in memory.run(lambda: make("one")).registrations if seen.type.startswith("gcp:")}
+    made = {seen.type for seen in alone(make)[1].registrations if seen.type.startswith("gcp:")}
     assert made <= of_types().keys(), "`stacks permissions` does not know them"
 
 
 def test_every_component_is_under_the_laws() -> None:
     for module in pkgutil.walk_packages(components.__path__, "components."):
         importlib.import_module(module.name)
-    made: list[Component] = []
-    for maker in MAKERS.values():
-        memory.run(lambda maker=maker: made.append(maker("one")))
-    assert {type(one) for one in made} == set(subclasses())
+    assert {type(alone(make)[0]) for make in MAKERS.values()} == set(subclasses())
 
 
 def test_tokens_are_frozen() -> None:
@@ -135,7 +131,7 @@ NO_TIMEOUTS = {"aws:batch/computeEnvironment:ComputeEnvironment"}
 
 
 def test_what_gets_machines_has_an_hour() -> None:
-    seen = [one for make in MAKERS.values() for one in memory.run(lambda make=make: make("one")).registrations]
+    seen = [one for make in MAKERS.values() for one in alone(make)[1].registrations]
     assert {one.type for one in seen} >= PATIENT | NO_TIMEOUTS
     for one in seen:
         wanted = ("60m",) * 3 if one.type in PATIENT else ("",) * 3

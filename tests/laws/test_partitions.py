@@ -16,7 +16,7 @@ from stacks.environment.deployment import deploy
 from tests.support import memory
 from tests.support.environments import EMAILS, TRAIN
 
-from .components import MAKERS
+from .components import MAKERS, alone
 
 ROOT = Path(__file__).parents[2]
 PLACES = {"us-east-1": "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "eusc-de-east-1": "aws-eusc"}
@@ -93,7 +93,7 @@ def test_the_environment_has_every_component_of_aws() -> None:
     def tokens(seen: memory.Recorder) -> set[str]:
         return {one.type for one in seen.registrations if one.type.startswith("accel:aws:")}
 
-    existing = {token for maker in MAKERS.values() for token in tokens(memory.run(lambda maker=maker: maker("one")))}
+    existing = {token for maker in MAKERS.values() for token in tokens(alone(maker)[1])}
     assert tokens(run("us-east-1", "aws", "nat")) == existing
 
 
