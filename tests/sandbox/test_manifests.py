@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from components.kubernetes.cordon import ApiNode, watch
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.support import memory
-from tests.support.kubernetes import control_plane
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.engine
@@ -23,8 +22,8 @@ NAMESPACES = (makers.NAMESPACE, "one", "gpu-operator", "small-system")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield from control_plane(tmp_path_factory)
+def home(control_plane: Path) -> Path:
+    return control_plane
 
 
 @pytest.fixture(scope="module")

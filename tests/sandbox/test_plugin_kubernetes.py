@@ -19,15 +19,14 @@ from sandbox.plugins.kubernetes.plugin import KubernetesPlugin, moved_settings
 from sandbox.plugins.mapping import UNKNOWN as UNKNOWN_VALUE
 from sandbox.plugins.server import ProviderError, Servicer, serve
 from tests.support.engine import Engine, Result, Sandbox
-from tests.support.kubernetes import control_plane
 from tests.support.soak import soak_only
 
 pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield from control_plane(tmp_path_factory)
+def home(control_plane: Path) -> Path:
+    return control_plane
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """What a namespace for jobs takes: pods as our own client and components make them, at the real API server."""
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.jobs.backends.gke_target import make_request, make_target
 from tests.sandbox.test_manifests import manifests
-from tests.support.kubernetes import kubernetes
 
 RESTRICTED: dict[str, Any] = {"queue": None, "jobset": False, "pod_security": "restricted"}
 MOUNTS = [{"source": "gs://acme-data/models", "path": "/models"}]
@@ -19,14 +16,14 @@ CPU: dict[str, Any] = {"cpus": 1, "memory_mib": 500}
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(control_plane: Path) -> Cluster:
     """With a namespace as a stack makes it that says nothing of it."""
-    with tempfile.TemporaryDirectory() as folder, kubernetes(Path(folder)) as made:
-        for body in manifests(lambda _: makers.namespace("team")):
-            if body["kind"] in ("Namespace", "ServiceAccount", "NetworkPolicy"):
-                path = made.path(body["apiVersion"], body["kind"], namespace=body["metadata"].get("namespace"))
-                made.create(path, body, fieldValidation="Strict")
-        yield made
+    made = Cluster.of(control_plane)
+    for body in manifests(lambda _: makers.namespace("team")):
+        if body["kind"] in ("Namespace", "ServiceAccount", "NetworkPolicy"):
+            path = made.path(body["apiVersion"], body["kind"], namespace=body["metadata"].get("namespace"))
+            made.create(path, body, fieldValidation="Strict")
+    return made
 
 
 def pod(body: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,10 @@ def kubernetes(home: Path) -> Generator[Cluster]:
         process.wait(120)
 
 
-def control_plane(factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For a fixture: the folder of one that runs."""
-    home = factory.mktemp("home")
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of one that runs, for all modules that leave their own namespaces behind and nothing else."""
+    home = tmp_path_factory.mktemp("home")
     with kubernetes(home):
         yield home
 

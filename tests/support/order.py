@@ -30,7 +30,8 @@ SECONDS = {
     "e2e/test_vms.py": 50,
     "sandbox/test_nodes.py": 50,
     "e2e/test_deadline.py": 50,
-    "sandbox/test_plugin_kubernetes.py": 50,
+    "control-plane": 60,
+    "laws": 40,
     "e2e/test_stops.py": 40,
     "e2e/test_queued_tpus.py": 40,
     "sandbox/test_google_tpu_queue.py": 40,
@@ -70,7 +71,6 @@ SECONDS = {
     "jobs/test_cli_process.py": 15,
     "jobs/backends/test_vms_explain.py": 15,
     "stacks/test_online_aws.py": 15,
-    "laws/test_partitions.py": 15,
     "laws/test_faults.py": 15,
     "sandbox/test_plugin_life.py": 15,
     "stacks/test_permissions_google.py": 15,
@@ -92,13 +92,21 @@ SECONDS = {
 """About how long a unit takes, of those that take long. A wrong figure costs idle seconds at the end."""
 TOGETHER = {
     "aws": (f"e2e/test_{name}.py" for name in ("access", "guide", "html_report", "jobs", "queues", "quota", "wheel")),
+    "control-plane": (
+        "jobs/backends/test_gke_api.py",
+        *(f"sandbox/test_{name}.py" for name in ("manifests", "plugin_kubernetes", "pod_security")),
+    ),
+    "laws": (
+        f"laws/test_{name}.py"
+        for name in ("aws_functions", "aws_permissions", "boundaries", "buckets", "components", "partitions")
+    ),
     "gke": (
         *(f"e2e/test_{name}.py" for name in ("gke", "google_budget", "report_gke")),
         *(f"engine/test_{name}.py" for name in ("consumer", "drift_gke", "gke_driver", "gke_layers", "gke_watchdog")),
         "engine/test_half_made.py",
     ),
 }
-"""Modules that share a deployed stack, or a sandbox with a control plane."""
+"""Modules that share a deployed stack, a control plane, or what the components register."""
 SPLIT = {"engine/test_recover_kills.py": re.compile(r"\[\w+-\w+(?=-\d+\])")}
 """Modules that `make soak` gives to several workers, by the part of a test's name that tells them apart: their counts
 are too long for one."""

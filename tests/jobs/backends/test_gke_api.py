@@ -1,6 +1,6 @@
 """What is rendered is what a real API server, JobSet and Kueue take: every golden request, no field dropped."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,16 +9,15 @@ from jobs.backends.gke.submit import path_of
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.jobs.backends.gke_target import make_request, make_target
 from tests.jobs.backends.test_gke_render import CPU, JOBS, PLAIN
-from tests.support.kubernetes import kubernetes
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with kubernetes(tmp_path_factory.mktemp("home")) as found:
-        found.create("/api/v1/namespaces", {"metadata": {"name": "team-a"}})
-        yield found
+def cluster(control_plane: Path) -> Cluster:
+    found = Cluster.of(control_plane)
+    found.create("/api/v1/namespaces", {"metadata": {"name": "team-a"}})
+    return found
 
 
 def sent(cluster: Cluster, objects: list[dict[str, object]], scope: str) -> None:
