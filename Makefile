@@ -79,7 +79,7 @@ preview: sandbox-start ## Preview any environment on the sandbox without credent
 # The engine and the commands of Kubernetes are made before the tests: none of them waits for a build.
 test: $(STAMP) ## Run the tests: of the long ones a sample, and of several proofs of the same thing one
 	@$(BIN)/python -m sandbox.toolchain
-	@$(BIN)/python -m pytest -n 3
+	@$(BIN)/python -m pytest -n 4
 
 # What a change breaks at once: these tests need no sandbox and no engine.
 UNITS := tests/accel/catalog tests/accel/rules tests/policy/test_policies.py tests/test_house.py tests/docs/test_links.py

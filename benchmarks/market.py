@@ -25,7 +25,7 @@ COLD = Question("nvidia-a100-80gb", 8, "on-demand")
 """The same in the words of SkyPilot."""
 COLD_LIMIT_MS = 100
 WARM_LIMIT_MS = 0.1
-RUNS = 5
+RUNS = 3
 
 
 def measure(scratch: Path) -> Iterator[Line]:

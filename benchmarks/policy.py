@@ -47,7 +47,7 @@ def measure(scratch: Path) -> Iterator[Line]:
         (*preview, "--policy-pack", ROOT / "policy", "--policy-pack-config", config_file)
         for config_file in (scratch / "disabled.json", ROOT / "policy" / "dev.json")
     ]
-    bare_s, silent_s, with_s = medians_s([(command, scratch) for command in (preview, *packs)], runs=3)
+    bare_s, silent_s, with_s = medians_s([(command, scratch) for command in (preview, *packs)], runs=2)
     asked = f"preview of {RESOURCES} resources with a pack that judges nothing"
     yield Line(asked, silent_s, "s", "without a pack", bare_s)
     yield Line("the same with all policies, beside that", with_s - silent_s, "s", limit=LIMIT_S)

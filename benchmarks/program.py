@@ -18,7 +18,7 @@ import yaml
 from .measure import PYTHON, ROOT, Line, run
 
 SIZES = (1, 10, 100)
-RUNS = 5
+RUNS = 3
 SLOPE_LIMIT = 2.0
 
 
