@@ -27,12 +27,13 @@ import struct
 import threading
 import time
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 from ..keys import key
+from ..starting import uncollected
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .permissions import Callers
@@ -217,12 +218,41 @@ class Cloud:
             return document(400, {"message": str(error)})
 
 
+def _read_models_once() -> None:
+    """moto makes many sessions of botocore, and each would parse the models of services anew."""
+    from botocore.loaders import JSONFileLoader
+
+    parse = JSONFileLoader.load_file
+    parsed = cache(lambda path: parse(JSONFileLoader(), path))
+    JSONFileLoader.load_file = lambda self, file_path: parsed(file_path)
+
+
 def serve(home: Path, port: int, root: Path) -> None:
     """Serve until SIGTERM or SIGINT, and end every process of every job before returning."""
     told = home / "cloud.json"
     # The file of a killed server: nobody may mistake its port for this server's.
     told.unlink(missing_ok=True)
+    with uncollected():
+        server, scheduler, world = _build(home, port, root)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    scheduler.start()
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    (home / "cloud.json.new").write_text(
+        json.dumps({"port": server.port, "url": world.endpoint, "pid": os.getpid(), "account_id": ACCOUNT_ID})
+    )
+    (home / "cloud.json.new").replace(told)
+    stop.wait()
+    told.unlink(missing_ok=True)
+    server.shutdown()
+    scheduler.stop()
+
+
+def _build(home: Path, port: int, root: Path) -> tuple[Any, Any, Any]:
+    """Return the server, the scheduler of its Batch, and its world."""
     os.environ.update(SETTINGS)
+    _read_models_once()
     from moto import backends
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -259,19 +289,7 @@ def serve(home: Path, port: int, root: Path) -> None:
     scheduler = Scheduler(world)
     server = make_server("127.0.0.1", port, Guard(key(home), Cloud(world)), threaded=True, request_handler=Handler)
     world.endpoint = f"http://127.0.0.1:{server.port}"
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    scheduler.start()
-    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    (home / "cloud.json.new").write_text(
-        json.dumps({"port": server.port, "url": world.endpoint, "pid": os.getpid(), "account_id": ACCOUNT_ID})
-    )
-    (home / "cloud.json.new").replace(told)
-    stop.wait()
-    told.unlink(missing_ok=True)
-    server.shutdown()
-    scheduler.stop()
+    return server, scheduler, world
 
 
 def main() -> None:

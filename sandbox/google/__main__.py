@@ -42,6 +42,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from .. import keys, loopback, peers
+from ..starting import uncollected
 from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scope_token, services
 from .api import PREEMPT, Methods, answer, authorize
 from .batch import api as batch
@@ -218,7 +219,9 @@ def main() -> None:
     world = World(home, keys.key(home), settle_s)
     world.preempt |= PREEMPT
     world.services = None if given.all_services else world.services
-    server = Server(("127.0.0.1", given.port), handler(world, Methods()))
+    with uncollected():
+        methods = Methods()
+    server = Server(("127.0.0.1", given.port), handler(world, methods))
     port = server.server_address[1]
     world.url = f"http://127.0.0.1:{port}"
     stop = threading.Event()

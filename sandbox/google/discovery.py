@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote
@@ -17,14 +17,15 @@ _COLLECTION_VERBS = {"list", "create", "insert"}
 
 @dataclass(frozen=True)
 class Method:
-    """One method. `pattern` matches the whole path below the host; `key` is the part of it that names the resource, or
-    the collection of a list or creation."""
+    """One method. `expression` matches the whole path below the host, which has so many slashes, or any number of them
+    (None); `key` is the part of it that names the resource, or the collection of a list or creation."""
 
     id: str
     http: str
     template: str
     key: str
-    pattern: re.Pattern[str]
+    expression: str
+    slashes: int | None
     query: frozenset[str]
     request: str
     response: str
@@ -38,9 +39,16 @@ class Method:
     def verb(self) -> str:
         return self.id.rpartition(".")[2]
 
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.expression)  # when it is needed: the documents have thousands
+
+    def match(self, path: str) -> re.Match[str] | None:
+        return self._pattern.fullmatch(path) if self.slashes in (None, path.count("/")) else None
+
     def key_of(self, path: str) -> tuple[str, dict[str, str]]:
         """Return the key that a path names, without version, and its parameters."""
-        found = self.pattern.fullmatch(path)
+        found = self.match(path)
         assert found
         values = {name: unquote(value) for name, value in found.groupdict().items()}
         keyed = re.sub(r"\{(\w+)\}", lambda part: found[part[1]], self.key)
@@ -58,11 +66,11 @@ class Document:
 
     def find(self, http: str, path: str) -> Method | None:
         """Return the method of a path; of several, the one with the most literal text."""
-        found = [m for m in self.methods if m.http == http and m.pattern.fullmatch(path)]
+        found = [m for m in self.methods if m.http == http and m.match(path)]
         return max(found, key=lambda m: len(re.sub(r"\{\w+\}", "", m.template)), default=None)
 
     def has(self, path: str) -> bool:
-        return any(method.pattern.fullmatch(path) for method in self.methods)
+        return any(method.match(path) for method in self.methods)
 
     def schema(self, name: str) -> Json:
         return self.schemas[name]
@@ -106,7 +114,7 @@ def _method(read: Json, method: Json) -> Method:
     template = _template(read, method)
     # An object's name may contain slashes, which come escaped; `:verb` ends a resource's name elsewhere.
     value = "[^/]+" if read["name"] == "storage" else "[^/:]+"
-    literals = (
+    expressions = (
         re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_DEEP.get(part, value)})" for i, part in _split(template)
     )
     key = template
@@ -117,7 +125,8 @@ def _method(read: Json, method: Json) -> Method:
         http=method["httpMethod"],
         template=template,
         key=key,
-        pattern=re.compile("".join(literals)),
+        expression="".join(expressions),
+        slashes=None if any(f"{{{deep}}}" in template for deep in _DEEP) else template.count("/"),
         query=frozenset(n for n, p in method.get("parameters", {}).items() if p["location"] == "query"),
         request=method.get("request", {}).get("$ref", ""),
         response=method.get("response", {}).get("$ref", ""),

@@ -5,11 +5,30 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from ..keys import key
-from .aws.plugin import AwsPlugin
-from .kubernetes.plugin import KubernetesPlugin, moved_settings
-from .server import Servicer, serve
+from ..starting import uncollected
+
+
+def _serve(home: Path, cloud_url: str) -> dict[str, tuple[Any, int]]:
+    """Return the server and the port of each provider."""
+    from .aws.plugin import AwsPlugin
+    from .kubernetes.plugin import KubernetesPlugin, moved_settings
+    from .server import Servicer, serve
+
+    aws = AwsPlugin(cloud_url, key(home))
+    servicers = {
+        "aws": Servicer(lambda: aws),
+        "kubernetes": Servicer(lambda: KubernetesPlugin(home), moved_settings),
+    }
+    if (home / "google.json").exists():
+        from .gcp.plugin import GcpPlugin
+
+        google = json.loads((home / "google.json").read_text())
+        gcp = GcpPlugin(google["url"], home)
+        servicers["gcp"] = Servicer(lambda: gcp)
+    return {name: serve(servicer) for name, servicer in servicers.items()}
 
 
 def main() -> None:
@@ -17,19 +36,8 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--cloud-url", required=True)
     given = parser.parse_args()
-
-    aws = AwsPlugin(given.cloud_url, key(given.home))
-    servicers = {
-        "aws": Servicer(lambda: aws),
-        "kubernetes": Servicer(lambda: KubernetesPlugin(given.home), moved_settings),
-    }
-    if (given.home / "google.json").exists():
-        from .gcp.plugin import GcpPlugin
-
-        google = json.loads((given.home / "google.json").read_text())
-        gcp = GcpPlugin(google["url"], given.home)
-        servicers["gcp"] = Servicer(lambda: gcp)
-    running = {name: serve(servicer) for name, servicer in servicers.items()}
+    with uncollected():
+        running = _serve(given.home, given.cloud_url)
 
     told = given.home / "plugins.json.new"
     told.write_text(json.dumps({"pid": os.getpid(), "providers": {name: port for name, (_, port) in running.items()}}))
