@@ -1,6 +1,7 @@
 """One key makes one job, whatever the network does, and however many clients there are."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from jobs.backends.gke import labels
 from jobs.backends.gke.submit import resubmit_request, submit
 from tests.jobs.backends.gke_cluster import SCOPE, Cluster
 from tests.jobs.backends.gke_target import make_request, make_target
+from tests.support.soak import sampled
 
 LOST = ["reset", "hang", "429", "500", "502", "503", "504"]
 ACCEPTED = ["accept+reset", "accept+hang", "accept+500", "accept+garbage"]
@@ -22,8 +24,14 @@ def jobs_of(cluster: Cluster) -> list[str]:
     return [path.rpartition("/")[2] for path in cluster.objects if "/jobs/" in path or "/jobsets/" in path]
 
 
-@pytest.mark.parametrize("fault", [*LOST, *ACCEPTED])
-@pytest.mark.parametrize("times", [1, 3, 9])
+@pytest.mark.parametrize(
+    ("times", "fault"),
+    sampled(
+        product([1, 3, 9], [*LOST, *ACCEPTED]),
+        [*((1, fault) for fault in ("429", "503", "accept+garbage")), (3, "reset"), (3, "accept+reset")]
+        + [(9, "504"), (9, "accept+500"), (3, "hang")],
+    ),
+)
 def test_faults_of_the_create(cluster: Cluster, fault: str, times: int) -> None:
     request = make_request(text=f"{fault} {times}", **CPU)
     cluster.faults["POST jobs"] = [fault] * times
@@ -60,8 +68,14 @@ def test_a_refusal_is_final_and_leaves_nothing(cluster: Cluster, fault: str) -> 
     assert cluster.calls["POST jobs"] == (2 if fault == "401" else 1)
 
 
-@pytest.mark.parametrize("fault", [*LOST, *ACCEPTED])
-@pytest.mark.parametrize("call", ["POST services", "GET jobs", "PATCH services", "GET services"])
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    sampled(
+        product(["POST services", "GET jobs", "PATCH services", "GET services"], [*LOST, *ACCEPTED]),
+        [("POST services", "accept+reset"), ("POST services", "503"), ("GET jobs", "reset"), ("GET jobs", "hang")]
+        + [("PATCH services", "accept+500"), ("PATCH services", "429"), ("GET services", "accept+garbage")],
+    ),
+)
 def test_faults_around_the_create(cluster: Cluster, fault: str, call: str) -> None:
     """A job of nodes has a Service; the answer to its create is lost, so that it is looked for too."""
     request = make_request(make_target(queue=None, jobset=False), accelerator={"type": "a100"}, nodes=2)

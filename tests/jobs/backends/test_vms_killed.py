@@ -20,7 +20,7 @@ from tests.jobs.backends.vm_faults import FIELDS, GROUNDS, MADE, Cloud
 from tests.jobs.conftest import start
 from tests.support.google_fake import P
 from tests.support.google_tpus import preempt
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, sampled
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vm_faults"]
@@ -85,12 +85,12 @@ def jobs_of(cloud: Cloud, home: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     return write
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, ["queue", "group"]))
 def test_a_submit_that_is_killed(
     cloud: Cloud, kind: str, jobs_of: Callable[..., list[str]], invoke: Callable[..., Result]
 ) -> None:
     steps = [step for step in range(1, STEPS[kind] + 1) for _ in range(REPEATS)]
-    for i, step in enumerate(steps if SOAK else random.Random(kind).sample(steps, 2)):
+    for i, step in enumerate(steps if SOAK else random.Random(kind).sample(steps, 1)):
         arguments = jobs_of(kind, f"{kind}-{step}-{i}", ["sleep", "600"])
         assert Killer(cloud, step).kills(start(*arguments)) == -signal.SIGKILL, step
         cloud.proxy.watch = lambda operation, after: None
@@ -111,7 +111,7 @@ def tended(backend: VmBackend, ref: JobRef) -> Record | None:
     return record if record.ended else None
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", sampled(KINDS[:2], ["instance"]))
 def test_a_tend_that_is_killed(
     cloud: Cloud, kind: str, home: Path, jobs_of: Callable[..., list[str]], invoke: Callable[..., Result]
 ) -> None:

@@ -19,7 +19,7 @@ from jobs.model.fields import Accelerator
 from jobs.model.job import Job
 from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends import tpu_cloud, tpu_target
-from tests.jobs.backends.gce_cloud import QUICK, ZONE
+from tests.jobs.backends.gce_cloud import QUICK, ZONE, left
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit
 from tests.support.gathering import until_there
 from tests.support.google_fake import Fake, P
@@ -96,6 +96,8 @@ def test_every_host_of_every_slice_of_a_tpu(entered: Fake) -> None:
     ref = backend.submit(backend.render(job, platform_name("slices", key), key))
     until(lambda: backend.tend(ref).phase == "RUNNING")
     assert backend.places(ref) == Places(word="node", running=tuple(range(8)), chips=4)
+    record, _ = backend.records.read(ref.id)
+    until(lambda: all(left(entered, record, f"host-{number}.json") for number in range(8)))
     ask = "curl -sH 'Metadata-Flavor: Google' $GCE_METADATA_HOST/computeMetadata/v1/instance/attributes/tpu-env"
     said = run(backend, ref, ["sh", "-c", ask], task=5)[1].decode()
     assert "WORKER_ID: '1'" in said and f"NODE_ID: '{ref.id}-1'" in said
