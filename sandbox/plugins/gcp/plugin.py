@@ -142,8 +142,8 @@ def _kind_of_row(row: State) -> Kind:
 
 
 def load() -> dict[str, Kind]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    rows: dict[str, State] = yaml.load(Path(__file__).with_name("table.yaml").read_text(), loader)
+    table = Path(__file__).with_name("table.yaml").read_text()
+    rows: dict[str, State] = yaml.load(table, Loader=yaml.CSafeLoader)
     return {token: _kind_of_row(row) for token, row in rows.items()}
 
 

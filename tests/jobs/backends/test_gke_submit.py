@@ -28,8 +28,11 @@ def jobs_of(cluster: Cluster) -> list[str]:
     ("times", "fault"),
     sampled(
         product([1, 3, 9], [*LOST, *ACCEPTED]),
-        [*((1, fault) for fault in ("429", "503", "accept+garbage")), (3, "reset"), (3, "accept+reset")]
-        + [(9, "504"), (9, "accept+500"), (3, "hang")],
+        [
+            *((1, "429"), (1, "503"), (1, "accept+garbage")),
+            *((3, "reset"), (3, "hang"), (3, "accept+reset")),
+            *((9, "504"), (9, "accept+500")),
+        ],
     ),
 )
 def test_faults_of_the_create(cluster: Cluster, fault: str, times: int) -> None:
@@ -72,8 +75,11 @@ def test_a_refusal_is_final_and_leaves_nothing(cluster: Cluster, fault: str) -> 
     ("call", "fault"),
     sampled(
         product(["POST services", "GET jobs", "PATCH services", "GET services"], [*LOST, *ACCEPTED]),
-        [("POST services", "accept+reset"), ("POST services", "503"), ("GET jobs", "reset"), ("GET jobs", "hang")]
-        + [("PATCH services", "accept+500"), ("PATCH services", "429"), ("GET services", "accept+garbage")],
+        [
+            *(("POST services", "accept+reset"), ("POST services", "503")),
+            *(("GET jobs", "reset"), ("GET jobs", "hang")),
+            *(("PATCH services", "accept+500"), ("PATCH services", "429"), ("GET services", "accept+garbage")),
+        ],
     ),
 )
 def test_faults_around_the_create(cluster: Cluster, fault: str, call: str) -> None:
