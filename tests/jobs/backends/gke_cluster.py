@@ -41,6 +41,7 @@ class Cluster:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # an answer is written in two parts, and the second would wait
 
             def handle_any(self) -> None:
                 cluster.answer(self)

@@ -15,7 +15,7 @@ from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake
 from tests.support.waiting import until
 
-pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud"]
+pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud", "tests.jobs.backends.vm_faults"]
 
 
 @pytest.fixture
@@ -56,6 +56,7 @@ def test_machines_of_a_job_meet_and_go_together(cloud: Fake, machines: Instances
     assert cloud.call("GET", f"{COMPUTE}/global/instanceTemplates").get("items", []) == []
 
 
+@pytest.mark.usefixtures("bare")
 def test_a_group_whose_zone_has_no_room_fails(cloud: Fake, machines: Instances) -> None:
     cloud.fault(stockout=["us-central1-a/g2-standard-4"])
     record = made(wanted("group stockout", nodes=2))
@@ -66,6 +67,7 @@ def test_a_group_whose_zone_has_no_room_fails(cloud: Fake, machines: Instances) 
     until(lambda: machines.remove(record, record.last) or machines.look(record, record.last).state == "absent")
 
 
+@pytest.mark.usefixtures("bare")
 def test_a_group_that_was_begun_is_gone_on_with(cloud: Fake, machines: Instances) -> None:
     record = wanted("begun", nodes=2)
     cloud.done("POST", f"{COMPUTE}/global/instanceTemplates", template_body(record, record.last))

@@ -18,7 +18,7 @@ from jobs.backends.base import JobRef, Phase, Request
 from jobs.backends.local import LocalBackend
 from jobs.model import keys
 from jobs.model.job import Job
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, sampled
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -42,6 +42,10 @@ def install(at, note):
         os.write(note, f"{event}\\n".encode())
     sys.addaudithook(hook)
 """
+
+
+def repeated(steps: int) -> list[int]:
+    return [step for step in range(1, steps + 1) for _ in range(REPEATS)]
 
 
 def fork(work: Callable[[], object]) -> int:
@@ -116,7 +120,7 @@ def killed_supervisor(backend: LocalBackend, step: int, tmp_path: Path, patch: p
         reap(fork(lambda: backend.submit(asked(backend))))
 
 
-@pytest.mark.parametrize("step", [step for step in range(1, CLIENT_STEPS + 1) for _ in range(REPEATS)])
+@pytest.mark.parametrize("step", sampled(repeated(CLIENT_STEPS), [2, 6, 9, 11]))
 def test_a_client_killed_at_each_step(step: int, backend: LocalBackend, home: Path, note: int) -> None:
     assert killed_client(backend, step, note) == -signal.SIGKILL
     ref = backend.submit(asked(backend))
@@ -126,7 +130,7 @@ def test_a_client_killed_at_each_step(step: int, backend: LocalBackend, home: Pa
     assert len(list(backend.list(limit=10, ended=True))) == 1
 
 
-@pytest.mark.parametrize("step", [step for step in range(1, SUPERVISOR_STEPS + 1) for _ in range(REPEATS)])
+@pytest.mark.parametrize("step", sampled(repeated(SUPERVISOR_STEPS), [1, 6, 10, 14, 18, 22]))
 def test_a_supervisor_killed_at_each_step(
     step: int, backend: LocalBackend, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +158,7 @@ def test_the_steps_are_all_steps(
     assert len(steps.read_text().split()) == SUPERVISOR_STEPS, steps.read_text()
 
 
-@pytest.mark.parametrize("clients", [100 if SOAK else 20])
+@pytest.mark.parametrize("clients", [100 if SOAK else 8])
 def test_many_clients_at_once(clients: int, backend: LocalBackend, home: Path) -> None:
     listening, telling = os.pipe()
 

@@ -44,7 +44,7 @@ WRONG = (None, 7, "text", [1], {"a": 1}) if SOAK else ()
 
 def damages(whole: bytes) -> Iterator[tuple[str, bytes]]:
     """Every way in which a file may be damaged: what it is, and its bytes then."""
-    yield from DAMAGES.items()
+    yield from (DAMAGES if SOAK else {name: DAMAGES[name] for name in ("no JSON", "a list", "nothing in it")}).items()
     yield "truncated", whole[: len(whole) // 2]
     document: dict[str, Any] = json.loads(whole)
     for at in ([], ["body"]) if "body" in document else ([],):

@@ -18,7 +18,8 @@ from tests.support.google_fake import Fake
 from tests.support.google_tpus import finished, preempt
 from tests.support.waiting import until
 
-pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
+pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud", "tests.jobs.backends.vm_faults"]
+pytestmark = pytest.mark.usefixtures("bare")
 
 
 @pytest.fixture

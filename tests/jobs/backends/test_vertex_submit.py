@@ -290,6 +290,10 @@ def test_a_submit_that_is_interrupted(cloud: Cloud, monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(KeyboardInterrupt):
         backend.submit(request)
+    claims = FirestoreClaims(Google(), str(cloud.claims))
+    claim = claims.read(request.key)
+    assert claim and claim.lease_until > claims.now()
+    claims.end_lease(claim)
     answer = cloud.settled(request)
     assert isinstance(answer, JobRef) and cloud.left(request.name) == [answer.id]
 

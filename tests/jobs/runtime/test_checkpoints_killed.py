@@ -21,7 +21,10 @@ from tests.support.soak import SOAK
 
 SAVER = Path(__file__).with_name("saver.py")
 fake = google_fake.fake
-KILLS = 200 if SOAK else 6
+KILLS = 200
+"""Of the soak."""
+PLACES = (0.3, 0.55)
+"""Of two kills in a row, in shares of what an undisturbed program sends."""
 SIZE, STEPS = 40_000, 4
 
 
@@ -70,10 +73,12 @@ def newest(where: str) -> int:
 def hunt(where: Callable[[int], str], env: dict[str, str], relay: Relay | None, seed: int, total: int) -> list[int]:
     """Kills a program again and again, each going on where the one before was; what each resume found."""
     chance, found, kills, number = random.Random(seed), [], 0, 0
-    while kills < KILLS:
+    points = [int(total * (share + chance.random() / 20)) for share in PLACES]
+    while kills < (KILLS if SOAK else len(PLACES)):
         place, known, number = where(number), 0, number + 1
         while True:
-            code, saved, _ = run(place, env, chance.randrange(1, max(2, total)), relay)
+            point = chance.randrange(1, max(2, total)) if SOAK else points.pop(0) if points else None
+            code, saved, _ = run(place, env, point, relay)
             if relay:
                 relay.quiet()
             now = newest(place)

@@ -14,10 +14,18 @@ from jobs.client.allowances import reserve as holding
 from jobs.client.allowances.reservation import MICRO, Change, Hold, Ledger
 from jobs.client.allowances.reserve import Holding
 from jobs.client.allowances.settlement import SettlementReport, settle_team
-from tests.jobs.spend.books import TEAM, Late, Platform, Unanswered, hold, sums, wanted
+from tests.jobs.spend.books import KINDS, TEAM, Late, Platform, Unanswered, hold, sums, wanted
+from tests.support.soak import sampled
 
 pytest_plugins = ["tests.support.google_fake"]
 Of = Callable[[float], tuple[Allowances, Ledger]]
+each_ledger = pytest.mark.parametrize("kind", KINDS, indirect=True)
+
+
+@pytest.fixture(params=sampled(KINDS, ["file"]))
+def kind(request: pytest.FixtureRequest) -> str:
+    """What the ledgers share is proved on one: tests/jobs/spend/test_ledgers.py has what each of them does."""
+    return request.param
 
 
 def sweep(ledger: Ledger, platform: Platform, later_s: float = 0) -> SettlementReport:
@@ -41,6 +49,7 @@ def send(platform: Platform, book: tuple[Allowances, Ledger], *keys: str, usd: f
         return [holding.send(platform, each.request) for each in jobs]
 
 
+@each_ledger
 def test_a_job_is_held_for_recorded_and_settled(ledger_of: Of, platform: Platform) -> None:
     book = ledger_of(100)
     (ref,) = send(platform, book, "a", usd=30)
@@ -82,6 +91,7 @@ def test_the_same_key_holds_once(ledger_of: Of, platform: Platform) -> None:
     assert send(platform, book, "a", usd=60) and sums(book[1]) == (0, 1)
 
 
+@each_ledger
 def test_what_does_not_fit_is_refused_with_the_numbers(ledger_of: Of, platform: Platform) -> None:
     book = ledger_of(100)
     send(platform, book, "a", usd=70)
@@ -217,6 +227,7 @@ def test_a_ledger_that_never_answers_sends_nothing(ledger_of: Of, platform: Plat
     assert platform.made() == set() and ledger.holds(TEAM) == []
 
 
+@each_ledger
 def test_many_jobs_are_held_for_in_a_few_writes(
     ledger_of: Of, platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
