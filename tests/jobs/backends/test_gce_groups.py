@@ -13,6 +13,7 @@ from jobs.model.keys import platform_name, submission_key
 from tests.jobs.backends.gce_cloud import COMPUTE, GROUND, PROJECT, QUICK, ZONE, instances, left, made, reach, wanted
 from tests.jobs.backends.gce_target import make_target
 from tests.support.google_fake import Fake
+from tests.support.soak import sampled
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.gce_cloud", "tests.jobs.backends.vm_faults"]
@@ -110,7 +111,7 @@ def test_a_job_goes_on_in_the_next_zone_and_after_a_preemption(cloud: Fake) -> N
     assert (ended.outcome, backend.status(ref).phase) == ("succeeded", "SUCCEEDED")
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", sampled([1, 2], [2]))
 def test_what_is_going_is_not_asked_to_go_again(cloud: Fake, machines: Instances, nodes: int) -> None:
     """And a machine that somebody else is changing just then is no failure."""
     record = wanted(f"going {nodes}", nodes=nodes, command=["sh", "-c", "trap 'sleep 1' TERM; sleep 600 & wait"])

@@ -29,9 +29,9 @@ def jobs_of(cluster: Cluster) -> list[str]:
     sampled(
         product([1, 3, 9], [*LOST, *ACCEPTED]),
         [
-            *((1, "429"), (1, "503"), (1, "accept+garbage")),
-            *((3, "reset"), (3, "hang"), (3, "accept+reset")),
-            *((9, "504"), (9, "accept+500")),
+            *product([1], ["429", "503", "accept+garbage"]),
+            *product([3], ["reset", "hang", "accept+reset"]),
+            *product([9], ["504", "accept+500"]),
         ],
     ),
 )
@@ -76,9 +76,9 @@ def test_a_refusal_is_final_and_leaves_nothing(cluster: Cluster, fault: str) -> 
     sampled(
         product(["POST services", "GET jobs", "PATCH services", "GET services"], [*LOST, *ACCEPTED]),
         [
-            *(("POST services", "accept+reset"), ("POST services", "503")),
-            *(("GET jobs", "reset"), ("GET jobs", "hang")),
-            *(("PATCH services", "accept+500"), ("PATCH services", "429"), ("GET services", "accept+garbage")),
+            *product(["POST services", "GET jobs"], ["reset", "accept+reset"]),
+            ("GET jobs", "hang"),
+            *product(["PATCH services", "GET services"], ["429", "accept+garbage"]),
         ],
     ),
 )

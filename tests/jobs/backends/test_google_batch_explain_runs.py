@@ -7,6 +7,7 @@ import pytest
 from jobs.backends.base import Explain, Explanation
 from tests.jobs.backends.google_batch_cloud import Cloud, script
 from tests.jobs.backends.traceback_lines import TRACEBACK, UPRIGHT
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
 
@@ -59,6 +60,7 @@ def test_a_traceback_after_many_lines_on_the_sandbox(cloud: Cloud) -> None:
     assert [line.split(",")[0] for line in why(cloud, ref).evidence[-4:]] == UPRIGHT
 
 
+@soak_only
 def test_a_job_that_lost_its_last_machine_on_the_sandbox(cloud: Cloud) -> None:
     ref = cloud.backend().submit(cloud.request("lost", **script("sleep 600", spot=True, lost_retries=0)))
     cloud.becomes(ref, lambda status: status.attempts == 1)

@@ -11,7 +11,7 @@ from jobs.backends.google_batch import labels
 from jobs.backends.google_batch import logs as module
 from tests.jobs.backends.google_batch_cloud import REGION, Cloud, script
 from tests.support.google_fake import P
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, soak_only
 from tests.support.waiting import PATIENCE_S, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.google_batch_cloud"]
@@ -42,6 +42,7 @@ def test_tasks_side_by_side_and_one_alone(cloud: Cloud) -> None:
         cloud.printed(ref, task=11)
 
 
+@soak_only
 def test_late_lines_and_calls_that_break(cloud: Cloud) -> None:
     """Each entry can be read at its own time, after entries that were written later."""
     cloud.fake.fault(log_lag_s=0.25)

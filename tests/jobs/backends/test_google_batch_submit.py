@@ -59,7 +59,7 @@ def check(cloud: Cloud, text: str, faults: dict[str, list[str]], chance: Chance 
 
 def test_faults_of_a_create(cloud: Cloud) -> None:
     cases = [*product(FAULTS, TIMES)]
-    chosen = cases if SOAK else random.Random(5).sample(cases, 16)
+    chosen = cases if SOAK else random.Random(5).sample(cases, 6)
     for count, (i, (fault, times)) in enumerate(product(range(REPEATS if SOAK else 1), chosen)):
         told = check(cloud, f"create {fault} {times} {i}", {"POST create": [fault] * times})
         if fault in DEFINITE:
@@ -83,7 +83,7 @@ def test_faults_of_the_look_after_a_create_that_broke(cloud: Cloud) -> None:
     """What cannot be seen is not known, and never another job."""
     cases = [*product(["reset", "accept+reset", "accept+500"], FAULTS)]
     quick = [(create, look) for create, look in cases if not look.endswith("hang")]
-    for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(quick, 8)):
+    for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(quick, 3)):
         told = check(cloud, f"look {create} {look} {i}", {"POST create": [create] * 4, "GET job": [look] * 9})
         assert told in ("JobRef", "CloudSilent"), (create, look)
 
@@ -96,7 +96,7 @@ def test_a_refusal_after_a_create_that_was_not_answered_is_not_the_last_word(clo
 
 
 def test_random_faults_of_every_call(cloud: Cloud) -> None:
-    count = RANDOM if SOAK else 15
+    count = RANDOM if SOAK else 4
     for i in range(count):
         check(cloud, f"random {i}", {}, Chance(random.Random(i), 0.01 + 0.29 * i / count, FAULTS))
         if i % 100 == 99:
@@ -108,7 +108,7 @@ def test_faults_of_a_cancel_and_of_a_look(cloud: Cloud) -> None:
     sleep = {"image": None, "command": [], "google_batch": {"runnables": [{"script": "sleep 600"}]}}
     cases = [*product(("POST cancel", "GET job", "GET task"), FAULTS, TIMES)]
     quick = [case for case in cases if not case[1].endswith("hang")]
-    for i, (call, fault, times) in enumerate(cases if SOAK else random.Random(7).sample(quick, 12)):
+    for i, (call, fault, times) in enumerate(cases if SOAK else random.Random(7).sample(quick, 4)):
         title = f"cancel {call} {fault} {times} {i}"
         ref = cloud.settled(cloud.request(title, **sleep))
         assert isinstance(ref, JobRef)

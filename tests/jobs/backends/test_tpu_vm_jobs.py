@@ -18,6 +18,7 @@ from tests.jobs.backends.tpu_target import make_target
 from tests.jobs.backends.vm_target import PROJECT
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.tpu_cloud"]
@@ -28,6 +29,7 @@ def cloud(tpu_cloud: Fake) -> Fake:
     return tpu_cloud
 
 
+@soak_only
 def test_a_job_that_has_ended_leaves_its_result_and_no_machine(cloud: Fake) -> None:
     """The agent runs on every host, and host 0 deletes the request: nobody has to come back for that."""
     record = wanted("ends", accelerator={"type": "v5litepod-16"}, command=["sh", "-c", "exit $TPU_WORKER_ID"])

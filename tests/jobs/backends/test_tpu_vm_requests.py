@@ -18,6 +18,7 @@ from sandbox.google.errors import ApiError
 from tests.jobs.backends.test_tpu_vm_render import WHOLE, Fields, machine, of
 from tests.jobs.backends.tpu_target import ZONES, make_request, make_target
 from tests.jobs.backends.vm_records import make_record
+from tests.support.soak import SOAK
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ LABELS = st.dictionaries(st.text("abC_-é", min_size=1, max_size=70), st.text("a
     waits=st.tuples(st.none() | st.integers(1, 10**6), st.none() | st.integers(1, 10**6)),
     reservation=st.none() | st.sampled_from(["r", WHOLE]),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120 if SOAK else 20, deadline=None)
 def test_every_request_is_valid_for_googles_own_schema(
     name: str,
     kind: str,

@@ -10,6 +10,7 @@ from tests.jobs.backends.vertex_jobs import make_request, make_target
 from tests.support.google_fake import Fake
 from tests.support.google_vertex import JOBS, printed, reach, slow
 from tests.support.meeting import MEETING
+from tests.support.soak import sampled
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
@@ -37,7 +38,10 @@ def sent(fake: Fake, bucket: str, target: dict[str, Any], fields: dict[str, Any]
     return slow(fake, "POST", JOBS, request.body["customJob"])
 
 
-@pytest.mark.parametrize("case", sorted(GOLDEN.keys() - {"persistent_resource", "package"}))
+CASES = sorted(GOLDEN.keys() - {"persistent_resource", "package"})
+
+
+@pytest.mark.parametrize("case", sampled(CASES, CASES[::3]))
 def test_the_sandbox_takes_it(vertex: Fake, bucket: str, case: str) -> None:
     target, fields = GOLDEN[case]
     target = {name: value for name, value in target.items() if name != "tensorboard"}  # which is not there

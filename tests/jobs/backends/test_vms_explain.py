@@ -12,6 +12,7 @@ from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt
+from tests.support.soak import sampled
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.vms_cloud"]
@@ -138,7 +139,7 @@ def test_what_google_refuses(clouds: Fake, code: int, message: str, cause: str) 
     assert told.cause == cause and any(message in line for line in told.evidence)
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", sampled(MAKERS, ["gce"]))
 def test_how_a_command_ended(clouds: Fake, kind: str) -> None:
     text = "echo epoch 1; echo 'torch.OutOfMemoryError: CUDA out of memory.'; exit 1"
     hbm = "echo 'RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 9.08G of 7.48G hbm.'; exit 1"
@@ -159,14 +160,14 @@ def test_a_log_that_is_not_to_be_had(clouds: Fake) -> None:
     assert told.unread == ("its log: logging post v2/entries:list: no",)
 
 
-@pytest.mark.parametrize(
-    ("fields", "cause", "said"),
-    [
-        ({"secrets": {"TOKEN": "projects/accel-sandbox/secrets/none"}}, "secret-unreadable", "secrets/none"),
-        ({"mounts": [{"source": "gs://acme-data", "path": "/tmp/accel-mounted"}]}, "gcsfuse-missing", "gcsfuse"),
-        ({"command": ["no-such-command"]}, "command-not-found", ""),
-    ],
-)
+UNSTARTED: list[tuple[dict[str, Any], str, str]] = [
+    ({"secrets": {"TOKEN": "projects/accel-sandbox/secrets/none"}}, "secret-unreadable", "secrets/none"),
+    ({"mounts": [{"source": "gs://acme-data", "path": "/tmp/accel-mounted"}]}, "gcsfuse-missing", "gcsfuse"),
+    ({"command": ["no-such-command"]}, "command-not-found", ""),
+]
+
+
+@pytest.mark.parametrize(("fields", "cause", "said"), sampled(UNSTARTED, UNSTARTED[:1]))
 def test_a_command_that_does_not_start(clouds: Fake, fields: dict[str, Any], cause: str, said: str) -> None:
     told = ended(begin(gce(cause, **{"command": ["true"], "spot": False, **fields})))
     assert (told.cause, said in told.evidence[0]) == (cause, True)
