@@ -181,11 +181,12 @@ def test_without_a_claim_table(cloud: Cloud) -> None:
 
 def test_random_faults_of_every_call(cloud: Cloud) -> None:
     count, at_once = (10_000, 200) if SOAK else (8, 8)
+    faults = FAULTS if SOAK else [fault for fault in FAULTS if not fault.endswith("hang")]
     for start in range(0, count, at_once):
         numbers = range(start, start + at_once)
         cases = [make_case(cloud, f"random {i}", {}, own=i % 2 == 0) for i in numbers]
         for i, case in zip(numbers, cases, strict=True):
-            case.proxy.chance = Chance(random.Random(i), 0.01 + 0.29 * i / count, FAULTS)
+            case.proxy.chance = Chance(random.Random(i), 0.01 + 0.29 * i / count, faults)
         check(cloud, cases)
 
 

@@ -50,11 +50,11 @@ def test_a_job_that_has_ended_leaves_its_result_and_no_machine(cloud: Fake) -> N
 
 
 def test_a_job_from_its_submission_to_its_end(cloud: Fake) -> None:
-    """Submitted twice, preempted once, run on four hosts, and nothing is left."""
+    """Submitted twice, preempted once, run on two hosts, and nothing is left."""
     backend = TpuVmBackend("tpus", make_target(**GROUND), timing=QUICK)
     job = Job(
         name="whole",
-        accelerator=Accelerator(type="v5litepod-16"),
+        accelerator=Accelerator(type="v5p-16"),
         command=["sh", "-c", 'test "$ACCEL_ATTEMPT" = 2 || sleep 600'],
         spot=True,
     )

@@ -87,7 +87,8 @@ def test_faults_of_the_claim(cloud: Cloud) -> None:
 def test_faults_of_the_look_after_a_create_that_broke(cloud: Cloud) -> None:
     """What cannot be seen is not known, and never another job."""
     cases = [*product(["reset", "accept+reset", "accept+500"], FAULTS)]
-    for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(cases, 4)):
+    quick = [(create, look) for create, look in cases if not look.endswith("hang")]
+    for i, (create, look) in enumerate(cases if SOAK else random.Random(6).sample(quick, 3)):
         told = check(cloud, f"look {create} {look} {i}", {"POST create": [create], "GET jobs": [look] * 9})
         # Throttled says that surely nothing was made, once the lease is too short to send again.
         assert told in ("JobRef", "CloudSilent") or (told == "Throttled" and create == "reset"), (create, look)
@@ -102,9 +103,9 @@ def test_a_job_that_is_listed_late_is_not_made_again(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("part", PARTS, ids="part{}".format)
 def test_random_faults_of_every_call(cloud: Cloud, part: int) -> None:
-    count = RANDOM if SOAK else 4
+    count, faults = (RANDOM, FAULTS) if SOAK else (4, [fault for fault in FAULTS if not fault.endswith("hang")])
     for i in range(count)[part :: len(PARTS)]:
-        check(cloud, f"random {i}", {}, Chance(random.Random(i), 0.01 + 0.29 * i / count, FAULTS))
+        check(cloud, f"random {i}", {}, Chance(random.Random(i), 0.01 + 0.29 * i / count, faults))
         if i % 100 < len(PARTS):
             cloud.clear()
 

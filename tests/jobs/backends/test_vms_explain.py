@@ -12,11 +12,12 @@ from jobs.backends.vm.record import Record
 from tests.jobs.backends.vms_cloud import PROJECT, ago, backend, gce, keep, ref, tpu, why
 from tests.support.google_fake import Fake
 from tests.support.google_tpus import preempt
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus", "tests.jobs.backends.vms_cloud"]
 
+ONE_HOST = {"type": "v5litepod-8"}
 MAKERS = {"gce": gce, "tpu-vm": tpu}
 PLACES = {"gce": "zones/us-central1-a/instances", "tpu-vm": "locations/us-central1-a/queuedResources"}
 
@@ -151,6 +152,7 @@ def test_how_a_command_ended(clouds: Fake, kind: str) -> None:
         assert any(" of 4" in line for line in told.evidence)
 
 
+@soak_only
 def test_a_log_that_is_not_to_be_had(clouds: Fake) -> None:
     record = begin(gce("mute", command=["sh", "-c", "exit 3"], spot=False))
     until(lambda: backend("gce").tend(ref(record)).phase.ended)
@@ -177,7 +179,7 @@ def test_a_timeout_and_a_cancelled_job(clouds: Fake) -> None:
     record = begin(gce("slow", timeout_s=1, spot=False))
     told = ended(record)
     assert told.cause == "timeout" and "which is 1" in told.reason
-    record = begin(tpu("stopped"))
+    record = begin(tpu("stopped", accelerator=ONE_HOST))
     backend("tpu-vm").cancel(ref(record), "too slow")
     told = why(record)
     assert (told.cause, told.evidence[0]) == ("stopped", "reason: too slow")
@@ -227,8 +229,8 @@ def fresh(facts: VmFacts) -> VmFacts:
     return VmFacts(one.google, one.records, one.machines(), facts.ref, facts.record)
 
 
-def test_hosts_of_a_slice_run_and_are_well(clouds: Fake) -> None:
-    record = begin(tpu("well", command=["sh", "-c", "echo begins; sleep 600"]))
+def test_a_slice_runs_and_is_well(clouds: Fake) -> None:
+    record = begin(tpu("well", accelerator=ONE_HOST, command=["sh", "-c", "echo begins; sleep 600"]))
     until(lambda: why(record).cause == "running")
     (name,) = [f"projects/{PROJECT}/locations/us-central1-a/nodes/{record.name}"]
     assert clouds.call("GET", f"tpu.googleapis.com/v2/{name}")["state"] == "READY"

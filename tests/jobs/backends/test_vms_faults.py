@@ -71,7 +71,8 @@ def check(cloud: Cloud, kind: str, title: str, faults: dict[str, list[str]], cha
 @pytest.mark.parametrize("kind", CALLS)
 def test_faults_of_each_call(cloud: Cloud, kind: str) -> None:
     cases = [(call, fault, times) for (of, call, fault), times in product(MATRIX, TIMES) if of == kind]
-    chosen = cases if SOAK else random.Random(kind).sample(cases, 5)
+    quick = [case for case in cases if not (case[1].endswith("hang") and case[2] > 1)]
+    chosen = cases if SOAK else random.Random(kind).sample(quick, 4)
     repeats = range(REPEATS[kind] if SOAK else 1)
     for count, (i, (call, fault, times)) in enumerate(product(repeats, chosen)):
         told = check(cloud, kind, f"{call} {fault} {times} {i}", {call: [fault] * times})

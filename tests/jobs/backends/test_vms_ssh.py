@@ -83,27 +83,27 @@ def test_every_machine_has_its_number(entered: Fake) -> None:
 
 
 def test_every_host_of_every_slice_of_a_tpu(entered: Fake) -> None:
-    """Host 5 is the second of slice 1; its machine's name is in guest attributes and nowhere else."""
+    """Host 3 is the second of slice 1; its machine's name is in guest attributes and nowhere else."""
     target = tpu_target.make_target(**tpu_cloud.GROUND)
     backend = TpuVmBackend("tpus", target, timing=QUICK)
     job = Job(
         name="slices",
-        accelerator=Accelerator(type="v5litepod-16"),
+        accelerator=Accelerator(type="v5p-16"),
         command=["sleep", "600"],
         tpu_vm=TpuVm(slices=2),
     )
     key = submission_key("slices", "once")
     ref = backend.submit(backend.render(job, platform_name("slices", key), key))
     until(lambda: backend.tend(ref).phase == "RUNNING")
-    assert backend.places(ref) == Places(word="node", running=tuple(range(8)), chips=4)
+    assert backend.places(ref) == Places(word="node", running=tuple(range(4)), chips=4)
     record, _ = backend.records.read(ref.id)
-    until(lambda: all(left(entered, record, f"host-{number}.json") for number in range(8)))
+    until(lambda: all(left(entered, record, f"host-{number}.json") for number in range(4)))
     ask = "curl -sH 'Metadata-Flavor: Google' $GCE_METADATA_HOST/computeMetadata/v1/instance/attributes/tpu-env"
-    said = run(backend, ref, ["sh", "-c", ask], task=5)[1].decode()
+    said = run(backend, ref, ["sh", "-c", ask], task=3)[1].decode()
     assert "WORKER_ID: '1'" in said and f"NODE_ID: '{ref.id}-1'" in said
     entered.fault(method="tpu.projects.locations.nodes.getGuestAttributes", code=403)
     with pytest.raises(CloudRefused):
-        run(backend, ref, ["true"], task=5)
+        run(backend, ref, ["true"], task=3)
     backend.cancel(ref, "")
     until(lambda: backend.tend(ref).phase.ended)
 
