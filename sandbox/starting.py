@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
+def without_collector() -> Generator[None]:
     """Build without the garbage collector, which would look through everything again and again, half of the time that
     moto takes to start; later collections leave out what was built."""
     gc.disable()

@@ -33,7 +33,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from ..keys import key
-from ..starting import uncollected
+from ..starting import without_collector
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .permissions import Callers
@@ -232,7 +232,7 @@ def serve(home: Path, port: int, root: Path) -> None:
     told = home / "cloud.json"
     # The file of a killed server: nobody may mistake its port for this server's.
     told.unlink(missing_ok=True)
-    with uncollected():
+    with without_collector():
         server, scheduler, world = _build(home, port, root)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

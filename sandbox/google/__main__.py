@@ -42,7 +42,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from .. import keys, loopback, peers
-from ..starting import uncollected
+from ..starting import without_collector
 from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scope_token, services
 from .api import PREEMPT, Methods, answer, authorize
 from .batch import api as batch
@@ -219,7 +219,7 @@ def main() -> None:
     world = World(home, keys.key(home), settle_s)
     world.preempt |= PREEMPT
     world.services = None if given.all_services else world.services
-    with uncollected():
+    with without_collector():
         methods = Methods()
     server = Server(("127.0.0.1", given.port), handler(world, methods))
     port = server.server_address[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..keys import key
-from ..starting import uncollected
+from ..starting import without_collector
 
 
 def _serve(home: Path, cloud_url: str) -> dict[str, tuple[Any, int]]:
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--cloud-url", required=True)
     given = parser.parse_args()
-    with uncollected():
+    with without_collector():
         running = _serve(given.home, given.cloud_url)
 
     told = given.home / "plugins.json.new"
