@@ -1,7 +1,7 @@
 """The policies that `stacks permissions` prints, held against what a deployment calls."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,38 +94,6 @@ SAMPLE = ("closed", "watched")
 """Their printed policies have every action of the others: test_the_sample_has_every_action."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(sorted(ENVIRONMENTS), SAMPLE))
-def test_the_printed_policies_are_enough(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
-    values = ENVIRONMENTS[name]
-    documents = printed(values, name)
-    allow(sandbox, documents)
-    stack = deployer(tmp_path / name, sandbox, values, name)
-    try:
-        stack.up()
-        assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
-        stack.write_environment(put("aws.environments.spot.max_vcpus", 32, put("labels.team", "vision", values)))
-        assert "update" in stack.up().ops("same")
-        stack.write_environment(values)
-        stack.up()
-        allow(sandbox, printed(values, name, "preview"))
-        stack.preview("--refresh")
-    finally:
-        allow(sandbox, documents)
-        stack.destroy()
-    assert needed(sandbox)
-
-
-def test_the_sample_has_every_action() -> None:
-    actions = {name: _actions(printed(values, name)) for name, values in ENVIRONMENTS.items()}
-    assert set().union(*actions.values()) == set().union(*(actions[name] for name in SAMPLE))
-
-
-def _actions(documents: list[Any]) -> set[str]:
-    statements = [statement for document in documents for statement in document["Statement"]]
-    return {action for statement in statements for action in statement["Action"]}
-
-
 LACKING = (
     # What can be made side by side is refused side by side, and what depends on it comes with the next update.
     ("dynamodb:CreateTable", "ec2:CreateVpc", "ecr:CreateRepository", "iam:CreateRole", "logs:CreateLogGroup",
@@ -139,11 +107,33 @@ LACKING = (
 
 
 @pytest.mark.slow
-def test_a_permission_that_lacks_is_named_and_the_next_update_goes_on(tmp_path: Path, sandbox: Sandbox) -> None:
-    values = environment("sandbox")
-    documents = printed(values, "lacking")
-    stack = deployer(tmp_path / "lacking", sandbox, values, "lacking")
-    for actions in LACKING:
+@pytest.mark.parametrize("name", sampled(sorted(ENVIRONMENTS), SAMPLE))
+def test_the_printed_policies_are_enough(tmp_path: Path, sandbox: Sandbox, name: str) -> None:
+    """A permission that is missing is named, and the next update goes on."""
+    values = ENVIRONMENTS[name]
+    documents = printed(values, name)
+    stack = deployer(tmp_path / name, sandbox, values, name)
+    try:
+        if name == "watched":
+            are_named(LACKING, stack, sandbox, documents)
+        allow(sandbox, documents)
+        stack.up()
+        assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
+        stack.write_environment(put("aws.environments.spot.max_vcpus", 32, put("labels.team", "vision", values)))
+        assert "update" in stack.up().ops("same")
+        allow(sandbox, printed(values, name, "preview"))
+        stack.preview("--refresh")
+        if name == "watched":
+            allow(sandbox, without(documents, "batch:DeleteComputeEnvironment"))
+            assert "not authorized to perform: batch:DeleteComputeEnvironment" in stack.destroy(check=False).text
+    finally:
+        allow(sandbox, documents)
+        stack.destroy()
+    assert needed(sandbox)
+
+
+def are_named(lacking: Iterable[Collection[str]], stack: Stack, sandbox: Sandbox, documents: list[Any]) -> None:
+    for actions in lacking:
         allowed = documents
         for action in actions:
             allowed = without(allowed, action)
@@ -152,12 +142,16 @@ def test_a_permission_that_lacks_is_named_and_the_next_update_goes_on(tmp_path: 
         assert refused.exit_code != 0
         for action in actions:
             assert f"is not authorized to perform: {action} on resource" in refused.text, action
-    allow(sandbox, documents)
-    stack.up()
-    allow(sandbox, without(documents, "batch:DeleteComputeEnvironment"))
-    assert "not authorized to perform: batch:DeleteComputeEnvironment" in stack.destroy(check=False).text
-    allow(sandbox, documents)
-    stack.destroy()
+
+
+def test_the_sample_has_every_action() -> None:
+    actions = {name: _actions(printed(values, name)) for name, values in ENVIRONMENTS.items()}
+    assert set().union(*actions.values()) == set().union(*(actions[name] for name in SAMPLE))
+
+
+def _actions(documents: list[Any]) -> set[str]:
+    statements = [statement for document in documents for statement in document["Statement"]]
+    return {action for statement in statements for action in statement["Action"]}
 
 
 def test_the_submit_policy_is_what_whoever_submits_gets(tmp_path: Path) -> None:
