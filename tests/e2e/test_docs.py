@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from sandbox.environment import project
+from tests.support import programs
 from tests.support.engine import Sandbox
 from tests.support.pages import blocks, pages, script_of, unlike
 from tests.support.project import Stack, environment
@@ -31,12 +32,15 @@ class Checkout:
 
     stack: Stack
     ref: str
+    commands: Path
+    """The folder of `accel-jobs` and `stacks`."""
 
     def variables(self, folder: Path) -> dict[str, str]:
         targets = self.stack.folder / ".accel" / "targets.json"
         # Unbuffered, so that what a command says and what it prints come in the order of a terminal.
         own = {**shell_on(self.stack.sandbox, targets, folder).variables, "PYTHONUNBUFFERED": "1"}
-        return {**self.stack.variables, **own}
+        found = {**self.stack.variables, **own}
+        return {**found, "PATH": f"{self.commands}{os.pathsep}{found['PATH']}"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,8 @@ def checkout(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
         shutil.copy(project() / ".gitignore", stack.folder)
         subprocess.run(["git", "init", "-q", str(stack.folder)], check=True)
         submit = "accel-jobs submit job.yaml --to gpu --wait -o id 2>/dev/null"
-        yield Checkout(stack, _bash(submit, Checkout(stack, ""), folder).strip())
+        commands = programs.scripts(folder / "commands")
+        yield Checkout(stack, _bash(submit, Checkout(stack, "", commands), folder).strip(), commands)
     finally:
         stack.destroy()
 

@@ -1,14 +1,16 @@
-"""Pulumi programs, without two seconds of CPU for the imports of each.
+"""Pulumi programs, and the commands in scripts, without the seconds of CPU for the imports of each.
 
 The engine runs what PULUMI_PYTHON_CMD names: a script that hands a program to a server, which has imported what
 programs import and forks. All else that the engine asks of Python it runs with Python. What is deployed with a virtual
-environment of its own (by the Makefile, the guide, from the wheel) has its own start.
+environment of its own (by the Makefile, from the wheel) has its own start. A script finds `accel-jobs` and `stacks`,
+which go the same way, in the folder that `scripts` makes.
 """
 
 import atexit
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -30,7 +32,10 @@ import pulumi
 
 from sandbox.environment import project
 
+from . import commands
+
 IMPORTED = (
+    *commands.IMPORTED,
     *("grpc.experimental", "pulumi_aws.sns._inputs"),
     *(
         "stacks.environment.aws.section",
@@ -61,7 +66,7 @@ case "$*" in
     [ -s "$kept" ] || {{ {python} "$@" > "$kept.$$" && mv "$kept.$$" "$kept"; }} || exit
     exec cat "$kept"
     ;;
-*pulumi-language-python-exec*)
+"-m jobs"* | "-m stacks"* | *pulumi-language-python-exec*)
     [ "$PYTHONPATH" != {project} ] || exec {python} -ISu {client} {socket} "$@"
     ;;
 esac
@@ -85,6 +90,16 @@ def python() -> str:
     server = subprocess.Popen(command, cwd=project(), env=environ, stdin=subprocess.PIPE, start_new_session=True)
     _servers.append(server)
     return str(script)
+
+
+def scripts(folder: Path) -> Path:
+    """The folder, with `accel-jobs` and `stacks` in it."""
+    folder.mkdir()
+    for name, module in {"accel-jobs": "jobs", "stacks": "stacks"}.items():
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.quote(python())} -m {module} "$@"\n')
+        path.chmod(0o755)
+    return folder
 
 
 _servers: list[subprocess.Popen[bytes]] = []
@@ -124,12 +139,20 @@ def _run(client: socket.socket) -> NoReturn:
     os.environ.clear()
     os.environ.update(environ)
     time.tzset()
-    sys.argv = arguments
-    sys.path[0] = str(Path(arguments[0]).parent)
+    # Those of the server can take its streams for files in which they can seek.
+    sys.stdin, sys.stdout, sys.stderr = (
+        io.TextIOWrapper(io.FileIO(number, mode, closefd=False), write_through=True)
+        for number, mode in enumerate(("r", "w", "w"))
+    )
     threading.Thread(target=lambda: (client.recv(1), os._exit(1)), daemon=True).start()
     code = 0
     try:
-        runpy.run_path(arguments[0], run_name="__main__")
+        if arguments[0] == "-m":
+            _, module, *sys.argv[1:] = arguments
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
+            runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # noqa: BLE001 - as Python: told on stderr
