@@ -30,7 +30,9 @@ def test_units_that_take_long_come_first_and_stay_whole() -> None:
 def test_every_unit_is_there() -> None:
     modules = {str(path.relative_to(order.TESTS)) for path in order.TESTS.rglob("test_*.py")}
     assert order.SECONDS.keys() <= {order.unit(module) for module in modules}
-    assert {"aws", "control-plane", "gke", "laws"} == {order.unit(module) for module in modules} - modules
+    assert {"aws", "both", "control-plane", "gke", "laws", "services"} == {
+        order.unit(module) for module in modules
+    } - modules
 
 
 def test_a_long_count_goes_to_several_workers_of_a_soak() -> None:

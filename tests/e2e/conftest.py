@@ -15,7 +15,9 @@ from sandbox.environment import project
 from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import Sandbox
-from tests.support.project import Stack, environment
+from tests.support.project import Stack, environment, put
+
+from .google import started
 
 OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
 """What variables begin with that a sandbox sets itself."""
@@ -90,6 +92,36 @@ def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     yield stack
     stack.destroy()
     assert listing(sandbox, "us-east-1") == before
+
+
+@pytest.fixture(scope="session")
+def both(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """AWS Batch with a queue for Spot and one on demand, Google Batch and GKE, in one environment, deployed once."""
+    queues = {"spot": {"environments": ["spot"]}, "steady": {"environments": ["on-demand"]}}
+    wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
+    whole = environment("sandbox", cloud="gcp")["gcp"]
+    values = {**put("aws.queues", queues, environment("sandbox")), "gcp": {name: whole[name] for name in wanted}}
+    stack = Stack(tmp_path_factory.mktemp("both"), google, values, stack="both")
+    stack.up_targets()
+    yield stack
+    stack.destroy()
+
+
+@pytest.fixture(scope="session")
+def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox without Kubernetes."""
+    yield from started(tmp_path_factory, "managed")
+
+
+@pytest.fixture(scope="session")
+def services(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The sections `batch` and `vertex`, deployed once."""
+    values = environment("sandbox", cloud="gcp")
+    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
+    stack = Stack(tmp_path_factory.mktemp("services"), managed, values, stack="services")
+    stack.up_targets()
+    yield stack
+    stack.destroy()
 
 
 @pytest.fixture

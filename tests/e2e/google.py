@@ -1,8 +1,8 @@
 """What end-to-end tests of jobs on Google Cloud share: a sandbox without Kubernetes, a shell on it, and its API."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
@@ -10,11 +10,10 @@ import requests
 from sandbox.environment import environment
 from sandbox.processes import start, stop
 from tests.support.engine import Sandbox
-from tests.support.project import Stack, put
-from tests.support.project import environment as environment_of
 from tests.support.waiting import until
 
-from .conftest import Shell
+if TYPE_CHECKING:
+    from .conftest import Shell
 
 PROJECT = "accel-sandbox"
 
@@ -26,18 +25,6 @@ def started(factory: pytest.TempPathFactory, name: str) -> Iterator[Sandbox]:
     start(home, ("cloud", "google", "plugins"))
     yield Sandbox(home, environment(home))
     stop(home)
-
-
-def on_both(google: Sandbox, factory: pytest.TempPathFactory, name: str, queues: Mapping[str, Any]) -> Iterator[Stack]:
-    """For a fixture: AWS Batch with these queues, Google Batch and GKE, in one environment, with targets.json."""
-    values = put("aws.queues", dict(queues), environment_of("sandbox"))
-    whole = environment_of("sandbox", cloud="gcp")["gcp"]
-    wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
-    gcp = {key: whole[key] for key in wanted}
-    stack = Stack(factory.mktemp(name), google, {**values, "gcp": gcp}, stack=name)
-    stack.up_targets()
-    yield stack
-    stack.destroy()
 
 
 def preempt(call: Call, ref: str, kind: str = "jobs") -> None:
@@ -59,9 +46,9 @@ def caller(sandbox: Sandbox) -> Call:
     return call
 
 
-def status(shell: Shell, ref: str) -> dict[str, Any]:
+def status(shell: "Shell", ref: str) -> dict[str, Any]:
     return json.loads(shell.jobs("get", ref, "-o", "json"))
 
 
-def printed(shell: Shell, ref: str, text: str) -> None:
+def printed(shell: "Shell", ref: str, text: str) -> None:
     until(lambda: text in shell.jobs("logs", ref))

@@ -3,19 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.engine import Sandbox
-from tests.support.project import Stack, environment
+from tests.support.project import Stack
 from tests.support.soak import sampled
 from tests.support.wheel import run as installed_run
 
 from .conftest import Shell, shell_on
-from .google import started
 
 HEAD = """
 import asyncio, json, sys, time
@@ -107,21 +105,6 @@ print(json.dumps([str(run) for run in runs]))
 PROGRAMS = pytest.mark.parametrize("program", sampled([PLAIN, IN_A_LOOP], [IN_A_LOOP]), ids=["plain", "in-a-loop"])
 
 
-@pytest.fixture(scope="module")
-def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "api")
-
-
-@pytest.fixture(scope="module")
-def on_google(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    values = environment("sandbox", cloud="gcp")
-    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch")}
-    stack = Stack(tmp_path_factory.mktemp("batch"), managed, values, stack="api")
-    stack.up_targets()
-    yield stack
-    stack.destroy()
-
-
 def begun(program: str, to: str, shell: Shell) -> "subprocess.Popen[str]":
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", HEAD + program, to]
     pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -151,8 +134,8 @@ def test_on_aws_batch_and_here(to: str, program: str, shell: Shell, tmp_path: Pa
 
 
 @PROGRAMS
-def test_on_google_batch(program: str, on_google: Stack, managed: Sandbox, tmp_path: Path) -> None:
-    shell = shell_on(managed, on_google.folder / "targets.json", tmp_path)
+def test_on_google_batch(program: str, services: Stack, managed: Sandbox, tmp_path: Path) -> None:
+    shell = shell_on(managed, services.folder / "targets.json", tmp_path)
     same_request(printed(begun(program, "batch", shell)), "batch", shell, tmp_path)
     assert shell.jobs("ls", "--to", "batch", "-o", "id") == ""
 

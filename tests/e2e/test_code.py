@@ -1,8 +1,10 @@
-"""`submit --code` on every backend: sent, unpacked, run; an edited file is another job, without another image."""
+"""`submit --code` on every backend: sent, unpacked, run; an edited file is another job, without another image.
+
+GKE's is in test_gke.py, that of VMs in test_vms.py.
+"""
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,11 @@ import pytest
 import yaml
 
 from tests.support.engine import Sandbox
-from tests.support.project import Stack, environment
+from tests.support.project import Stack
 from tests.support.small_wheel import write_wheel
 from tests.support.soak import sampled
 
 from .conftest import Shell, shell_on
-from .google import started
 
 TRAIN = """
 import os, pathlib, sys
@@ -112,41 +113,9 @@ def test_on_this_machine_and_on_aws_batch(shell: Shell, project: Project, to: st
     its_failed_tasks_run_the_same_code(shell, project, to, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def cluster(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    values = environment("sandbox", cloud="gcp")
-    parts = ("project", "region", "network", "cluster", "pools", "accounts", "workloads")
-    values["gcp"] = {name: values["gcp"][name] for name in parts}
-    stack = Stack(tmp_path_factory.mktemp("cluster"), google, values, stack="code-gke")
-    stack.up_targets()
-    yield stack
-    stack.destroy()
-
-
-def test_on_gke(cluster: Stack, google: Sandbox, project: Project, tmp_path: Path) -> None:
-    shell = shell_on(google, cluster.folder / "targets.json", tmp_path)
-    goes_round(shell, project, "gke", tmp_path, cpus=1, memory_mib=1024)
-    its_failed_tasks_run_the_same_code(shell, project, "gke", tmp_path, cpus=1, memory_mib=1024)
-
-
-@pytest.fixture(scope="module")
-def google_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "code")
-
-
-@pytest.fixture(scope="module")
-def on_google(google_cloud: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    values = environment("sandbox", cloud="gcp")
-    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex", "vms")}
-    stack = Stack(tmp_path_factory.mktemp("google"), google_cloud, values, stack="code")
-    stack.up_targets()
-    yield stack
-    stack.destroy()
-
-
-@pytest.mark.parametrize("to", sampled(["batch", "vertex", "vm"], ["batch"]))
-def test_on_google_cloud(on_google: Stack, google_cloud: Sandbox, project: Project, to: str, tmp_path: Path) -> None:
-    shell = shell_on(google_cloud, on_google.folder / "targets.json", tmp_path)
+@pytest.mark.parametrize("to", sampled(["batch", "vertex"], ["batch"]))
+def test_on_google_cloud(services: Stack, managed: Sandbox, project: Project, to: str, tmp_path: Path) -> None:
+    shell = shell_on(managed, services.folder / "targets.json", tmp_path)
     goes_round(shell, project, to, tmp_path)
-    if to == "batch":  # a job of the others has one task
+    if to == "batch":  # a job of Vertex AI has one task
         its_failed_tasks_run_the_same_code(shell, project, to, tmp_path)

@@ -9,7 +9,7 @@ on how fast the machine is.
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from tests.support.soak import sampled
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
-from .google import caller, on_both, preempt, status
-from .test_queues import QUEUES, control
+from .google import caller, preempt, status
+from .test_queues import control
 
 PODS = "/api/v1/namespaces/jobs/pods"
 TRAIN = """
@@ -72,14 +72,9 @@ tell("done")
 """
 
 
-@pytest.fixture(scope="module")
-def deployed(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    yield from on_both(google, tmp_path_factory, "deadline", {name: QUEUES[name] for name in ("spot", "steady")})
-
-
 @pytest.fixture
-def shell(deployed: Stack, google: Sandbox, tmp_path: Path) -> Shell:
-    return shell_on(google, deployed.folder / "targets.json", tmp_path)
+def shell(both: Stack, google: Sandbox, tmp_path: Path) -> Shell:
+    return shell_on(google, both.folder / "targets.json", tmp_path)
 
 
 @pytest.fixture

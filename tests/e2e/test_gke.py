@@ -24,6 +24,7 @@ from tests.support.waiting import until
 
 from . import files_of_others as files
 from .conftest import Shell, shell_on
+from .test_code import Project, goes_round, its_failed_tasks_run_the_same_code
 
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -372,3 +373,9 @@ def test_what_another_stack_finds_there_is_checked_before_its_up(gke: Stack, she
 
 def test_a_manifest_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
     assert "trained with --epochs 2" in files.imported(shell, files.KUBERNETES, "kubernetes", "gke", tmp_path)
+
+
+def test_its_code_is_sent_and_runs(shell: Shell, tmp_path: Path) -> None:
+    code = Project(tmp_path / "project")
+    goes_round(shell, code, "gke", tmp_path, cpus=1, memory_mib=1024)
+    its_failed_tasks_run_the_same_code(shell, code, "gke", tmp_path, cpus=1, memory_mib=1024)

@@ -10,13 +10,13 @@ import yaml
 
 from tests.support.engine import Sandbox
 from tests.support.meeting import MEETING
-from tests.support.project import Stack, environment
+from tests.support.project import Stack
 from tests.support.sweeping import sweep, swept
 from tests.support.waiting import until
 
 from . import files_of_others as files
 from .conftest import Shell, shell_on
-from .google import PROJECT, Call, caller, preempt, printed, started, status
+from .google import PROJECT, Call, caller, preempt, printed, status
 
 CHECKPOINT = """
 import os, pathlib, time
@@ -32,26 +32,9 @@ TARGETS = {"batch": "google-batch", "vertex": "vertex"}
 SERVICES = pytest.mark.parametrize("target", list(TARGETS))
 
 
-@pytest.fixture(scope="module")
-def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "managed")
-
-
-@pytest.fixture(scope="module")
-def deployed(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The sections `batch` and `vertex`, deployed; destroyed, they leave nothing."""
-    values = environment("sandbox", cloud="gcp")
-    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
-    stack = Stack(tmp_path_factory.mktemp("services"), managed, values, stack="services")
-    outputs = stack.up_targets()
-    (stack.folder / "outputs.json").write_text(json.dumps(outputs))
-    yield stack
-    stack.destroy()
-
-
 @pytest.fixture
-def shell(deployed: Stack, managed: Sandbox, tmp_path: Path) -> Shell:
-    return shell_on(managed, deployed.folder / "targets.json", tmp_path)
+def shell(services: Stack, managed: Sandbox, tmp_path: Path) -> Shell:
+    return shell_on(managed, services.folder / "targets.json", tmp_path)
 
 
 @pytest.fixture
@@ -193,8 +176,8 @@ def test_a_bucket_that_is_not_there_is_named(submit: Callable[..., str], shell: 
     assert len(errors) == 1 and "gs://acme-nowhere/out" in errors[0], said
 
 
-def test_targets_are_published(shell: Shell, deployed: Stack) -> None:
-    outputs = json.loads((deployed.folder / "outputs.json").read_text())
+def test_targets_are_published(shell: Shell, services: Stack) -> None:
+    outputs = services.outputs()
     for name, kind in TARGETS.items():
         rows = json.loads(shell.jobs("targets", "--targets", outputs[f"{name}_targets"], "-o", "json"))
         assert {row["name"]: row["kind"] for row in rows} == {name: kind, "local": "local"}
@@ -218,9 +201,9 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_was_brought_along_runs_to_its_end(document: str, shell: Shell, deployed: Stack, tmp_path: Path) -> None:
+def test_what_was_brought_along_runs_to_its_end(document: str, shell: Shell, services: Stack, tmp_path: Path) -> None:
     kind, target, options, rules = DOCUMENTS[document]
-    bucket = json.loads((deployed.folder / "targets.json").read_text())[target]["bucket"]
+    bucket = json.loads((services.folder / "targets.json").read_text())[target]["bucket"]
     options = [each.format(bucket=bucket) for each in options]
     where = f"tests/golden/imports/{document}"
     done = shell.start("jobs", "import", kind, where, "--image", "local/tests/e2e/brought", *options)

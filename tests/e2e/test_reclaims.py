@@ -2,7 +2,7 @@
 ends; `watch` and the page about the job tell of both attempts."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,14 @@ from tests.support.resuming import command
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
-from .google import caller, on_both, preempt, status
-from .test_queues import QUEUES
+from .google import caller, preempt, status
 
 PODS = "/api/v1/namespaces/jobs/pods"
 
 
-@pytest.fixture(scope="module")
-def deployed(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    yield from on_both(google, tmp_path_factory, "reclaims", {"spot": QUEUES["spot"]})
-
-
 @pytest.fixture
-def shell(deployed: Stack, google: Sandbox, tmp_path: Path) -> Shell:
-    return shell_on(google, deployed.folder / "targets.json", tmp_path)
+def shell(both: Stack, google: Sandbox, tmp_path: Path) -> Shell:
+    return shell_on(google, both.folder / "targets.json", tmp_path)
 
 
 def reclaim_on_aws(google: Sandbox, ref: str) -> None:

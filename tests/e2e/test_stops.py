@@ -11,7 +11,7 @@ from . import test_reclaims
 from .conftest import Shell
 from .google import status
 
-deployed, shell = test_reclaims.deployed, test_reclaims.shell
+shell = test_reclaims.shell
 GPU = {"accelerator": {"type": "l4"}, "spot": True}
 FIELDS = {"spot": {}, "batch": GPU, "gke": {"cpus": 1, "memory_mib": 1024, "lost_retries": 1}}
 

@@ -11,12 +11,13 @@ import pytest
 from tests.support.engine import Sandbox
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.waiting import until
 
 from . import files_of_others as files
 from .conftest import Shell, shell_on
 from .google import PROJECT, Call, caller, printed, started, status
+from .test_code import Project, goes_round
 
 ZONES = {
     "v2-8": "europe-west4-a",
@@ -265,3 +266,8 @@ def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], g
 
 def test_a_command_of_xpk_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
     assert "trained with --epochs 2" in files.imported(shell, files.XPK, "xpk", "tpu", tmp_path)
+
+
+@soak_only
+def test_its_code_is_sent_and_runs(shell: Shell, tmp_path: Path) -> None:
+    goes_round(shell, Project(tmp_path / "project"), "vm", tmp_path)

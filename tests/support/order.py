@@ -15,24 +15,20 @@ SECONDS = {
     "gke": 155,
     "aws": 135,
     "test_make_again.py": 115,
-    "engine/test_permissions.py": 115,
+    "engine/test_permissions.py": 90,
     "jobs/backends/test_aws_batch_faults.py": 100,
-    "engine/test_permissions_google.py": 80,
+    "engine/test_permissions_google.py": 60,
     "jobs/backends/test_vertex_submit.py": 70,
     "engine/test_takeover.py": 70,
-    "e2e/test_reclaims.py": 65,
-    "e2e/test_code.py": 65,
+    "both": 110,
+    "services": 120,
     "engine/test_recover_kills.py": 60,
-    "e2e/test_google_jobs.py": 55,
     "examples/test_train.py": 55,
     "engine/test_replacement.py": 55,
-    "e2e/test_api.py": 50,
     "e2e/test_vms.py": 50,
     "sandbox/test_nodes.py": 50,
-    "e2e/test_deadline.py": 50,
     "control-plane": 60,
     "laws": 40,
-    "e2e/test_stops.py": 40,
     "e2e/test_queued_tpus.py": 40,
     "sandbox/test_google_tpu_queue.py": 40,
     "engine/test_permissions_google_more.py": 40,
@@ -91,11 +87,16 @@ SECONDS = {
 }
 """About how long a unit takes, of those that take long. A wrong figure costs idle seconds at the end."""
 TOGETHER = {
-    "aws": (f"e2e/test_{name}.py" for name in ("access", "guide", "html_report", "jobs", "queues", "quota", "wheel")),
+    "aws": (
+        f"e2e/test_{name}.py"
+        for name in ("access", "guide", "html_report", "imports", "jobs", "queues", "quota", "wheel")
+    ),
+    "both": (f"e2e/test_{name}.py" for name in ("deadline", "reclaims", "stops")),
     "control-plane": (
         "jobs/backends/test_gke_api.py",
         *(f"sandbox/test_{name}.py" for name in ("manifests", "plugin_kubernetes", "pod_security")),
     ),
+    "services": (f"e2e/test_{name}.py" for name in ("api", "code", "google_jobs")),
     "laws": (
         f"laws/test_{name}.py"
         for name in ("aws_functions", "aws_permissions", "boundaries", "buckets", "components", "partitions")
