@@ -184,7 +184,7 @@ def test_many_clients_at_once_with_one_key_make_one_job(cloud: Cloud, claims: st
 
 def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hole that is left open: the duplicate is found and stopped."""
-    request = cloud.request("asleep", command=["sleep", "600"], image="local/python")
+    request = cloud.request("asleep", command=["sleep", "600"], image="local/examples")
     slow, quick = cloud.backend(), cloud.backend()
     post, given = slow._google.post, list[JobRef]()
 
@@ -204,7 +204,7 @@ def test_a_client_that_slept_through_its_lease_stops_its_own_job(cloud: Cloud, m
         each["name"].rpartition("/")[2]: each["state"] for each in cloud.all() if each["displayName"] == request.name
     }
     assert len(states) == 2 and "CANCEL" not in states.pop(ref.id)
-    assert all("CANCEL" in state for state in states.values())
+    assert all("CANCEL" in state for state in states.values()), states
 
 
 CHILD = """
