@@ -1,4 +1,4 @@
-"""Trains a small classifier on scikit-learn's digits: a job that can be killed at any moment.
+"""Trains a small classifier on images of handwritten digits: a job that can be killed at any moment.
 
 Settings are environment variables (a job file gives them under `env`); SETTINGS has defaults and limits.
 
@@ -31,6 +31,7 @@ except ImportError:  # in a checkout
 
     del sys.path[0]
 
+DIGITS = Path(__file__).with_name("digits.csv.gz")  # a row for each image: its pixels from 0 to 16, and the digit
 CLASSES, PIXELS, MOMENTUM = 10, 64, 0.9
 TRAIN_IMAGES = 1437  # of 1797; the others measure the accuracy
 SETTINGS = {  # type, default, lowest, highest
@@ -124,14 +125,14 @@ def train(settings):
     step, arrays = begin(settings, checkpoints)
     import jax  # takes seconds: only now, when the settings are known to be good
     from jax import numpy as jnp
-    from sklearn.datasets import load_digits
 
     device = jax.devices()[0]
     print(f"device {device.platform} ({device.device_kind})")
     print("settings", *(f"{name}={value}" for name, value in settings.items()))
     if settings["REQUIRE_GPU"] and device.platform != "gpu":
         sys.exit(f"error: REQUIRE_GPU: is 1, but JAX sees no GPU, only {device.platform}")
-    images, labels = load_digits(return_X_y=True)
+    table = np.loadtxt(DIGITS, int, delimiter=",")
+    images, labels = table[:, :PIXELS], table[:, PIXELS]
     mixed = np.random.default_rng(0).permutation(len(labels))  # the same split whatever the SEED
     images, labels = jnp.asarray(images[mixed] / 16, jnp.float32), jnp.asarray(labels[mixed])
 
