@@ -64,8 +64,7 @@ def uv_requirement(requirements: Path) -> str:
 
 def install(requirements: Path, constraints: Path) -> int:
     packages = ("-r", str(requirements), "-c", str(constraints))
-    listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
-    settings = uv_settings(listed)
+    settings = pip_settings()
     if settings is not None:
         subprocess.run([*PIP, "install", *QUIET, "--no-deps", uv_requirement(requirements)], check=False)
         uv = Path(sys.executable).with_name("uv")
@@ -75,6 +74,11 @@ def install(requirements: Path, constraints: Path) -> int:
                 return 0
             sys.stderr.write("uv could not install the packages; pip does\n")
     return subprocess.run([*PIP, "install", *QUIET, *packages], check=False).returncode
+
+
+def pip_settings() -> dict[str, str] | None:
+    """Return uv_settings of what pip is told here."""
+    return uv_settings(subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.environment import project
+from sandbox.toolchain import packages
 
 
 def run(*command: str | Path, cwd: Path, **environ: str) -> str:
@@ -44,6 +45,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with the wheel and what it requires."""
     environment = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=environment)
-    install = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python", "install"]
-    run(*install, "--quiet", "--disable-pip-version-check", wheel, cwd=environment)
+    python, settings = environment / "bin" / "python", packages.pip_settings()
+    if settings is None:  # uv has no equal
+        run(*packages.PIP, "--python", python, "install", *packages.QUIET, wheel, cwd=environment)
+    else:
+        uv = Path(sys.executable).with_name("uv")
+        run(uv, "pip", "install", "--quiet", "--python", python, wheel, cwd=environment, **settings)
     return environment / "bin"
