@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.soak import SOAK
 
-pytest_plugins = [f"tests.support.{name}" for name in ("catalog", "engine", "kubernetes", "order", "wheel")]
+pytest_plugins = [f"tests.support.{name}" for name in ("forking", "catalog", "engine", "kubernetes", "order", "wheel")]
 
 HERE = Path(__file__).parent
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would hand on that it is ignored

@@ -218,7 +218,7 @@ class Cloud:
             return document(400, {"message": str(error)})
 
 
-def _read_models_once() -> None:
+def read_models_once() -> None:
     """moto makes many sessions of botocore, and each would parse the models of services anew."""
     from botocore.loaders import JSONFileLoader
 
@@ -252,7 +252,7 @@ def serve(home: Path, port: int, root: Path) -> None:
 def _build(home: Path, port: int, root: Path) -> tuple[Any, Any, Any]:
     """Return the server, the scheduler of its Batch, and its world."""
     os.environ.update(SETTINGS)
-    _read_models_once()
+    read_models_once()
     from moto import backends
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server

@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from sandbox.environment import environment
-from sandbox.processes import start, stop
-from tests.support.engine import Sandbox
+from sandbox.processes import stop
+from tests.support.engine import Sandbox, start
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

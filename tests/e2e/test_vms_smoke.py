@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.environment import environment as variables_of
-from sandbox.processes import start, stop
-from tests.support.engine import Sandbox
+from sandbox.processes import stop
+from tests.support.engine import Sandbox, start
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 

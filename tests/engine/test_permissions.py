@@ -10,10 +10,10 @@ import requests
 
 from sandbox.environment import environment as variables
 from sandbox.keys import DEPLOYER, aws, bearer, key
-from sandbox.processes import start, stop
+from sandbox.processes import stop
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.aws import policies
-from tests.support.engine import Sandbox
+from tests.support.engine import Sandbox, start
 from tests.support.iam import Ask, allows
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled

@@ -9,10 +9,10 @@ import requests
 
 from sandbox.environment import environment as variables
 from sandbox.keys import bearer
-from sandbox.processes import PARTS, start, stop
+from sandbox.processes import PARTS, stop
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.google import document
-from tests.support.engine import Sandbox
+from tests.support.engine import Sandbox, start
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
 

@@ -10,9 +10,9 @@ import pytest
 import requests
 
 from sandbox.environment import environment
-from sandbox.processes import start, stop
+from sandbox.processes import stop
 from tests.support import services
-from tests.support.engine import Engine, Sandbox
+from tests.support.engine import Engine, Sandbox, start
 from tests.support.soak import soak_only
 from tests.support.sought import sought
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from sandbox.environment import environment
-from sandbox.processes import start, stop
+from sandbox.processes import stop
 from stacks.operations.report.preview import Preview, of_text
 from stacks.operations.report.threats import LOSSES
 from tests.support import states
-from tests.support.engine import Sandbox
+from tests.support.engine import Sandbox, start
 from tests.support.project import Stack, put
 from tests.support.soak import sampled
 from tests.support.states import State

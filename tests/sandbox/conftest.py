@@ -4,8 +4,6 @@ import http.client
 import itertools
 import json
 import os
-import subprocess
-import sys
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +19,7 @@ from jobs.backends.base import Explanation, JobRef
 from jobs.backends.diagnosis.aws_batch import explain
 from jobs.backends.diagnosis.causes import of_platform
 from sandbox import keys
+from tests.support.forking import Forked
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,7 @@ NUMBER = itertools.count()
 class Aws:
     """Plain boto3 clients of one server, and short cuts for what a test is not about."""
 
-    def __init__(self, home: Path, process: "subprocess.Popen[bytes]", root: Path) -> None:
+    def __init__(self, home: Path, process: Forked, root: Path) -> None:
         self.home, self.process, self.root = home, process, root
         self._session = boto3.Session(**keys.boto(keys.key(home)), region_name="us-east-1")
         self._clients: dict[str, Any] = {}
@@ -164,10 +163,8 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
     """A server that answers."""
     (home / "cloud.json").unlink(missing_ok=True)
     where = ["--home", str(home), "--root", str(root)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.aws", *where], cwd=ROOT,
-        env={**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment},
-    )  # fmt: skip
+    environ = {**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment}
+    process = Forked(["-m", "sandbox.aws", *where], ROOT, environ)
     until(lambda: (home / "cloud.json").exists() or process.poll() is not None)
     found = Aws(home, process, root)
     # A session makes more than AWS lets one account have.

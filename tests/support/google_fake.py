@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from sandbox.environment import environment, project
 from tests.support.waiting import PATIENCE_S, until
 
 from .engine import Engine, Sandbox
+from .forking import Forked
 
 P = "projects/accel-sandbox"
 COMPUTE = f"compute.googleapis.com/compute/v1/{P}"
@@ -93,10 +92,8 @@ def fake(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
 def serving(home: Path, *options: str, settle_s: float = 0.05) -> Generator[Fake]:
     """A server with these options."""
     home.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sandbox.google", "--home", str(home), *options],
-        cwd=project(), env={**os.environ, "SANDBOX_SETTLE_S": str(settle_s)},
-    )  # fmt: skip
+    environ = {**os.environ, "SANDBOX_SETTLE_S": str(settle_s)}
+    process = Forked(["-m", "sandbox.google", "--home", home, *options], project(), environ)
     until(lambda: (home / "google.json").exists() or process.poll() is not None)
     told = json.loads((home / "google.json").read_text())
     assert told["pid"] == process.pid

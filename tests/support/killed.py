@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from sandbox.environment import environment, project
-from sandbox.processes import AWS, running, start, stop
+from sandbox.processes import AWS, running, stop
 
-from .engine import Engine, Sandbox
+from .engine import Engine, Sandbox, start
 
 GIVE_UP_S = 120
 

@@ -1,7 +1,6 @@
 """The sandbox's control plane in a process of its own, and a machine that runs pods as a kubelet would report it."""
 
-import subprocess
-import sys
+import os
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -14,16 +13,18 @@ from sandbox.environment import project
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.nodes import PLAYED
 
+from .forking import Forked
+
 START_S = 180
 
 
 @contextmanager
 def kubernetes(home: Path) -> Generator[Cluster]:
     """Run `python -m sandbox.kubernetes` for a folder. Without Google's part it has no nodes of its own."""
-    command = [sys.executable, "-m", "sandbox.kubernetes", "--home", str(home)]
     (home / "kubernetes.json").unlink(missing_ok=True)
     with (home / "kubernetes.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=project(), stdout=log, stderr=log)
+        command = ["-m", "sandbox.kubernetes", "--home", home]
+        process = Forked(command, project(), os.environ, log.fileno(), log.fileno())
     try:
         give_up = time.monotonic() + START_S
         while not (home / "kubernetes.json").exists():

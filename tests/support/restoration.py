@@ -24,10 +24,10 @@ from sandbox.plugins.gcp.plugin import GcpPlugin
 from sandbox.plugins.kubernetes.life import MANAGER
 from sandbox.plugins.kubernetes.plugin import KubernetesPlugin
 from sandbox.plugins.mapping import plain
-from sandbox.processes import PARTS, start, stop
+from sandbox.processes import PARTS, stop
 
 from . import records
-from .engine import Sandbox
+from .engine import Sandbox, start
 from .jobs_of_before import GO
 from .records import CLUSTER_KINDS, COMPUTE, PROJECT, QUICK, REGION, SLOW, JobRecord, Json, Records, stockout
 from .waiting import until
