@@ -79,7 +79,7 @@ class Kind:
 
 def load(path: Path, package: str) -> dict[str, Kind]:
     """Return the rows of a table. Its functions are in the module of `package` that has the table's name."""
-    rows: dict[str, State] = yaml.safe_load(path.read_text())
+    rows: dict[str, State] = yaml.load(path.read_text(), yaml.CSafeLoader)
     module, shared = importlib.import_module(f"{package}.{path.stem}"), rows.pop("_")
     return {token: _kind({**shared, **row}, module) for token, row in rows.items()}
 

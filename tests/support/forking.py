@@ -181,9 +181,12 @@ def _import() -> None:
 
     from sandbox.google.api import Methods
 
+    from . import catalog
+
     for service in SERVICES:
         backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
     Methods()
+    catalog.forget()  # a command can be told to read another
     assert threading.active_count() == 1, "a fork would be without them"
     gc.collect()
     gc.freeze()

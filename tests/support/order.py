@@ -2,6 +2,7 @@
 long ones first, so that none is left alone at the end."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,12 @@ def scope(nodeid: str, soak: bool) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long units first; within a unit, and among the others, the order stays."""
-    items.sort(key=lambda item: -SECONDS.get(unit(str(item.path.relative_to(TESTS))), 0))
+    items.sort(key=lambda item: -_seconds(item.path))
+
+
+@cache
+def _seconds(module: Path) -> int:
+    return SECONDS.get(unit(str(module.relative_to(TESTS))), 0)
 
 
 class ByUnit(LoadScopeScheduling):

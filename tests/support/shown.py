@@ -130,7 +130,7 @@ def _way(values: Values) -> tuple[str, ...] | None:
 
 
 def _read(block: Block) -> Any:
-    return yaml.safe_load(block.text.replace("my-project", PROJECT))
+    return yaml.load(block.text.replace("my-project", PROJECT), yaml.CSafeLoader)  # ten times as fast
 
 
 def _job(block: Block, before: Values | None) -> Values:
