@@ -6,13 +6,10 @@ environment of its own (by the Makefile, from the wheel) has its own start. A sc
 which go the same way, in the folder that `scripts` makes.
 """
 
-import atexit
 import functools
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from sandbox.environment import project
@@ -38,13 +35,13 @@ CLIENT = Path(__file__).with_name("program_client.py")
 
 @functools.cache
 def python() -> str:
-    """The script, of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="programs-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """The script, beside the server's socket: that of all workers."""
     names = {"python": sys.executable, "project": project(), "client": CLIENT, "socket": os.environ[SOCKET]}
-    script = folder / "python"
-    script.write_text(SCRIPT.format(**{name: shlex.quote(str(value)) for name, value in names.items()}))
-    script.chmod(0o755)
+    script = Path(os.environ[SOCKET]).with_name("python")
+    new = script.with_name(f"{script.name}.{os.getpid()}")
+    new.write_text(SCRIPT.format(**{name: shlex.quote(str(value)) for name, value in names.items()}))
+    new.chmod(0o755)
+    new.replace(script)
     return str(script)
 
 
