@@ -218,7 +218,17 @@ class Cloud:
             return document(400, {"message": str(error)})
 
 
-def read_models_once() -> None:
+def load_moto() -> None:
+    """Import what moto serves, with the settings that it reads then."""
+    os.environ.update(SETTINGS)
+    _read_models_once()
+    from moto import backends
+
+    for service in SERVICES:
+        backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _read_models_once() -> None:
     """moto makes many sessions of botocore, and each would parse the models of services anew."""
     from botocore.loaders import JSONFileLoader
 
@@ -251,9 +261,7 @@ def serve(home: Path, port: int, root: Path) -> None:
 
 def _build(home: Path, port: int, root: Path) -> tuple[Any, Any, Any]:
     """Return the server, the scheduler of its Batch, and its world."""
-    os.environ.update(SETTINGS)
-    read_models_once()
-    from moto import backends
+    load_moto()
     from moto.batch.models import batch_backends
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -282,8 +290,6 @@ def _build(home: Path, port: int, root: Path) -> tuple[Any, Any, Any]:
         grace_s=grace_s,
     )
     batch_backends.backend = Batch
-    for service in SERVICES:
-        backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
     events.install()
     ec2.install()
     scheduler = Scheduler(world)

@@ -1,7 +1,4 @@
-"""`python -m stacks` and the like, each in a process of its own, without a second for the imports of each.
-
-A command's own start, with nothing imported, is what tests/e2e, tests/engine and the tests of `--help` run.
-"""
+"""`python -m stacks` and the like, each in a process of its own, without a second for the imports of each."""
 
 import subprocess
 import tempfile

@@ -40,12 +40,7 @@ COMMANDS = (
 )
 PROGRAMS = (
     *("grpc.experimental", "pulumi_aws.sns._inputs"),
-    *(
-        "stacks.environment.aws.section",
-        "stacks.environment.deployment",
-        "stacks.environment.gcp.section",
-        "stacks.environment.gke.workloads",
-    ),
+    *("stacks.environment.aws.section", "stacks.environment.gcp.section", "stacks.environment.gke.workloads"),
     *(
         f"pulumi_aws.{group}.{part}"
         for group in ("batch", "cloudwatch", "dynamodb", "ec2", "ecr", "iam", "lambda_", "ssm", "vpc")
@@ -170,21 +165,17 @@ def serve(listening: socket.socket) -> None:
 
 
 def _import() -> None:
-    from sandbox.aws.__main__ import SERVICES, SETTINGS, read_models_once
+    from sandbox.aws.__main__ import load_moto
 
     gc.disable()
-    os.environ.update(SETTINGS)  # moto reads them when it is imported
-    read_models_once()
+    load_moto()
     for name in (*COMMANDS, *PROGRAMS, *SANDBOX):
         importlib.import_module(name)
-    from moto import backends
 
     from sandbox.google.api import Methods
 
     from . import catalog
 
-    for service in SERVICES:
-        backends.get_backend(service)  # pyright: ignore[reportArgumentType, reportCallIssue]
     Methods()
     catalog.forget()  # a command can be told to read another
     assert threading.active_count() == 1, "a fork would be without them"
