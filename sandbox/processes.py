@@ -21,7 +21,7 @@ from .keys import bearer
 AWS = ("cloud", "plugins")
 GOOGLE = ("google", "kubernetes")
 PARTS = ("cloud", *GOOGLE, "plugins")
-MODULES = {name: f"sandbox.{name}" for name in PARTS} | {"cloud": "sandbox.aws"}
+_MODULES = {name: f"sandbox.{name}" for name in PARTS} | {"cloud": "sandbox.aws"}
 _CONTROL_PLANE = frozenset(toolchain.COMMANDS)
 HEADER = "header"
 """File with the header that curl sends to the control API, so that no command line shows it: curl -H @FILE."""
@@ -115,23 +115,28 @@ def _launch(home: Path, missing: Collection[str], grants: Mapping[str, float]) -
         (home / f"{name}.json").unlink(missing_ok=True)
     give_up = time.monotonic() + _START_S
     more = {"cloud": ["--port", "0", "--root", str(project())]}
-    started = {name: spawn(home, name, more.get(name, [])) for name in missing if name != "plugins"}
+    started = {name: _spawn(home, name, more.get(name, [])) for name in missing if name != "plugins"}
     for name in started.keys() & {"cloud", "google"}:
         _await(home, name, started[name], give_up)
     told = json.loads((home / "cloud.json").read_text())
     if "cloud" in missing:
         grant(home, told["url"], grants)
-    started["plugins"] = spawn(home, "plugins", ["--cloud-url", f"http://127.0.0.1:{told['port']}"])
+    started["plugins"] = _spawn(home, "plugins", ["--cloud-url", f"http://127.0.0.1:{told['port']}"])
     for name, process in started.items():
         _await(home, name, process, give_up)
 
 
-def spawn(home: Path, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", MODULES[name], "--home", str(home), *arguments]
-    with (home / "logs" / f"{name}.log").open("w") as out:
-        return subprocess.Popen(
-            command, cwd=project(), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
+def _spawn(home: Path, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+    with (home / "logs" / f"{name}.log").open("w") as log:
+        return run_python(["-m", _MODULES[name], "--home", str(home), *arguments], log.fileno())
+
+
+def run_python(arguments: list[str], log: int) -> subprocess.Popen[bytes]:
+    """Start a Python with these arguments, which writes to `log`, a file descriptor."""
+    command = [sys.executable, *arguments]
+    return subprocess.Popen(
+        command, cwd=project(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def _await(home: Path, name: str, process: subprocess.Popen[bytes], give_up: float) -> None:
@@ -148,7 +153,7 @@ def _part_of(process: psutil.Process, home: Path) -> str | None:
     """Return the part that a process is, by its command line; None for a process of another home."""
     line = process.cmdline()
     if "--home" in line[:-1] and line[line.index("--home") + 1] == str(home):
-        return next((name for name in PARTS if MODULES[name] in line), None)
+        return next((name for name in PARTS if _MODULES[name] in line), None)
     return None
 
 

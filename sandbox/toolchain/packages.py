@@ -64,7 +64,7 @@ def uv_requirement(requirements: Path) -> str:
 
 def install(requirements: Path, constraints: Path) -> int:
     packages = ("-r", str(requirements), "-c", str(constraints))
-    settings = pip_settings()
+    settings = own_settings()
     if settings is not None:
         subprocess.run([*PIP, "install", *QUIET, "--no-deps", uv_requirement(requirements)], check=False)
         uv = Path(sys.executable).with_name("uv")
@@ -76,8 +76,8 @@ def install(requirements: Path, constraints: Path) -> int:
     return subprocess.run([*PIP, "install", *QUIET, *packages], check=False).returncode
 
 
-def pip_settings() -> dict[str, str] | None:
-    """Return uv_settings of what pip is told here."""
+def own_settings() -> dict[str, str] | None:
+    """Return uv_settings of this machine's pip."""
     return uv_settings(subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout)
 
 

@@ -14,13 +14,12 @@ import yaml
 from sandbox.environment import project
 from tests.support import commands
 from tests.support.cloud import listing
-from tests.support.engine import Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, environment, put
-
-from .google import started
 
 OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
 """What variables begin with that a sandbox sets itself."""
+QUEUES = {"spot": {"environments": ["spot"]}, "steady": {"environments": ["on-demand"]}}
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,9 @@ def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def both(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """AWS Batch with a queue for Spot and one on demand, Google Batch and GKE, in one environment, deployed once."""
-    queues = {"spot": {"environments": ["spot"]}, "steady": {"environments": ["on-demand"]}}
     wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
     whole = environment("sandbox", cloud="gcp")["gcp"]
-    values = {**put("aws.queues", queues, environment("sandbox")), "gcp": {name: whole[name] for name in wanted}}
+    values = {**put("aws.queues", QUEUES, environment("sandbox")), "gcp": {name: whole[name] for name in wanted}}
     stack = Stack(tmp_path_factory.mktemp("both"), google, values, stack="both")
     stack.up_targets()
     yield stack
@@ -110,7 +108,7 @@ def both(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="session")
 def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox without Kubernetes."""
-    yield from started(tmp_path_factory, "managed")
+    yield from started(tmp_path_factory.mktemp("managed"), WITHOUT_KUBERNETES)
 
 
 @pytest.fixture(scope="session")

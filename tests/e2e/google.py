@@ -1,30 +1,19 @@
-"""What end-to-end tests of jobs on Google Cloud share: a sandbox without Kubernetes, a shell on it, and its API."""
+"""What end-to-end tests of jobs on Google Cloud share: the API of its sandbox, and what a command says of a job."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-import pytest
 import requests
 
-from sandbox.environment import environment
-from sandbox.processes import stop
-from tests.support.engine import Sandbox, start
+from tests.support.engine import Sandbox
 from tests.support.waiting import until
 
-if TYPE_CHECKING:
-    from .conftest import Shell
+from .conftest import Shell
 
 PROJECT = "accel-sandbox"
 
 Call = Callable[..., Any]
-
-
-def started(factory: pytest.TempPathFactory, name: str) -> Iterator[Sandbox]:
-    home = factory.mktemp(name)
-    start(home, ("cloud", "google", "plugins"))
-    yield Sandbox(home, environment(home))
-    stop(home)
 
 
 def preempt(call: Call, ref: str, kind: str = "jobs") -> None:
@@ -46,9 +35,9 @@ def caller(sandbox: Sandbox) -> Call:
     return call
 
 
-def status(shell: "Shell", ref: str) -> dict[str, Any]:
+def status(shell: Shell, ref: str) -> dict[str, Any]:
     return json.loads(shell.jobs("get", ref, "-o", "json"))
 
 
-def printed(shell: "Shell", ref: str, text: str) -> None:
+def printed(shell: Shell, ref: str, text: str) -> None:
     until(lambda: text in shell.jobs("logs", ref))

@@ -9,11 +9,11 @@ import yaml
 
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.google import document
-from tests.support.engine import Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, environment
 
 from .conftest import shell_on
-from .google import Call, caller, printed, started
+from .google import Call, caller, printed
 
 CONTROL = "sandbox-api/permissions"
 CODE = 4
@@ -29,7 +29,7 @@ SECTIONS = ("project", "region", "network", "batch", "vertex", "vms")
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "submitters")
+    yield from started(tmp_path_factory.mktemp("submitters"), WITHOUT_KUBERNETES)
 
 
 def values() -> dict[str, Any]:

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from tests.support import commands
-from tests.support.engine import Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, environment
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
-from .google import PROJECT, Call, caller, printed, started, status
+from .google import PROJECT, Call, caller, printed, status
 from .test_vms import CHECKPOINT, left
 
 ZONE = "us-central1-a"
@@ -25,7 +25,7 @@ QUEUED = {"zone": ZONE, "accelerator_type": "v5litepod-16", "capacity": "spot", 
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "queued")
+    yield from started(tmp_path_factory.mktemp("queued"), WITHOUT_KUBERNETES)
 
 
 @pytest.fixture(scope="module")

@@ -16,22 +16,18 @@ from tests.support.project import Stack, environment, put
 from tests.support.soak import SOAK, soak_only
 from tests.support.waiting import until
 
-from .conftest import Shell, shell_on
+from .conftest import QUEUES, Shell, shell_on
 
 REGION = "us-east-2"
 SHARES = {"research": 0.5, "team*": 2.0}
-QUEUES: dict[str, Any] = {
-    "fair": {"environments": ["on-demand"], "fair_share": {"shares": SHARES, "decay_s": 3600}},
-    "spot": {"environments": ["spot"]},
-    "steady": {"environments": ["on-demand"]},
-}
+FAIR = {"environments": ["on-demand"], "fair_share": {"shares": SHARES, "decay_s": 3600}}
 LONG = ["python", "-c", "import time; print('up', flush=True); time.sleep(60)"]
 
 
 def values() -> dict[str, Any]:
     changed = put("aws.region", REGION, environment("sandbox"))
     changed = put("aws.network.zones", [f"{REGION}a", f"{REGION}b"], changed)
-    return put("aws.queues", QUEUES, changed)
+    return put("aws.queues", {"fair": FAIR, **QUEUES}, changed)
 
 
 @pytest.fixture(scope="module")

@@ -14,20 +14,20 @@ from accel.catalog.node_prices import find_price
 from accel.cost import HOURS_A_MONTH
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from tests.support import commands
-from tests.support.engine import Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
-from .google import started, status
+from .google import status
 
 LASTS = ["python", "-c", "import time; time.sleep(600)"]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "reported")
+    yield from started(tmp_path_factory.mktemp("reported"), WITHOUT_KUBERNETES)
 
 
 def sections(*names: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.engine import Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.meeting import MEETING
 from tests.support.project import Stack, environment
 from tests.support.soak import sampled, soak_only
@@ -16,7 +16,7 @@ from tests.support.waiting import until
 
 from . import files_of_others as files
 from .conftest import Shell, shell_on
-from .google import PROJECT, Call, caller, printed, started, status
+from .google import PROJECT, Call, caller, printed, status
 from .test_code import Project, goes_round
 
 ZONES = {
@@ -65,7 +65,7 @@ for name in ("accel-targets/vm.json", f"accel-jobs/{job['name']}/record.json", f
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from started(tmp_path_factory, "machines")
+    yield from started(tmp_path_factory.mktemp("machines"), WITHOUT_KUBERNETES)
 
 
 def section() -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.environment import environment as variables_of
 from sandbox.processes import stop
-from tests.support.engine import Sandbox, start
+from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, start
 from tests.support.project import Stack, environment
 from tests.support.soak import soak_only
 
@@ -19,7 +19,7 @@ from .conftest import Shell, shell_on
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """Of a user of the sandbox's own environment, without a cluster."""
     home = tmp_path / "home"
-    start(home, ("cloud", "google", "plugins"))
+    start(home, WITHOUT_KUBERNETES)
     try:
         sandbox = Sandbox(home, variables_of(home))
         values = environment("sandbox", cloud="gcp")

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.environment import environment as variables
 from sandbox.keys import DEPLOYER, aws, bearer, key
-from sandbox.processes import stop
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.aws import policies
-from tests.support.engine import Sandbox, start
+from tests.support.engine import Sandbox, started
 from tests.support.iam import Ask, allows
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
@@ -41,10 +39,7 @@ CLOSED: dict[str, Any] = {
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     """An account that was just opened: nobody else's calls have made a service-linked role in it."""
-    home = tmp_path / "sandbox"
-    start(home)
-    yield Sandbox(home, variables(home))
-    stop(home)
+    yield from started(tmp_path / "sandbox")
 
 
 def changed(name: str, **paths: Any) -> dict[str, Any]:

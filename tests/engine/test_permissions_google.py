@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.environment import environment as variables
 from sandbox.keys import bearer
-from sandbox.processes import PARTS, stop
+from sandbox.processes import PARTS
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.google import document
-from tests.support.engine import Sandbox, start
+from tests.support.engine import Sandbox, started
 from tests.support.project import Stack, environment, put
 from tests.support.soak import sampled
 
@@ -22,10 +21,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A project in which nothing is enabled."""
-    home = tmp_path_factory.mktemp("google-permissions")
-    start(home, PARTS)
-    yield Sandbox(home, variables(home))
-    stop(home)
+    yield from started(tmp_path_factory.mktemp("google-permissions"), PARTS)
 
 
 def section(name: str) -> dict[str, Any]:

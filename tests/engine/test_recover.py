@@ -8,7 +8,7 @@ import pytest
 from sandbox.environment import environment
 from tests.support import killed
 from tests.support.cloud import listing
-from tests.support.engine import Engine, Sandbox
+from tests.support.engine import Engine, Sandbox, started
 from tests.support.soak import SOAK, soak_only
 
 REGION = "eu-west-1"
@@ -64,7 +64,7 @@ SAMPLE = [("up", 14)]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    yield from killed.sandbox(tmp_path_factory)
+    yield from started(tmp_path_factory.mktemp("own"))
 
 
 @pytest.mark.parametrize(("verb", "point"), POINTS if SOAK else SAMPLE)

@@ -11,7 +11,7 @@ import requests
 from sandbox.environment import environment
 from sandbox.google import PROJECT
 from tests.support import killed, services
-from tests.support.engine import Engine, Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Engine, Sandbox, started
 from tests.support.soak import SOAK
 
 PROGRAM = """
@@ -70,7 +70,7 @@ LISTS = {
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    for made in killed.sandbox(tmp_path_factory, ("cloud", "google", "plugins")):
+    for made in started(tmp_path_factory.mktemp("own"), WITHOUT_KUBERNETES):
         url, signed = signed_in(made)
         services.enable(url, signed, *SERVICES)
         yield made

@@ -21,7 +21,7 @@ from sandbox.environment import environment
 from tests.engine import test_recover, test_recover_google
 from tests.support import killed, services
 from tests.support.cloud import listing
-from tests.support.engine import Engine, Sandbox
+from tests.support.engine import WITHOUT_KUBERNETES, Engine, Sandbox, started
 from tests.support.soak import SOAK
 
 Listing = dict[str, list[str]]
@@ -68,7 +68,7 @@ SAMPLE = [("aws", "provider", 9), ("google", "program", 9)]
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    for made in killed.sandbox(tmp_path_factory, ("cloud", "google", "plugins")):
+    for made in started(tmp_path_factory.mktemp("own"), WITHOUT_KUBERNETES):
         services.enable(*test_recover_google.signed_in(made), *test_recover_google.SERVICES)
         yield made
 

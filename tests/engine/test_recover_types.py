@@ -12,7 +12,7 @@ import requests
 from sandbox.environment import environment
 from sandbox.processes import stop
 from tests.support import services
-from tests.support.engine import Engine, Sandbox, start
+from tests.support.engine import WITHOUT_KUBERNETES, Engine, Sandbox, start
 from tests.support.soak import soak_only
 from tests.support.sought import sought
 
@@ -66,7 +66,7 @@ GOOGLE = {
 @pytest.fixture(scope="module")
 def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     home = tmp_path_factory.mktemp("own")
-    start(home, ("cloud", "google", "plugins"))
+    start(home, WITHOUT_KUBERNETES)
     made = Sandbox(home, environment(home))
     url = json.loads((home / "google.json").read_text())["url"]
     signed = {"Authorization": f"Bearer {made.variables['GOOGLE_OAUTH_ACCESS_TOKEN']}"}

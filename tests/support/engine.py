@@ -24,6 +24,8 @@ from . import programs
 from .forking import Forked
 
 PROJECT = "name: {name}\nruntime: python\n"
+WITHOUT_KUBERNETES = ("cloud", "google", "plugins")
+"""Parts of a sandbox."""
 STEPS = ("create", "update", "replace", "delete", "same")
 
 
@@ -230,22 +232,24 @@ def _step(found: Mapping[str, Any]) -> Step:
 def start(home: Path, parts: Collection[str] = processes.AWS) -> None:
     """Start these parts of a sandbox, without two seconds of CPU for the imports of each."""
 
-    def spawn(home: Path, name: str, arguments: list[str]) -> Forked:
-        with (home / "logs" / f"{name}.log").open("w") as log:
-            command = ["-m", processes.MODULES[name], "--home", home, *arguments]
-            return Forked(command, project(), os.environ, log.fileno(), log.fileno())
+    def forked(arguments: list[str], log: int) -> Forked:
+        return Forked(arguments, project(), os.environ, log, log)
 
-    with mock.patch.object(processes, "spawn", spawn):
+    with mock.patch.object(processes, "run_python", forked):
         processes.start(home, parts)
+
+
+def started(home: Path, parts: Collection[str] = processes.AWS) -> Iterator[Sandbox]:
+    """For a fixture: a sandbox with these parts."""
+    start(home, parts)
+    yield Sandbox(home, environment(home))
+    stop(home)
 
 
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One sandbox for the session (of each worker, under xdist)."""
-    home = tmp_path_factory.mktemp("sandbox")
-    start(home)
-    yield Sandbox(home, environment(home))
-    stop(home)
+    yield from started(tmp_path_factory.mktemp("sandbox"))
 
 
 @pytest.fixture(scope="session")
@@ -253,9 +257,7 @@ def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """As `sandbox`, with the Google and Kubernetes parts: nodes that come in moments."""
     home = tmp_path_factory.mktemp("google")
     (home / "nodes.json").write_text(json.dumps({"scale_up_s": 0.2, "driver_s": 0.1, "grace_s": 3}))
-    start(home, PARTS)
-    yield Sandbox(home, environment(home))
-    stop(home)
+    yield from started(home, PARTS)
 
 
 @pytest.fixture

@@ -8,27 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-import pytest
 
 from sandbox.environment import environment, project
-from sandbox.processes import AWS, running, stop
+from sandbox.processes import running
 
-from .engine import Engine, Sandbox, start
+from .engine import Engine, start
 
 GIVE_UP_S = 120
-
-
-def sandbox(factory: pytest.TempPathFactory, parts: Collection[str] = AWS) -> Iterator[Sandbox]:
-    """For a fixture: a sandbox whose providers may be killed."""
-    home = factory.mktemp("own")
-    start(home, parts)
-    yield Sandbox(home, environment(home))
-    stop(home)
 
 
 def run(engine: Engine, verb: str, *, after: int) -> int:

@@ -45,7 +45,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with the wheel and what it requires."""
     environment = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=environment)
-    python, settings = environment / "bin" / "python", packages.pip_settings()
+    python, settings = environment / "bin" / "python", packages.own_settings()
     if settings is None:  # uv has no equal
         run(*packages.PIP, "--python", python, "install", *packages.QUIET, wheel, cwd=environment)
     else:

@@ -2,8 +2,7 @@
 it."""
 
 import json
-import subprocess
-import sys
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from jobs.client.allowances.price import Price
 from jobs.client.allowances.reservation import MICRO, Hold, Ledger
 from jobs.client.allowances.reserve import ReservationRequest
 from sandbox import keys
+from tests.support.forking import Forked
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("file", "dynamodb", "firestore")
@@ -160,7 +160,7 @@ def make_table(name: str) -> dict[str, str]:
 @contextmanager
 def aws(home: Path) -> Generator[dict[str, str]]:
     """The sandbox's AWS as a process; the variables that lead to it."""
-    process = subprocess.Popen([sys.executable, "-m", "sandbox.aws", "--home", str(home)], cwd=ROOT)
+    process = Forked(["-m", "sandbox.aws", "--home", home], ROOT, os.environ)
     try:
         until = time.monotonic() + 60
         while not (home / "cloud.json").exists():
