@@ -145,22 +145,11 @@ def both(tmp_path: Path) -> Iterator[Make]:
     yield from _made(tmp_path, "")
 
 
-def test_what_was_stopped_is_made_again(make: Make) -> None:
-    assert LOST not in make.up()
-    first = make.submit(make.job("true", name="first"), "--wait", "--key", "first")
-    make.run("make", "--no-print-directory", "sandbox-stop")
-    assert LOST in make.up()
-    assert LOST not in make.up(), "it stands"
-    make.forgot(first)
-    again = make.submit(make.job("true", name="first"), "--wait", "--key", "first")
-    assert again != first and again in make.jobs("ls --all -o id")[0]
-
-
 KILLED = ("everything", "sandbox", "engine")
 
 
 @pytest.mark.parametrize("killed", sampled(KILLED, ["everything"]))
-def test_what_was_killed_while_it_was_made_is_made_again(make: Make, killed: str) -> None:
+def test_what_was_killed_or_stopped_is_made_again(make: Make, killed: str) -> None:
     running = make.begin()
     until(lambda: len(make.state().get("resources") or []) > 12 or running.poll() is not None)
     assert running.poll() is None
@@ -169,8 +158,15 @@ def test_what_was_killed_while_it_was_made_is_made_again(make: Make, killed: str
         assert running.wait(240) != 0
     told = make.up()
     assert (LOST in told, LEFT in told) == (killed != "engine", killed == "engine")
-    again = make.up()
-    assert LOST not in again and LEFT not in again
+    first = make.submit(make.job("true", name="first"), "--wait", "--key", "first")
+    make.run("make", "--no-print-directory", "sandbox-stop")
+    told = make.up()
+    assert LOST in told and LEFT not in told
+    told = make.up()
+    assert LOST not in told and LEFT not in told, "it stands"
+    make.forgot(first)
+    again = make.submit(make.job("true", name="first"), "--wait", "--key", "first")
+    assert again != first and again in make.jobs("ls --all -o id")[0]
 
 
 @soak_only
