@@ -26,6 +26,9 @@ from .forking import Forked
 PROJECT = "name: {name}\nruntime: python\n"
 WITHOUT_KUBERNETES = ("cloud", "google", "plugins")
 """Parts of a sandbox."""
+SKIP_CHECKPOINTS = "PULUMI_SKIP_CHECKPOINTS"
+"""The variable by which the engine writes the state once, at its end. Written whole before and after each step, it takes
+most of the engine's CPU. Runs that are killed do without the variable (killed.py)."""
 STEPS = ("create", "update", "replace", "delete", "same")
 
 
@@ -112,6 +115,7 @@ class Engine:
             "PULUMI_DEBUG_COMMANDS": "true",  # the event log is behind it
             "PULUMI_PYTHON_CMD": programs.python(),
             "GOGC": "400",  # garbage is collected less often: CPU is what the tests wait for
+            SKIP_CHECKPOINTS: "true",
             "PYTHONPATH": str(project()),
             "VIRTUAL_ENV": "",
             **(environ or {}),

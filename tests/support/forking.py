@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pydantic
 import pytest
 
 from sandbox.environment import project
@@ -43,7 +44,7 @@ PROGRAMS = (
     *("stacks.environment.aws.section", "stacks.environment.gcp.section", "stacks.environment.gke.workloads"),
     *(
         f"pulumi_aws.{group}.{part}"
-        for group in ("batch", "cloudwatch", "dynamodb", "ec2", "ecr", "iam", "lambda_", "ssm", "vpc")
+        for group in ("batch", "cloudwatch", "dynamodb", "ec2", "ecr", "iam", "lambda_", "s3", "ssm", "vpc")
         for part in ("_inputs", "outputs")
     ),
     *(
@@ -176,12 +177,21 @@ def _import() -> None:
 
     from . import catalog
 
+    _complete(pydantic.BaseModel)
     Methods()
     catalog.forget()  # a command can be told to read another
     assert threading.active_count() == 1, "a fork would be without them"
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def _complete(model: type[pydantic.BaseModel]) -> None:
+    """Build the validators of all models under it, which each process would build when it first needs them."""
+    for each in model.__subclasses__():
+        if not each.__pydantic_complete__:
+            each.model_rebuild()
+        _complete(each)
 
 
 def _tell(caller: socket.socket, number: int) -> None:

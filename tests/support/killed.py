@@ -17,9 +17,11 @@ import psutil
 from sandbox.environment import environment, project
 from sandbox.processes import running
 
-from .engine import Engine, start
+from .engine import SKIP_CHECKPOINTS, Engine, start
 
 GIVE_UP_S = 120
+AT_EACH_STEP = {SKIP_CHECKPOINTS: "false"}
+"""The state is written as users have it."""
 
 
 def run(engine: Engine, verb: str, *, after: int) -> int:
@@ -79,7 +81,7 @@ def _started(engine: Engine, verb: str, after: int) -> tuple[subprocess.Popen[by
     process = subprocess.Popen(
         [*command, "--non-interactive"],
         cwd=engine.folder,
-        env=engine.variables,
+        env={**engine.variables, **AT_EACH_STEP},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -142,7 +144,7 @@ def recover(engine: Engine, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "stacks", "recover", engine.stack, "--settle", "0", *options],
         cwd=engine.folder,
-        env={**engine.variables, "PYTHONPATH": str(project())},
+        env={**engine.variables, **AT_EACH_STEP, "PYTHONPATH": str(project())},
         capture_output=True,
         text=True,
         timeout=300,

@@ -32,7 +32,6 @@ SECONDS = {
     "laws": 40,
     "e2e/test_queued_tpus.py": 40,
     "sandbox/test_google_tpu_queue.py": 40,
-    "engine/test_permissions_google_more.py": 40,
     "sandbox/test_control_plane.py": 30,
     "engine/test_life.py": 30,
     "jobs/backends/test_vms_faults.py": 30,
