@@ -1,4 +1,4 @@
-"""As test_recover.py, over Google Cloud."""
+"""As test_recover.py, over Google Cloud. `make test` kills its runs in test_recover_kills.py."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from sandbox.environment import environment
 from sandbox.google import PROJECT
 from tests.support import killed, services
 from tests.support.engine import WITHOUT_KUBERNETES, Engine, Sandbox, started
-from tests.support.soak import SOAK
+from tests.support.soak import soak_only
 
 PROGRAM = """
 import pulumi
@@ -52,7 +52,6 @@ Ground("ground")
 EVENTS = {"up": 33, "destroy": 33}
 """Of whole runs, about."""
 POINTS = [(verb, at) for verb in EVENTS for at in range(1, 21)]
-SAMPLE = [("up", 10)]
 COMPUTE = f"compute.googleapis.com/compute/v1/projects/{PROJECT}"
 SERVICES = ("compute", "iam", "storage", "pubsub", "cloudresourcemanager")
 """A new project has none of them on, and the program does not enable them."""
@@ -92,7 +91,8 @@ def listing(own: Sandbox) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("verb", "point"), POINTS if SOAK else SAMPLE)
+@soak_only
+@pytest.mark.parametrize(("verb", "point"), POINTS)
 def test_killed_at(verb: str, point: int, tmp_path: Path, own: Sandbox) -> None:
     before = listing(own)
     engine = Engine(tmp_path / "killed", own, PROGRAM, config={}, environ=environment(own.home))

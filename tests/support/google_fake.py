@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,12 +54,12 @@ class Fake:
     def end(self, operation: Any) -> Any:
         link = operation.get("selfLink", "")
         host = "compute.googleapis.com/compute/v1" if "/compute/" in link else "container.googleapis.com/v1"
-        give_up = time.monotonic() + PATIENCE_S
-        while operation["status"] != "DONE":
-            assert time.monotonic() < give_up, operation
-            time.sleep(0.02)
-            operation = self.call("GET", f"{host}/{link.partition('/v1/')[2]}")
-        return operation
+
+        def done() -> Any:
+            found = self.call("GET", f"{host}/{link.partition('/v1/')[2]}")
+            return found if found["status"] == "DONE" else None
+
+        return operation if operation["status"] == "DONE" else until(done)
 
     def finished(self, api: str, operation: Any) -> Any:
         """An operation as the newer APIs have it, such as firestore.googleapis.com/v1, at its end."""

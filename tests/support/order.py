@@ -56,7 +56,6 @@ SECONDS = {
     "jobs/test_api_page.py": 20,
     "test_soak.py": 20,
     "e2e/test_report_google.py": 20,
-    "engine/test_recover_google.py": 20,
     "test_house.py": 20,
     "sandbox/test_plugin_providers.py": 20,
     "jobs/agent/test_agent.py": 20,

@@ -7,11 +7,14 @@ from typing import Any
 from sandbox.kubernetes.client import Refusal
 
 PATIENCE_S = 240
+SOONEST_S, LATEST_S = 0.02, 0.1
+"""Between two looks: they grow apart, because each look is work for the machine that is waited for."""
 
 
 def until(what: Callable[[], Any]) -> Any:
     """The first answer that is true; the last refusal of a Kubernetes API, or an assertion, where none comes."""
-    give_up = time.monotonic() + PATIENCE_S
+    begun = time.monotonic()
+    give_up = begun + PATIENCE_S
     while True:
         try:
             if answer := what():
@@ -20,4 +23,4 @@ def until(what: Callable[[], Any]) -> Any:
             if time.monotonic() > give_up:
                 raise
         assert time.monotonic() < give_up, f"not within {PATIENCE_S} s"
-        time.sleep(0.02)
+        time.sleep(min(LATEST_S, SOONEST_S + (time.monotonic() - begun) / 10))
