@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def needed(sandbox: Sandbox) -> set[str]:
 
 
 def deployer(folder: Path, sandbox: Sandbox, values: dict[str, Any], name: str) -> Stack:
-    stack = Stack(folder, sandbox, values, stack=name)
+    # The printed policies are those of a deployment alone, not of its state's key.
+    stack = Stack(folder, replace(sandbox, secrets="passphrase"), values, stack=name)
     stack.variables |= aws(key(sandbox.home), DEPLOYER)
     return stack
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +38,8 @@ class Sandbox:
 
     home: Path
     variables: Mapping[str, str]
+    secrets: str = "passphrase"
+    """What encrypts the secrets of stacks. A key of KMS takes a call; a passphrase, 0.2 s of CPU a command."""
 
     def client(self, service: str, region: str = "us-east-1") -> Any:
         return boto3.client(
@@ -135,7 +137,7 @@ class Engine:
         stack_file = folder / f"Pulumi.{stack}.yaml"
         if lines and not stack_file.exists():
             stack_file.write_text("config:\n" + "".join(f"  {k}: {json.dumps(v)}\n" for k, v in lines.items()))
-        self.run("stack", "select", "--create", stack)
+        self.run("stack", "select", "--create", stack, "--secrets-provider", sandbox.secrets)
 
     def write(self, program: str) -> "Engine":
         """Replace the program."""
@@ -246,7 +248,9 @@ def start(home: Path, parts: Collection[str] = processes.AWS) -> None:
 def started(home: Path, parts: Collection[str] = processes.AWS) -> Iterator[Sandbox]:
     """For a fixture: a sandbox with these parts."""
     start(home, parts)
-    yield Sandbox(home, environment(home))
+    made = Sandbox(home, environment(home))
+    key = made.client("kms").create_key()["KeyMetadata"]["KeyId"]
+    yield replace(made, secrets=f"awskms://{key}?region=us-east-1")
     stop(home)
 
 
