@@ -19,6 +19,7 @@ pytest_plugins = [f"tests.support.{name}" for name in ("forking", "catalog", "en
 
 HERE = Path(__file__).parent
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would hand on that it is ignored
+os.environ.setdefault("GOGC", "200")  # for the servers of Kubernetes: more memory, less CPU
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
 os.environ["ACCEL_IMAGE_CHECK"] = "off"  # no test asks a registry of others
 _parse = JSONFileLoader.load_file
