@@ -122,7 +122,7 @@ def test_fields_of_a_newer_accel(kind: str, wire: Wire) -> None:
     check({**newer, "newer": {"than": "this"}}, COMMANDS, "more fields", wire)
 
 
-CASES = [(kind, place) for kind in MADE for place in texts(full(kind))]
+CASES = [(kind, place) for kind in MADE for place in texts(full(kind))][:: 1 if SOAK else 3]
 
 
 @pytest.mark.parametrize(("kind", "place"), CASES, ids=[f"{kind}.{'.'.join(map(str, at))}" for kind, at in CASES])
