@@ -15,7 +15,7 @@ from sandbox.environment import project
 from tests.support import commands
 from tests.support.cloud import listing
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
-from tests.support.project import Stack, environment, put
+from tests.support.project import Stack, environment, google_sections, put
 
 OWN = ("AWS_", "PULUMI_", "ACCEL_", "GOOGLE_", "CLOUDSDK_")
 """What variables begin with that a sandbox sets itself."""
@@ -96,9 +96,8 @@ def deployed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def both(google: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """AWS Batch with a queue for Spot and one on demand, Google Batch and GKE, in one environment, deployed once."""
-    wanted = ("project", "region", "network", "accounts", "batch", "cluster", "pools", "workloads")
-    whole = environment("sandbox", cloud="gcp")["gcp"]
-    values = {**put("aws.queues", QUEUES, environment("sandbox")), "gcp": {name: whole[name] for name in wanted}}
+    on_google = google_sections("network", "accounts", "batch", "cluster", "pools", "workloads")
+    values = {**on_google, **put("aws.queues", QUEUES, environment("sandbox"))}
     stack = Stack(tmp_path_factory.mktemp("both"), google, values, stack="both")
     stack.up_targets()
     yield stack
@@ -114,8 +113,7 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def services(managed: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The sections `batch` and `vertex`, deployed once."""
-    values = environment("sandbox", cloud="gcp")
-    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "batch", "vertex")}
+    values = google_sections("network", "batch", "vertex")
     stack = Stack(tmp_path_factory.mktemp("services"), managed, values, stack="services")
     stack.up_targets()
     yield stack

@@ -10,7 +10,7 @@ import yaml
 from stacks.environment.config import load_environment
 from stacks.operations.permissions.google import document
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
-from tests.support.project import Stack, environment
+from tests.support.project import Stack, google_sections
 
 from .conftest import shell_on
 from .google import Call, caller, printed
@@ -24,7 +24,7 @@ TARGETS: dict[str, dict[str, Any]] = {
     "vm": {"accelerator": {"type": "l4", "count": 1}},
     "tpu": {"accelerator": {"type": "v5litepod-4"}},
 }
-SECTIONS = ("project", "region", "network", "batch", "vertex", "vms")
+SECTIONS = ("network", "batch", "vertex", "vms")
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     yield from started(tmp_path_factory.mktemp("submitters"), WITHOUT_KUBERNETES)
 
 
-def values() -> dict[str, Any]:
-    whole = environment("sandbox", cloud="gcp")
-    return {**whole, "gcp": {name: whole["gcp"][name] for name in SECTIONS}}
-
-
 @pytest.fixture(scope="module")
 def deployed(own: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    stack = Stack(tmp_path_factory.mktemp("submitters"), own, values(), stack="submitters")
+    stack = Stack(tmp_path_factory.mktemp("submitters"), own, google_sections(*SECTIONS), stack="submitters")
     stack.up_targets()
     yield stack
     stack.destroy()
@@ -54,7 +49,7 @@ def call(own: Sandbox) -> Iterator[Call]:
 
 def test_who_submits_needs_no_more_than_is_printed(deployed: Stack, own: Sandbox, call: Call, tmp_path: Path) -> None:
     shell = shell_on(own, deployed.folder / "targets.json", tmp_path)
-    grants = document(load_environment(values()), "accel", "submitters", "submit")["grants"]
+    grants = document(load_environment(google_sections(*SECTIONS)), "accel", "submitters", "submit")["grants"]
     allowed = {permission for grant in grants for permission in grant["permissions"]}
     call("POST", CONTROL, {"permissions": sorted(allowed)})
     for target, accelerator in TARGETS.items():

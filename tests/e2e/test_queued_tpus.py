@@ -11,7 +11,7 @@ import yaml
 
 from tests.support import commands
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
-from tests.support.project import Stack, environment
+from tests.support.project import Stack, google_sections
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -34,13 +34,12 @@ def google(machines: Sandbox) -> Call:
 
 
 def section(**vms: Any) -> dict[str, Any]:
-    values = environment("sandbox", cloud="gcp")
     subnet = {"nodes": "10.60.0.0/22", "pods": "10.64.0.0/14", "services": "10.68.0.0/20"}
-    place = {name: values["gcp"][name] for name in ("project", "region")}
     targets = {"vm": {"kind": "gce", "zones": [ZONE, "us-central1-b"]}}
     more = {"jobs": {"force_delete": True}, "targets": targets, "queued_tpus": {"trainer": QUEUED}}
-    network = {"kind": "create", "subnets": {"us-central1": subnet}}
-    values["gcp"] = {**place, "network": network, "vms": {**more, **vms}}
+    values = google_sections()
+    values["gcp"]["network"] = {"kind": "create", "subnets": {"us-central1": subnet}}
+    values["gcp"]["vms"] = {**more, **vms}
     return values
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from tests.support import commands
 from tests.support.engine import Sandbox
-from tests.support.project import Stack, environment, put
+from tests.support.project import Stack, google_sections, put
 from tests.support.soak import soak_only
 from tests.support.waiting import until
 
@@ -22,11 +22,11 @@ pytestmark = soak_only  # the report on Google Batch's jobs and on AWS Batch's i
 
 def section() -> dict[str, Any]:
     """The sandbox's GKE section with the pools of one GPU alone."""
-    values = environment("sandbox", cloud="gcp")
-    gcp = {name: values["gcp"][name] for name in ("project", "region", "network", "accounts", "cluster", "workloads")}
-    gcp["pools"] = {name: values["gcp"]["pools"][name] for name in ("system", "l4", "l4-spot")}
+    values = google_sections("network", "accounts", "cluster", "pools", "workloads")
+    gcp = values["gcp"]
+    gcp["pools"] = {name: gcp["pools"][name] for name in ("system", "l4", "l4-spot")}
     gcp["workloads"]["queueing"]["queues"]["training"]["pools"] = [{"pool": name} for name in gcp["pools"]]
-    return {**values, "gcp": gcp}
+    return values
 
 
 @pytest.fixture(scope="module")

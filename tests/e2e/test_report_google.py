@@ -15,7 +15,7 @@ from accel.cost import HOURS_A_MONTH
 from components.gcp.gpu_vm_spec import GpuVmSpec
 from tests.support import commands
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
-from tests.support.project import Stack, environment, put
+from tests.support.project import Stack, google_sections, put
 from tests.support.soak import sampled
 from tests.support.waiting import until
 
@@ -31,9 +31,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def sections(*names: str) -> dict[str, Any]:
-    values = environment("sandbox", cloud="gcp")
-    values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", *names)}
-    return values
+    return google_sections("network", *names)
 
 
 @pytest.fixture(scope="module")

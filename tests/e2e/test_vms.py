@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.meeting import MEETING
-from tests.support.project import Stack, environment
+from tests.support.project import Stack, google_sections
 from tests.support.soak import sampled, soak_only
 from tests.support.waiting import until
 
@@ -70,7 +70,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 def section() -> dict[str, Any]:
     """The ground of jobs, with targets in every zone that the tests ask for."""
-    values = environment("sandbox", cloud="gcp")
+    values = google_sections()
     regions = ["us-central1", *dict.fromkeys(zone.rpartition("-")[0] for zone in ZONES.values())]
     subnets = {
         region: {"nodes": f"10.{60 + i}.0.0/22", "pods": f"10.{100 + 4 * i}.0.0/14", "services": f"10.{80 + i}.0.0/20"}
@@ -82,8 +82,7 @@ def section() -> dict[str, Any]:
         "vm": {"kind": "gce", "zones": ["us-central1-a", "us-central1-b"]},
     }
     vms = {"jobs": {"force_delete": True}, "targets": targets}
-    place = {name: values["gcp"][name] for name in ("project", "region")}
-    values["gcp"] = {**place, "network": {"kind": "create", "subnets": subnets}, "vms": vms}
+    values["gcp"] |= {"network": {"kind": "create", "subnets": subnets}, "vms": vms}
     return values
 
 

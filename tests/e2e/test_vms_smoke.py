@@ -9,7 +9,7 @@ import pytest
 from sandbox.environment import environment as variables_of
 from sandbox.processes import stop
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, start
-from tests.support.project import Stack, environment
+from tests.support.project import Stack, google_sections
 from tests.support.soak import soak_only
 
 from .conftest import Shell, shell_on
@@ -22,9 +22,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     start(home, WITHOUT_KUBERNETES)
     try:
         sandbox = Sandbox(home, variables_of(home))
-        values = environment("sandbox", cloud="gcp")
-        values["gcp"] = {name: values["gcp"][name] for name in ("project", "region", "network", "vms")}
-        stack = Stack(tmp_path / "stack", sandbox, values, stack="smoke")
+        stack = Stack(tmp_path / "stack", sandbox, google_sections("network", "vms"), stack="smoke")
         stack.up_targets()
         yield shell_on(sandbox, stack.folder / "targets.json", tmp_path)
     finally:

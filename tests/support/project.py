@@ -23,6 +23,12 @@ def environment(stack: str = "sandbox", cloud: str = "aws") -> dict[str, Any]:
     return {key: value for key, value in values.items() if key == cloud or key not in ("aws", "gcp")}
 
 
+def google_sections(*names: str) -> dict[str, Any]:
+    """The sandbox's environment with these sections of Google Cloud alone."""
+    values = environment(cloud="gcp")
+    return {**values, "gcp": {name: values["gcp"][name] for name in ("project", "region", *names)}}
+
+
 def put(path: str, value: Any, into: dict[str, Any]) -> dict[str, Any]:
     """A copy with one value changed; a path that is not there yet is made."""
     changed = copy.deepcopy(into)
