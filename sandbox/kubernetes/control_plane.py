@@ -357,7 +357,8 @@ class ControlPlane:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
             "KUBECONFIG": str(self.folder / "kubeconfig"),
-            "GOGC": os.environ.get("GOGC", "50"),  # half the garbage before it is collected: memory counts more here than time
+            # Unless set: half the garbage before it is collected, because memory counts more here than time.
+            "GOGC": os.environ.get("GOGC", "50"),
         }
         for name in names:
             with (self.folder / "logs" / f"{name}.log").open("a") as log:
