@@ -6,12 +6,11 @@ import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
+from sandbox.aws import service_models
 from sandbox.starting import without_collector
 from tests.support.soak import SOAK
 
@@ -22,16 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 os.environ.setdefault("GOGC", "200")  # for the servers of Kubernetes: more memory, less CPU
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
 os.environ["ACCEL_IMAGE_CHECK"] = "off"  # no test asks a registry of others
-_parse = JSONFileLoader.load_file
-
-
-@cache
-def _parsed(path: str) -> Any:
-    return _parse(JSONFileLoader(), path)
-
-
-# A process parses boto3's models of services once, not for each test's session: 0.2 s for four clients.
-JSONFileLoader.load_file = lambda self, file_path: _parsed(file_path)
+service_models.keep()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew
 
 # Seeded, so that a failure is one for everybody; the soak looks further, with a new seed each time.

@@ -34,7 +34,7 @@ from urllib.parse import parse_qs
 
 from ..keys import key
 from ..starting import without_collector
-from . import account, budgets, calls, limits
+from . import account, budgets, calls, limits, service_models
 from .answers import Answer, document, send
 from .permissions import Callers
 from .signatures import CONTROL, Guard
@@ -229,15 +229,11 @@ def load_moto() -> None:
 
 
 def _keep_what_stays() -> None:
-    """moto parses the models of services anew for each of its many sessions of botocore. For each call, it lists the
-    methods of a class and the folders of its package: a fifth of the time that the call takes."""
-    from botocore.loaders import JSONFileLoader
+    """For each call, moto lists the methods of a class and the folders of its package: a fifth of the time it takes."""
     from moto.core import responses
     from moto.server import DomainDispatcherApplication
 
-    parse = JSONFileLoader.load_file
-    parsed = cache(lambda path: parse(JSONFileLoader(), path))
-    JSONFileLoader.load_file = lambda self, file_path: parsed(file_path)
+    service_models.keep()
     responses.method_names_from_class = cache(responses.method_names_from_class)
     DomainDispatcherApplication.get_backend_for_host = cache(DomainDispatcherApplication.get_backend_for_host)
 
