@@ -100,9 +100,10 @@ def _install_log_policies() -> None:
         return json.dumps({"resourcePolicy": group.policy, "revisionId": group.policy["revisionId"]})
 
     def list_them(self: Any) -> str:
-        arn = self._get_param("resourceArn")
-        if not arn and self._get_param("policyScope") != "RESOURCE":
+        # "When not specified, defaults to ACCOUNT": botocore's model of policyScope.
+        if self._get_param("policyScope") != "RESOURCE":
             return listed(self)
+        arn = self._get_param("resourceArn")
         groups = [_group(self.logs_backend, arn)] if arn else self.logs_backend.groups.values()
         return json.dumps({"resourcePolicies": [each.policy for each in groups if each.__dict__.get("policy")]})
 

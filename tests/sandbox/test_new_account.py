@@ -61,9 +61,10 @@ def test_an_eleventh_log_policy_is_refused(aws: Any) -> None:
     with pytest.raises(logs.exceptions.ClientError, match="expected revision"):
         logs.put_resource_policy(**own)
     logs.put_resource_policy(**own, expectedRevisionId=revision)
-    assert [each["policyScope"] for each in logs.describe_resource_policies(resourceArn=group)["resourcePolicies"]] == [
-        "RESOURCE"
-    ]
+    assert [
+        each["policyScope"]
+        for each in logs.describe_resource_policies(policyScope="RESOURCE", resourceArn=group)["resourcePolicies"]
+    ] == ["RESOURCE"]
     assert len(logs.describe_resource_policies()["resourcePolicies"]) == 10
     logs.delete_log_group(logGroupName="/own/policy")
     for name in made:

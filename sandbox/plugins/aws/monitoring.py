@@ -72,7 +72,7 @@ def read_filter(cloud: Cloud, state: State, old: State) -> State | None:
 
 
 def read_log_policy(cloud: Cloud, state: State, old: State) -> State | None:
-    of = {"resourceArn": state["id"]} if state["id"].startswith("arn:") else {}
+    of = {"resourceArn": state["id"], "policyScope": "RESOURCE"} if state["id"].startswith("arn:") else {}
     listed = cloud.call("describe_resource_policies", **of)["resourcePolicies"]
     return next((policy for policy in listed if state["id"] in (policy.get("policyName"), *of.values())), None)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -34,6 +34,10 @@ class Row:
     rest: Sequence[Mapping[str, Mapping[str, Any]]] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     holder: Mapping[str, str] = field(default_factory=dict[str, str])
+    where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+    def of(self, inputs: Json) -> "Row":
+        return next((replace(self, **row) for name, row in self.where.items() if name in inputs), self)
 
     @property
     def within(self) -> frozenset[str]:
@@ -68,6 +72,7 @@ class Aws:
             raise NotSought("neither it nor its provider names a region")
         if other := [name for name in _SIGNS_IN if settings.get(name)]:
             raise NotSought(f"its provider signs in by {other[0]}, and this looks with the shell's credentials")
+        row = row.of(inputs)
         values = {**inputs, "account": self._checked(region, frozenset(setting(settings, "allowedAccountIds")))}
         wanted = _tags(inputs, settings)
         found: list[Candidate] = []
