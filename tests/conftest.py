@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sandbox.aws import service_models
+from sandbox.aws.calls import keep_models
 from sandbox.starting import without_collector
 from tests.support.soak import SOAK
 
@@ -21,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 os.environ.setdefault("GOGC", "200")  # for the servers of Kubernetes: more memory, less CPU
 os.environ.pop("ACCEL_CATALOG", None)  # figures of tests are those that ship
 os.environ["ACCEL_IMAGE_CHECK"] = "off"  # no test asks a registry of others
-service_models.keep()
+keep_models()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the project, each anew
 
 # Seeded, so that a failure is one for everybody; the soak looks further, with a new seed each time.

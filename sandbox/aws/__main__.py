@@ -34,7 +34,7 @@ from urllib.parse import parse_qs
 
 from ..keys import key
 from ..starting import without_collector
-from . import account, budgets, calls, limits, service_models
+from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .permissions import Callers
 from .signatures import CONTROL, Guard
@@ -233,7 +233,7 @@ def _keep_what_stays() -> None:
     from moto.core import responses
     from moto.server import DomainDispatcherApplication
 
-    service_models.keep()
+    calls.keep_models()
     responses.method_names_from_class = cache(responses.method_names_from_class)
     DomainDispatcherApplication.get_backend_for_host = cache(DomainDispatcherApplication.get_backend_for_host)
 
