@@ -19,6 +19,7 @@ QUEUES_MIN = 10
 POLL_S = (0.5, 10.0)
 """Shortest and longest pause between polls, in seconds."""
 MOVING = ("CREATING", "UPDATING", "DELETING")
+GOING = ("DELETING", "DELETED")
 SHOWN = 5
 DESCRIBED_AT_ONCE = 100
 LOOKS = ("batch:DescribeComputeEnvironments", "batch:DescribeJobQueues", "batch:DescribeJobs", "batch:ListJobs")
@@ -127,7 +128,7 @@ def running_on(batch: Any, environment: Mapping[str, Any], queues: Iterable[str]
     contains the name of its cluster. Source:
     https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html"""
     cluster = str(environment.get("ecsClusterArn") or "").rpartition("/")[2]
-    active = [job for queue in queues for job in _active(batch, queue)] if cluster else []
+    active = [job for queue in queues for job in _active_or_gone(batch, queue)] if cluster else []
     found: list[str] = []
     for start in range(0, len(active), DESCRIBED_AT_ONCE):
         for job in batch.describe_jobs(jobs=active[start : start + DESCRIBED_AT_ONCE])["jobs"]:
@@ -135,6 +136,19 @@ def running_on(batch: Any, environment: Mapping[str, Any], queues: Iterable[str]
             if f"/{cluster}/" in container.get("containerInstanceArn", ""):
                 found.append(job["jobId"])
     return found
+
+
+def _active_or_gone(batch: Any, queue: str) -> list[str]:
+    """Return none for a queue that was deleted since it was listed: a deployment deletes others at the same time."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return [*_active(batch, queue)]
+    except ClientError as error:
+        found = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
+        if error.response["Error"]["Code"] != "ClientException" or any(one["status"] not in GOING for one in found):
+            raise
+        return []
 
 
 def _active(batch: Any, queue: str) -> Iterator[str]:

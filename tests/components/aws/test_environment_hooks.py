@@ -4,6 +4,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from botocore.exceptions import ClientError
 
 import components.aws.draining as draining
 import components.aws.environment_hooks as environment_hooks
@@ -150,3 +151,27 @@ def test_a_preview_says_what_an_update_does_to_jobs(change: str, monkeypatch: py
     hook(pulumi.ResourceHookArgs("urn", "id", "spot", "type", old_inputs=old, new_inputs=new))
     assert len(said) == (wanted is not None)
     assert wanted is None or (wanted in said[0] and "instanceTypes" in said[0])
+
+
+class Vanishing(Batch):
+    """Its queue goes while its jobs are asked for."""
+
+    def __init__(self, left: str) -> None:
+        super().__init__(looks=1)
+        self.left = left
+
+    def describe_job_queues(self, jobQueues: list[str]) -> Any:  # noqa: N803
+        return {"jobQueues": [{"jobQueueArn": jobQueues[0], "status": self.left}] if self.left else []}
+
+    def _jobs(self, jobStatus: str, jobQueue: str = "", arrayJobId: str = "") -> Any:  # noqa: N803
+        raise ClientError({"Error": {"Code": "ClientException", "Message": f"{jobQueue} not found"}}, "ListJobs")
+
+
+@pytest.mark.parametrize("left", ["", *draining.GOING])
+def test_a_queue_that_is_deleted_meanwhile_has_no_jobs(left: str) -> None:
+    Draining(Vanishing(left), NAME, DrainSpec(), print).run()
+
+
+def test_what_batch_refuses_for_another_reason_is_raised() -> None:
+    with pytest.raises(ClientError, match="not found"):
+        Draining(Vanishing("VALID"), NAME, DrainSpec(), print).run()
