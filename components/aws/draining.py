@@ -145,8 +145,9 @@ def _active_or_gone(batch: Any, queue: str) -> list[str]:
     try:
         return [*_active(batch, queue)]
     except ClientError as error:
-        found = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
-        if error.response["Error"]["Code"] != "ClientException" or any(one["status"] not in GOING for one in found):
+        if error.response["Error"]["Code"] != "ClientException":
+            raise
+        if any(one["status"] not in GOING for one in batch.describe_job_queues(jobQueues=[queue])["jobQueues"]):
             raise
         return []
 

@@ -106,8 +106,9 @@ def test_rows_name_calls_and_fields_that_botocore_has() -> None:
     import boto3
     import jmespath
 
-    variants = [(token, each) for token, row in aws.rows().items() for each in (row, *map(row.of, _inputs(row)))]
-    for token, row in variants:
+    rows = [(token, row) for token, row in aws.rows().items()]
+    rows += [(token, row.of({name: "any"})) for token, row in rows for name in row.where]
+    for token, row in rows:
         ((call, parameters),) = row.look.items()
         service, _, operation = call.partition(".")
         client: Any = boto3.client(service, region_name="us-east-1")  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -116,11 +117,6 @@ def test_rows_name_calls_and_fields_that_botocore_has() -> None:
         jmespath.compile(row.found.replace("$name", "x"))
         named = {word for word in re.findall(r"[A-Za-z]+", row.found.partition("{")[0]) if word != "contains"}
         assert named & model.output_shape.members.keys() or row.found.startswith("[{"), token
-
-
-def _inputs(row: aws.Row) -> list[dict[str, Any]]:
-    """Those that have rows of their own."""
-    return [{name: "any"} for name in row.where]
 
 
 def test_accounts_are_those_of_arns() -> None:

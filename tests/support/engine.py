@@ -28,7 +28,7 @@ WITHOUT_KUBERNETES = ("cloud", "google", "plugins")
 """Parts of a sandbox."""
 SKIP_CHECKPOINTS = "PULUMI_SKIP_CHECKPOINTS"
 """The variable by which the engine writes the state once, at its end. To write it whole before and after each step is
-most of its CPU. Runs that are killed do without it (killed.py)."""
+half of its CPU. Runs that are killed do without it (killed.py)."""
 STEPS = ("create", "update", "replace", "delete", "same")
 
 

@@ -63,7 +63,7 @@ class Aws:
 
     def find(self, operation: Pending) -> Sequence[Candidate]:
         """Raise NotSought, NoCredentials for another account than the stack's, and what the API raises."""
-        row = rows().get(operation.type)
+        row = _row(operation)
         if row is None:
             raise NotSought(f"no row of aws.yaml says how to look for {operation.type}")
         inputs, settings = operation.inputs, self.provider(operation)
@@ -72,7 +72,6 @@ class Aws:
             raise NotSought("neither it nor its provider names a region")
         if other := [name for name in _SIGNS_IN if settings.get(name)]:
             raise NotSought(f"its provider signs in by {other[0]}, and this looks with the shell's credentials")
-        row = row.of(inputs)
         values = {**inputs, "account": self._checked(region, frozenset(setting(settings, "allowedAccountIds")))}
         wanted = _tags(inputs, settings)
         found: list[Candidate] = []
@@ -93,7 +92,7 @@ class Aws:
         """Return the names of all resources of its kind in its region."""
         import jmespath
 
-        row = rows().get(operation.type)
+        row = _row(operation)
         if row is None or not row.names:
             raise NotSought(f"no row of aws.yaml says how {operation.type} are listed")
         ((call, found),) = row.names.items()
@@ -107,7 +106,7 @@ class Aws:
     def finish(self, operation: Pending, id: str) -> None:
         """Make the remaining calls of its creation; repeated ones change nothing."""
         region = str(operation.inputs.get("region") or self.provider(operation).get("region"))
-        for calls in rows()[operation.type].rest:
+        for calls in rows()[operation.type].of(operation.inputs).rest:
             for call, parameters in calls.items():
                 service, _, name = call.partition(".")
                 self._answer(service, name, region, fill(parameters, {**operation.inputs, "id": id}))
@@ -165,6 +164,11 @@ def accounts(deployment: Mapping[str, Any]) -> frozenset[str]:
         if told and each["type"].startswith("aws:"):
             found.add(told[1])
     return frozenset(found)
+
+
+def _row(operation: Pending) -> Row | None:
+    row = rows().get(operation.type)
+    return row and row.of(operation.inputs)
 
 
 def fill(value: Any, values: Mapping[str, Any]) -> Any:
