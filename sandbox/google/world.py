@@ -186,7 +186,7 @@ class World:
         due = [row for row in self.pending if row.due <= now and row.ready()]
         over = {id(row) for row in due}
         self.pending = [row for row in self.pending if id(row) not in over]
-        for row in due:
+        for row in sorted(due, key=lambda row: row.due):  # whoever looks late sees what would have happened in between
             row.end()
 
     def watch(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import requests
 
+from sandbox.google.world import Pending, World
 from sandbox.keys import key
 from tests.support.google_fake import COMPUTE, Fake, P
 
@@ -22,6 +23,15 @@ def test_a_token_is_made_once_however_many_ask(tmp_path: Path) -> None:
     assert len(made) == 1 and len(made.pop()) > 20
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
     assert (tmp_path / "key").stat().st_mode & 0o077 == 0
+
+
+def test_who_looks_late_sees_what_happened_in_its_order(tmp_path: Path) -> None:
+    """Each event has its time, whatever was planned first."""
+    world, seen = World(tmp_path, "key", 0.1), list[str]()
+    for name, due in (("later", 2.0), ("sooner", 1.0)):
+        world.pending.append(Pending("", due, lambda name=name: seen.append(name)))
+    world.tick()
+    assert seen == ["sooner", "later"]
 
 
 @pytest.mark.parametrize("bearer, said", [("", "is missing required"), ("another", "had invalid authentication")])
