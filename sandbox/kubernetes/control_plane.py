@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import ipaddress
 import os
-import random
 import secrets
 import signal
 import socket
@@ -399,9 +398,11 @@ def _with_us() -> None:
 
 
 def _free(count: int) -> list[int]:
-    """Return different ports on loopback that nobody listens on."""
+    """Return different ports on loopback that nobody listens on. Processes that start at the same time, whose numbers
+    differ, look at different ones, because it takes seconds until the servers listen."""
     found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
+    first = os.getpid() * count % len(_PORTS)
+    for port in (*_PORTS[first:], *_PORTS[:first]):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,15 +10,17 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 
-from sandbox.kubernetes import bootstrap
+from sandbox.kubernetes import bootstrap, control_plane
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.wipe import wipe
 from sandbox.toolchain.control_plane import COMMANDS, version
 from tests.support.kubernetes import kubernetes, machine
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -83,6 +86,16 @@ def queue(gpus: int) -> list[tuple[str, dict[str, Any]]]:
 def done(cluster: Cluster, path: str) -> bool:
     conditions = cluster.get(path).get("status", {}).get("conditions", [])
     return any(each["type"] in ("Complete", "Completed") and each["status"] == "True" for each in conditions)
+
+
+def test_control_planes_that_start_at_once_take_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds pass between the choice of a port and the server's bind."""
+    taken: list[int] = []
+    monkeypatch.setattr(control_plane.socket, "socket", MagicMock())  # whatever listens on this machine now
+    for number in range(4000, 4060):
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        taken += control_plane._free(len(control_plane.PORTS))
+    assert len({*taken}) == len(taken) == 60 * len(control_plane.PORTS)
 
 
 def test_a_job_with_a_gpu_runs_on_a_node_that_has_one(cluster: Cluster) -> None:
@@ -173,6 +186,7 @@ def test_a_watch_tells_changes(cluster: Cluster) -> None:
     assert seen == [("ADDED", "watched"), ("MODIFIED", "watched")]
 
 
+@soak_only
 def test_wipe_leaves_what_there_was_at_the_start(cluster: Cluster) -> None:
     spaces = {space["metadata"]["name"] for space in cluster.list("/api/v1/namespaces")}
     assert spaces > set(bootstrap.NAMESPACES)
@@ -225,6 +239,7 @@ def test_a_controller_that_ends_is_started_again(cluster: Cluster, home: Path) -
     until(lambda: "kueue" in [each.name() for each in commands(home) if each != kueue])
 
 
+@soak_only
 def test_nothing_outlives_a_kill_and_the_next_start_begins_anew(cluster: Cluster, home: Path) -> None:
     started = commands(home)
     assert len(started) == len(COMMANDS)
