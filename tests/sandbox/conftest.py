@@ -24,6 +24,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
+ENDED = ("SUCCEEDED", "FAILED")
 
 
 class Aws:
@@ -139,10 +140,15 @@ class Aws:
         return next(iter(self.batch.describe_jobs(jobs=[job_id])["jobs"]), {"status": "NONE"})
 
     def ended(self, job_id: str) -> dict[str, Any]:
-        return until(lambda: (job := self.job(job_id))["status"] in ("SUCCEEDED", "FAILED") and job)
+        return until(lambda: (job := self.job(job_id))["status"] in ENDED and job)
 
     def reaches(self, job_id: str, status: str) -> dict[str, Any]:
-        return until(lambda: (job := self.job(job_id))["status"] == status and job)
+        def there() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            assert job["status"] == status or job["status"] not in ENDED, f"{job_id} ended before it was seen {status}"
+            return job if job["status"] == status else None
+
+        return until(there)
 
     def until(self, check: Callable[[], Any]) -> Any:
         return until(check)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -14,6 +15,7 @@ from botocore.exceptions import (
 )
 
 from components.aws.budget_function import Environments
+from tests.support.gathering import until_there
 from tests.support.soak import sampled
 
 TOO_BIG, OVER_MAX = (
@@ -138,12 +140,14 @@ def test_vcpus_of_an_environment_are_a_limit(aws: Any) -> None:
     assert aws.shown_environment(name)["computeResources"]["desiredvCpus"] == 0
 
 
-def test_a_higher_priority_goes_first(aws: Any) -> None:
+def test_a_higher_priority_goes_first(aws: Any, tmp_path: Path) -> None:
     name = aws.environment(instanceTypes=["g5.xlarge"], maxvCpus=4)
     low, high = aws.queue(name, priority=1), aws.queue(name, priority=10)
-    definition = aws.definition(["sleep", "0.3"], vcpu=4)
+    both_wait = tmp_path / "both-wait"
+    definition = aws.definition(["sh", "-c", until_there(both_wait)], vcpu=4)
     aws.reaches(aws.submit(low, definition), "RUNNING")
     jobs = [aws.submit(low, definition), aws.submit(high, definition)]
+    both_wait.touch()
     low_started, high_started = (aws.ended(job)["startedAt"] for job in jobs)
     assert high_started < low_started
 

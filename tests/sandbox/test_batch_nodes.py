@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gathering import met
+from tests.support.gathering import met, until_there
 
 PREFIX = "AWS_BATCH_JOB_"
 INDEX = f"${PREFIX}NODE_INDEX"
@@ -33,13 +33,16 @@ def nodes(aws: Any, job: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_each_node_is_a_process_on_an_instance_of_its_own(aws: Any, queue: str, tmp_path: Path) -> None:
-    show = ["sh", "-c", f"env | grep ^{PREFIX}[MN] | sort; {met(tmp_path, INDEX, '012')}"]
+    seen = tmp_path / "seen"
+    meet = f"{met(tmp_path, INDEX, '012')}; {until_there(seen)}"
+    show = ["sh", "-c", f"env | grep ^{PREFIX}[MN] | sort; {meet}"]
     job = aws.submit(queue, define(aws, group("0:", show), count=3, main=1))
     shown = aws.reaches(job, "RUNNING")
     assert (shown["nodeProperties"]["numNodes"], shown["nodeProperties"]["mainNode"]) == (3, 1)
     assert "container" not in shown and "nodeDetails" not in shown
     running = aws.batch.list_jobs(jobQueue=queue)["jobSummaryList"]
     assert [(row["jobId"], row["nodeProperties"]) for row in running] == [(job, {"numNodes": 3})]
+    seen.touch()
     ended = aws.ended(job)
     assert (ended["status"], ended["statusReason"]) == ("SUCCEEDED", "Essential container in task exited")
     assert ended["attempts"][0]["container"]["exitCode"] == 0

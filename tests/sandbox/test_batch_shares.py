@@ -1,9 +1,12 @@
 """Scheduling policies and fair-share queues, through plain boto3."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.gathering import until_there
 
 
 def policy(aws: Any, **fair: Any) -> str:
@@ -18,6 +21,11 @@ def shared(aws: Any, max_vcpus: int, **fair: Any) -> str:
 
 def submit(aws: Any, queue: str, definition: str, share: str, priority: int = 0) -> str:
     return aws.submit(queue, definition, shareIdentifier=share, schedulingPriorityOverride=priority)
+
+
+def waits_for(aws: Any, file: Path) -> str:
+    """A definition of a job that has all vCPUs until there is this file."""
+    return aws.definition(["sh", "-c", until_there(file)], vcpu=4)
 
 
 def order(aws: Any, jobs: dict[str, str]) -> list[str]:
@@ -78,38 +86,40 @@ def test_submit_asks_for_a_share_and_a_priority_where_there_is_a_policy(aws: Any
     assert (job["status"], job["shareIdentifier"], job["schedulingPriority"]) == ("SUCCEEDED", "a", 5)
 
 
-def test_the_share_that_used_least_goes_first_and_a_priority_counts_within_it(aws: Any) -> None:
-    queue, definition = shared(aws, 4), aws.definition(["sleep", "0.2"], vcpu=4)
-    first = submit(aws, queue, definition, "a")
+def test_the_share_that_used_least_goes_first_and_a_priority_counts_within_it(aws: Any, tmp_path: Path) -> None:
+    queue, definition, all_wait = shared(aws, 4), aws.definition(["true"], vcpu=4), tmp_path / "all-wait"
+    aws.reaches(submit(aws, queue, waits_for(aws, all_wait), "a"), "RUNNING")
     jobs = {
         "a low": submit(aws, queue, definition, "a"),
         "a high": submit(aws, queue, definition, "a", priority=9),
         "b": submit(aws, queue, definition, "b"),
     }
-    aws.ended(first)
+    all_wait.touch()
     assert order(aws, jobs) == ["b", "a high", "a low"]
 
 
-def test_a_weight_divides_what_a_share_has_used(aws: Any) -> None:
+def test_a_weight_divides_what_a_share_has_used(aws: Any, tmp_path: Path) -> None:
     weights = [{"shareIdentifier": "light*", "weightFactor": 0.001}]
     queue, definition = shared(aws, 4, shareDistribution=weights), aws.definition(["sleep", "0.5"], vcpu=4)
     quick = aws.definition(["true"], vcpu=4)
     aws.ended(submit(aws, queue, definition, "light1"))
     aws.ended(submit(aws, queue, quick, "heavy"))
-    blocker = submit(aws, queue, definition, "other")
-    aws.reaches(blocker, "RUNNING")
+    both_wait = tmp_path / "both-wait"
+    aws.reaches(submit(aws, queue, waits_for(aws, both_wait), "other"), "RUNNING")
     jobs = {"heavy": submit(aws, queue, quick, "heavy"), "light": submit(aws, queue, quick, "light1")}
+    both_wait.touch()
     assert order(aws, jobs) == ["light", "heavy"]
 
 
-def test_what_was_used_long_ago_is_forgotten(aws: Any) -> None:
+def test_what_was_used_long_ago_is_forgotten(aws: Any, tmp_path: Path) -> None:
     queue, definition = shared(aws, 4), aws.definition(["sleep", "0.5"], vcpu=4)
     aws.ended(submit(aws, queue, definition, "a"))
     aws.control("clock", advance_s=601)
     aws.ended(submit(aws, queue, definition, "b"))
-    blocker = submit(aws, queue, definition, "c")
-    aws.reaches(blocker, "RUNNING")
+    both_wait = tmp_path / "both-wait"
+    aws.reaches(submit(aws, queue, waits_for(aws, both_wait), "c"), "RUNNING")
     jobs = {"b": submit(aws, queue, definition, "b"), "a": submit(aws, queue, definition, "a")}
+    both_wait.touch()
     assert order(aws, jobs) == ["a", "b"]
 
 

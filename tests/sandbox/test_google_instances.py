@@ -208,5 +208,6 @@ def test_a_machine_ends_with_its_time(compute: Fake) -> None:
     limit = {"maxRunDuration": {"seconds": "1"}, "onHostMaintenance": "TERMINATE"}
     compute.done("POST", VMS, vm("stops", scheduling=limit))
     compute.done("POST", VMS, vm("goes", scheduling={**limit, "instanceTerminationAction": "DELETE"}))
-    assert status(compute, "stops") == "RUNNING"
+    compute.done("POST", VMS, vm("stays", scheduling={"onHostMaintenance": "TERMINATE"}))
     until(lambda: status(compute, "stops") == "TERMINATED" and status(compute, "goes") == "")
+    assert status(compute, "stays") == "RUNNING"
