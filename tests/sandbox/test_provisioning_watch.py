@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from components.kubernetes.provisioning_watch import ASKED_AGAIN, ASKING_AGAIN, 
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
 from tests.sandbox.test_manifests import manifests
-from tests.support.kubernetes import kubernetes
 from tests.support.soak import soak_only
 from tests.support.waiting import until
 
@@ -121,23 +120,22 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    home = tmp_path_factory.mktemp("home")
-    with kubernetes(home) as cluster:
-        cluster.create("/api/v1/namespaces", {"metadata": {"name": makers.NAMESPACE}})
-        told = json.loads((home / "kubernetes.json").read_text())
-        made = Watched(cluster, told["url"], account(cluster, home / "account", told["ca"]))
-        for key in KEYS:
-            made.put("ResourceFlavor", key, {"nodeLabels": {"accel.dev/pool": key}})
-        made.put("ProvisioningRequestConfig", CHECK, {"provisioningClassName": "queued-provisioning.gke.io"})
-        parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": CHECK}
-        for check in (CHECK, "theirs"):
-            spec = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
-            made.put("AdmissionCheck", check, spec)
-        for name, check in (("q", CHECK), ("theirs", "theirs")):
-            made.queue(*KEYS, name=name, check=check)
-            made.put("LocalQueue", name, {"clusterQueue": name})
-        yield made
+def watched(control_plane: Path, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    cluster, told = Cluster.of(control_plane), json.loads((control_plane / "kubernetes.json").read_text())
+    # Other modules use the same cluster, and may have made the namespace and the rights.
+    cluster.apply(f"/api/v1/namespaces/{makers.NAMESPACE}", {"apiVersion": "v1", "kind": "Namespace"})
+    made = Watched(cluster, told["url"], account(cluster, tmp_path_factory.mktemp("client") / "account", told["ca"]))
+    for key in KEYS:
+        made.put("ResourceFlavor", key, {"nodeLabels": {"accel.dev/pool": key}})
+    made.put("ProvisioningRequestConfig", CHECK, {"provisioningClassName": "queued-provisioning.gke.io"})
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": CHECK}
+    for check in (CHECK, "theirs"):
+        spec = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
+        made.put("AdmissionCheck", check, spec)
+    for name, check in (("q", CHECK), ("theirs", "theirs")):
+        made.queue(*KEYS, name=name, check=check)
+        made.put("LocalQueue", name, {"clusterQueue": name})
+    return made
 
 
 def account(cluster: Cluster, folder: Path, ca: str) -> Path:
@@ -145,9 +143,8 @@ def account(cluster: Cluster, folder: Path, ca: str) -> Path:
     name = ""
     for body in manifests(makers.watchdog):
         if body["kind"] in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding"):
-            path = cluster.path(body["apiVersion"], body["kind"], namespace=body["metadata"].get("namespace"))
-            cluster.create(path, body)
             name = body["metadata"]["name"]
+            cluster.apply(cluster.path(body["apiVersion"], body["kind"], name, body["metadata"].get("namespace")), body)
     token = cluster.create(f"/api/v1/namespaces/kube-system/serviceaccounts/{name}/token", {"spec": {}})
     folder.mkdir()
     (folder / "token").write_text(token["status"]["token"])
