@@ -149,7 +149,7 @@ KILLED = ("everything", "sandbox", "engine")
 
 
 @pytest.mark.parametrize("killed", sampled(KILLED, ["everything"]))
-def test_what_was_killed_or_stopped_is_made_again(make: Make, killed: str) -> None:
+def test_what_was_killed_is_made_again(make: Make, killed: str) -> None:
     running = make.begin()
     until(lambda: len(make.state().get("resources") or []) > 12 or running.poll() is not None)
     assert running.poll() is None
@@ -158,6 +158,12 @@ def test_what_was_killed_or_stopped_is_made_again(make: Make, killed: str) -> No
         assert running.wait(240) != 0
     told = make.up()
     assert (LOST in told, LEFT in told) == (killed != "engine", killed == "engine")
+    make.submit(make.job("true", name="first"), "--wait")
+
+
+@soak_only
+def test_what_was_stopped_is_made_again(make: Make) -> None:
+    make.up()
     first = make.submit(make.job("true", name="first"), "--wait", "--key", "first")
     make.run("make", "--no-print-directory", "sandbox-stop")
     told = make.up()

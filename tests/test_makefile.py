@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from sandbox.keys import bearer
+from tests.support.soak import soak_only
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -85,6 +86,7 @@ def test_preview_of_dev_leaves_its_file_as_it_is(home: Path) -> None:
     assert "to create" not in refused.stdout
 
 
+@soak_only
 @pytest.mark.engine
 @pytest.mark.slow
 def test_what_the_clouds_have_forgotten_is_not_kept_as_state(home: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests import soak
 from tests.soak import PARTS, Result
+from tests.support.soak import soak_only
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,6 +40,7 @@ def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@soak_only
 def test_what_a_part_came_to(part: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     path = part / "a.xml"
     first = soak.run("a", path)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.engine import Sandbox
 from tests.support.project import Stack
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.wheel import run as installed_run
 
 from .conftest import Shell, shell_on
@@ -127,7 +127,7 @@ def same_request(told: str, to: str, shell: Shell, folder: Path) -> None:
 
 
 @PROGRAMS
-@pytest.mark.parametrize("to", ["gpu", "local"])
+@pytest.mark.parametrize("to", sampled(["gpu", "local"], ["gpu"]))
 def test_on_aws_batch_and_here(to: str, program: str, shell: Shell, tmp_path: Path) -> None:
     same_request(printed(begun(program, to, shell)), to, shell, tmp_path)
     assert shell.jobs("ls", "--to", to, "-o", "id") == ""
@@ -140,6 +140,7 @@ def test_on_google_batch(program: str, services: Stack, managed: Sandbox, tmp_pa
     assert shell.jobs("ls", "--to", "batch", "-o", "id") == ""
 
 
+@soak_only
 def test_two_programs_with_one_key_make_one_job_each(shell: Shell) -> None:
     both = [begun(SUBMITS, "gpu", shell) for _ in range(2)]
     first, second = [json.loads(printed(process)) for process in both]

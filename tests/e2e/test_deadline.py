@@ -20,7 +20,7 @@ from jobs.model.keys import random_key
 from sandbox.kubernetes.client import Cluster
 from tests.support.engine import Sandbox
 from tests.support.project import Stack
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -169,6 +169,7 @@ def test_a_reclaimed_job_is_moved_in_time_and_resumes(
     assert shell.jobs(*submit, "--wait").split() == refs, "the same command again makes no other job"
 
 
+@soak_only
 def test_each_task_of_a_sweep_moves_by_itself(shell: Shell, job: Callable[..., str], tmp_path: Path) -> None:
     file = job("tuned", sweep={"grid": {"PART": ["stays", "moves"]}})
     submit = ["submit", file, "--to", "spot", *TARGETS["spot"][1], "--key", "k", "--no-quota", "-o", "id"]
@@ -195,7 +196,7 @@ def test_each_task_of_a_sweep_moves_by_itself(shell: Shell, job: Callable[..., s
     ]
 
 
-@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("target", sampled(TARGETS, ["spot"]))
 def test_what_its_user_cancels_stays_so(target: str, shell: Shell, job: Callable[..., str], tmp_path: Path) -> None:
     then_to = TARGETS[target][1]
     file = job("stays", **({} if then_to else {"accelerator": {"type": "l4"}}))

@@ -188,6 +188,7 @@ def test_gpus_attached_to_n1_are_the_nodes(submit: Any, cluster: Cluster) -> Non
     assert free["nvidia.com/gpu"] == "2"
 
 
+@soak_only
 def test_twenty_tasks_four_at_once(submit: Any, shell: Shell) -> None:
     code = "import os, time; time.sleep(0.3); print('task', os.environ[os.environ['ACCEL_TASK_INDEX_FROM']])"
     ref = submit("sweep", code, tasks=20, parallelism=4)
@@ -199,6 +200,7 @@ def test_twenty_tasks_four_at_once(submit: Any, shell: Shell) -> None:
     assert told == {str(index) for index in range(20)}
 
 
+@soak_only
 def test_a_sweep_runs_its_failed_tasks_again(submit: Any, shell: Shell, tmp_path: Path) -> None:
     mended = tmp_path / "mended"
     first = submit(**sweep(mended))
@@ -263,6 +265,7 @@ def test_cancel_ends_the_pods_and_frees_the_quota(submit: Any, shell: Shell, clu
     shell.jobs("wait", submit("after", accelerator={"type": "l4"}))
 
 
+@soak_only
 def test_exec_in_a_running_task(submit: Any, shell: Shell) -> None:
     ref = submit("busy", "import time; time.sleep(600)", accelerator={"type": "l4"})
     phase(shell, ref, "RUNNING")
@@ -311,6 +314,7 @@ def test_what_no_pool_can_run_is_refused(submit: Any, shell: Shell, tmp_path: Pa
     assert said in lines[0] and lines[0].startswith("error: ")
 
 
+@soak_only
 def test_a_cluster_that_does_not_answer_is_one_line(shell: Shell, gke: Stack, tmp_path: Path) -> None:
     targets = json.loads((gke.folder / "targets.json").read_text())
     targets["gke"]["endpoint"] = "127.0.0.1:9"
@@ -332,6 +336,7 @@ def test_an_expired_credential_is_one_line(shell: Shell, tmp_path: Path) -> None
     assert lines[0].startswith("error: ")
 
 
+@soak_only
 def test_no_change_and_an_update_in_place(gke: Stack) -> None:
     assert gke.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
     values = put("gcp.pools.l4-spot.max_nodes", 5, section())

@@ -13,6 +13,7 @@ from sandbox.kubernetes.client import Cluster
 from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -86,6 +87,7 @@ def requested(call: Call) -> list[str]:
     return [each["state"]["state"] for each in call("GET", TPU).get("queuedResources", [])]
 
 
+@soak_only
 def test_a_crossed_budget_and_back(gke: Stack, google: Sandbox, call: Call, shell: Shell, tmp_path: Path) -> None:
     cluster, name = Cluster.of(google.home), gke.outputs()["gcp_budgets"]["ml"]["name"]
     before, up, saved = autoscaling(call), tmp_path / "up", tmp_path / "saved"

@@ -11,6 +11,7 @@ import yaml
 from tests.support.engine import Sandbox
 from tests.support.meeting import MEETING
 from tests.support.project import Stack
+from tests.support.soak import sampled, soak_only
 from tests.support.sweeping import sweep, swept
 from tests.support.waiting import until
 
@@ -77,6 +78,7 @@ def test_a_spot_task_that_is_taken_away_runs_again(submit: Callable[..., str], s
     assert "resumes at step 7" in shell.jobs("logs", ref)
 
 
+@soak_only
 def test_a_spot_job_of_vertex_starts_anew(submit: Callable[..., str], shell: Shell, google: Call) -> None:
     ref = submit("reclaimed-too", "vertex", spot=True)
     printed(shell, ref, "runs")
@@ -94,6 +96,7 @@ def test_nodes_of_one_job_meet(target: str, submit: Callable[..., str], shell: S
     assert text.count("heard done") == 2
 
 
+@soak_only
 def test_a_sweep_is_one_job(submit: Callable[..., str], shell: Shell) -> None:
     show = "import os; i = int(os.environ[os.environ['ACCEL_TASK_INDEX_FROM']]); print('task', i); exit(3 * (i == 4))"
     ref = submit("sweep", "batch", command=["python", "-c", show], tasks=6, parallelism=3, retries=0)
@@ -200,7 +203,7 @@ DOCUMENTS = {
 """Documents of tests/golden/imports: their kind, a target, options, and rules that correct them."""
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", sampled(DOCUMENTS, ["one_gpu.json", "clusters.yaml"]))
 def test_what_was_brought_along_runs_to_its_end(document: str, shell: Shell, services: Stack, tmp_path: Path) -> None:
     kind, target, options, rules = DOCUMENTS[document]
     bucket = json.loads((services.folder / "targets.json").read_text())[target]["bucket"]
@@ -229,7 +232,7 @@ PASTED = {
 """Files and commands by kind, and a target."""
 
 
-@pytest.mark.parametrize("kind", PASTED)
+@pytest.mark.parametrize("kind", sampled(PASTED, list(PASTED)[:1]))
 def test_a_file_of_another_tool_runs_to_its_end(kind: str, shell: Shell, tmp_path: Path) -> None:
     text, target = PASTED[kind]
     assert "trained with --epochs 2" in files.imported(shell, text, kind, target, tmp_path)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.sweeping import sweep, swept
 
 from .conftest import Shell
@@ -44,6 +44,7 @@ def test_a_smoke_run_is_one_task_that_knows_it_and_is_not_the_job(shell: Shell, 
     assert re.findall(r"smoke \w+ \d", shell.jobs("logs", whole)) == ["smoke None 2"] * 2
 
 
+@soak_only
 def test_the_same_job_trains_here_and_resumes_after_a_kill(shell: Shell, tmp_path: Path) -> None:
     kept = f"CHECKPOINT_DIR={tmp_path / 'kept'}"
     common = ["examples/jobs/digits.yaml", "--to", "local", "-e", kept]
@@ -101,7 +102,7 @@ def test_a_failed_job_keeps_its_exit_code(shell: Shell, job: Any, target: str) -
     assert shell.jobs("logs", ref) == "before"
 
 
-@pytest.mark.parametrize("target", ["gpu", "local"])
+@pytest.mark.parametrize("target", sampled(["gpu", "local"], ["gpu"]))
 def test_one_key_is_one_job(shell: Shell, job: Any, target: str) -> None:
     file = job(name="keyed")
     running = [shell.start("jobs", "submit", file, "--to", target, "--key", "run-17", "-o", "id") for _ in range(6)]
@@ -113,7 +114,7 @@ def test_one_key_is_one_job(shell: Shell, job: Any, target: str) -> None:
     assert "run-17" in error or "key" in error
 
 
-@pytest.mark.parametrize("target", ["gpu", "local"])
+@pytest.mark.parametrize("target", sampled(["gpu", "local"], ["gpu"]))
 def test_cancel_and_retry(shell: Shell, job: Any, target: str) -> None:
     file = job(name="long", command=["python", "-c", "import time; print('up', flush=True); time.sleep(60)"])
     ref = shell.jobs("submit", file, "--to", target, "-o", "id")
@@ -153,6 +154,7 @@ def test_following_a_log_ends_with_the_job(shell: Shell, job: Any) -> None:
         assert shell.jobs("logs", "--tail", "2", ref).splitlines() == ["3", "4"]
 
 
+@soak_only
 def test_interrupting_a_wait_leaves_the_job(shell: Shell, job: Any) -> None:
     file = job(name="waits", command=["python", "-c", "import time; time.sleep(4)"])
     waiting = shell.start("jobs", "submit", file, "--to", "local", "--wait")

@@ -12,6 +12,7 @@ import yaml
 from tests.support import commands
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, google_sections
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -69,6 +70,7 @@ def nodes(google: Call) -> list[str]:
     return sorted(each["name"].rpartition("/")[2] for each in google("GET", f"{TPU}/nodes").get("nodes", []))
 
 
+@soak_only
 def test_preempted_tpus_come_back_by_the_function_alone(stack: Stack, google: Call) -> None:
     told = stack.outputs()["vms"]["queued_tpus"]["trainer"]
     first = until(lambda: active(google))
@@ -103,6 +105,7 @@ def test_a_preempted_job_is_resumed_by_the_function_alone(shell: Shell, google: 
     assert (ended["attempts"], ended["lost"]) == (2, 1) and "resumes at step 7" in shell.jobs("logs", ref)
 
 
+@soak_only
 def test_a_client_and_the_function_do_each_others_work(shell: Shell, google: Call) -> None:
     before = until(lambda: active(google))
     google("POST", "sandbox-api/preempt", {"name": before["name"]})
@@ -115,6 +118,7 @@ def test_a_client_and_the_function_do_each_others_work(shell: Shell, google: Cal
     assert len(requests_of(google)) == 1
 
 
+@soak_only
 def test_drift_and_leaks_know_them(stack: Stack, shell: Shell, google: Call) -> None:
     """With a schedule that is paused, and nobody else who looks."""
 
@@ -150,6 +154,7 @@ def test_a_change_asks_anew_and_a_second_update_changes_nothing(stack: Stack, go
     assert {each.op for each in again.steps} <= {"same", "refresh", "read"}, again.text
 
 
+@soak_only
 def test_what_was_given_up_is_asked_for_by_a_replacement(stack: Stack, google: Call) -> None:
     """As the page about budgets says of TPUs that a stop has cancelled."""
     first = until(lambda: active(google))

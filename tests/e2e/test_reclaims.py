@@ -14,6 +14,7 @@ from tests.support.drifted import control
 from tests.support.engine import Sandbox
 from tests.support.project import Stack
 from tests.support.resuming import command
+from tests.support.soak import sampled
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -51,7 +52,7 @@ TARGETS: dict[str, tuple[Reclaim, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("target", sampled(TARGETS, ["spot", "batch"]))
 def test_it_resumes_and_both_attempts_are_seen(target: str, shell: Shell, google: Sandbox, tmp_path: Path) -> None:
     reclaim, fields = TARGETS[target]
     job = {"name": f"resumes-{target}", "image": "local/examples", "command": command(tmp_path / "kept"), **fields}

@@ -16,7 +16,7 @@ from components.gcp.gpu_vm_spec import GpuVmSpec
 from tests.support import commands
 from tests.support.engine import WITHOUT_KUBERNETES, Sandbox, started
 from tests.support.project import Stack, google_sections, put
-from tests.support.soak import sampled
+from tests.support.soak import sampled, soak_only
 from tests.support.waiting import until
 
 from .conftest import Shell, shell_on
@@ -96,12 +96,14 @@ def test_a_ground_that_goes(target: str, ground: Stack, running: Callable[..., s
     assert any(each["type"] == "gcp:storage/bucket:Bucket" for each in busy["stateful"])
 
 
+@soak_only
 def test_a_change_that_touches_no_job(ground: Stack) -> None:
     ground.write_environment(put("labels.team", "vision", sections("vms", "batch", "vertex")))
     code, found = report(ground, "--fail-on", "kills-jobs,replace-stateful")
     assert (code, found["jobs"]["hit"], found["stateful"]) == (0, [], [])
 
 
+@soak_only
 def test_machines_that_stay_are_priced(ground: Stack) -> None:
     """VMs, TPUs, a reservation and a commitment on top of what is deployed, against nothing of the kind before."""
     h100 = {"zone": "us-central1-a", "machine_type": "a3-highgpu-8g", "capacity": "spot"}

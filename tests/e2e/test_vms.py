@@ -183,6 +183,7 @@ def test_a_job_can_write_its_own_and_neither_target_nor_record(
     until(lambda: left(google) == [])
 
 
+@soak_only
 def test_two_gpu_vms_of_one_job_meet(shell: Shell, submit: Callable[..., str], google: Call) -> None:
     ref = submit(
         "meet", "--wait", to="vm", nodes=2, accelerator={"type": "l4", "count": 1}, command=["python", "-c", MEETING]
@@ -263,6 +264,7 @@ def test_leaks_are_found_and_removed(shell: Shell, submit: Callable[..., str], g
     assert status(shell, ref)["phase"] == "FAILED" and time.monotonic() - started < 60
 
 
+@soak_only
 def test_a_command_of_xpk_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
     assert "trained with --epochs 2" in files.imported(shell, files.XPK, "xpk", "tpu", tmp_path)
 

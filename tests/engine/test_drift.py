@@ -203,6 +203,7 @@ def test_the_fix_ends_it(drift: Run, stack: Stack, sandbox: Sandbox, names: dict
     assert list(drift("--within", "2", code=7)) == [("reservation", "reserved", "broken")]
 
 
+@soak_only
 def test_a_stack_that_was_never_deployed(stack: Stack, tmp_path: Path) -> None:
     (stack.folder / "Pulumi.none.yaml").write_text(stack.config_file.read_text())
     done = commands.run("stacks", "drift", "none", cwd=stack.folder, env=stack.variables)

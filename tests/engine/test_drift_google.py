@@ -16,6 +16,7 @@ from tests.support import commands
 from tests.support.engine import Sandbox
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P
 from tests.support.project import Stack, environment
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake"]
@@ -83,6 +84,7 @@ def named(fake: Fake, kind: str, begins: str) -> str:
     return next(each["name"] for each in fake.call("GET", f"{COMPUTE}/{kind}")["items"] if begins in each["name"])
 
 
+@soak_only
 def test_a_fresh_stack_has_neither(run: Run, fake: Fake, stack: Stack) -> None:
     assert run("leaks", "--older-than", "0", "--expect-none") == []
     cluster, pool = pool_of(stack)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.engine import Engine
 from tests.support.google_fake import Fake, P
+from tests.support.soak import soak_only
 
 from .test_google_budget import SECTION, program
 
@@ -15,6 +16,7 @@ def engine(engine_on_fresh: Engine) -> Engine:
     return engine_on_fresh
 
 
+@soak_only
 def test_a_first_deployment_enables_what_it_needs(engine: Engine, fresh: Fake) -> None:
     """Its preview too comes to an end: what it reads in the project is not known yet."""
     budgets = {"ml": {**SECTION["budgets"]["ml"], "recipients": {"emails": ["ml@mail.company.com"]}}}

@@ -97,6 +97,7 @@ def test_a_destroy_ends_what_was_killed(verb: str, point: int, tmp_path: Path, o
     assert (engine.export(), listing(own, REGION)) == ([], before), done.stdout
 
 
+@soak_only
 def test_a_run_at_work_is_left_alone(tmp_path: Path, own: Sandbox) -> None:
     engine = Engine(tmp_path / "two", own, PROGRAM, environ=environment(own.home))
     with killed.stopped(engine, "up", after=10):

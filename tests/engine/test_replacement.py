@@ -243,6 +243,7 @@ def test_an_invalid_environment_fails_with_its_reason(empty: Stack, batch: Any) 
     assert len(names(batch)) == 1
 
 
+@soak_only
 def test_destroy_needs_the_program(stack: Stack, batch: Any) -> None:
     refused = Engine.destroy(stack, check=False)
     assert refused.exit_code != 0

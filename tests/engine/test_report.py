@@ -14,6 +14,7 @@ from tests.engine.test_replacement import described, end_jobs, wait
 from tests.support import commands
 from tests.support.engine import Engine, Sandbox
 from tests.support.project import Stack, environment, put
+from tests.support.soak import soak_only
 
 REGION = "eu-central-1"
 
@@ -81,6 +82,7 @@ def running(stack: Stack, batch: Any) -> Iterator[dict[str, str]]:
     end_jobs(batch)
 
 
+@soak_only
 def test_a_change_of_idle_environments_names_no_job(stack: Stack) -> None:
     stack.write_environment(small("g6"))
     idle = report(stack, "--fail-on", "kills-jobs,waits-for-jobs")

@@ -18,9 +18,10 @@ from tests.support import records
 from tests.support.project import Stack
 from tests.support.records import COMPUTE, DECLARED, PROJECT, REGION, Json, stockout
 from tests.support.restoration import Restoration, restore
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, soak_only]
 SAME = ("attempts", "exit_code", "gpus", "lost", "name", "phase", "reason", "ref", "taken", "target", "tasks")
 """Of what `get` prints: what the version printed too."""
 PATIENCE_S = 120

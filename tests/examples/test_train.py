@@ -18,7 +18,7 @@ import yaml
 
 from jobs.model.job import Job
 from jobs.runtime import lines as protocol
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, soak_only
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOB_FILES = sorted((EXAMPLES / "jobs").glob("*.yaml"))
@@ -121,6 +121,7 @@ def test_loss_falls_and_two_checkpoints_are_kept(unbroken: tuple[Path, str]) -> 
     assert int(saved(folder)["epoch"]) == EPOCHS
 
 
+@soak_only
 def test_killed_run_resumes_over_a_damaged_checkpoint_to_the_same_model(
     unbroken: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def killed(folder: Path, after_s: float) -> bool:
     return code == -signal.SIGKILL
 
 
+@soak_only
 def test_kills_at_any_moment_leave_the_bytes_of_an_unbroken_run(unbroken: tuple[Path, str], tmp_path: Path) -> None:
     chance, kills = random.Random(11), 0
     while kills < KILLS:
@@ -182,6 +184,7 @@ def test_kills_at_any_moment_leave_the_bytes_of_an_unbroken_run(unbroken: tuple[
         assert ours.read_bytes() == theirs.read_bytes()
 
 
+@soak_only
 def test_sigint_exits_130_and_says_that_nothing_is_saved() -> None:
     process = start({"STEP_SLEEP_MS": "50"})
     assert process.stdout
@@ -193,6 +196,7 @@ def test_sigint_exits_130_and_says_that_nothing_is_saved() -> None:
     assert "nothing saved, since CHECKPOINT_DIR is not set" in out
 
 
+@soak_only
 def test_finished_run_goes_on_for_more_epochs_only(unbroken: tuple[Path, str], tmp_path: Path) -> None:
     folder = shutil.copytree(unbroken[0], tmp_path / "copy")
     code, out, err = run(SMALL | {"CHECKPOINT_DIR": str(folder), "EPOCHS": "5"})

@@ -18,6 +18,7 @@ from accel.diagnostics import errors
 from jobs import Job, Phase, Run, aio, get, list_targets, ls, submit, submit_many, wait
 from jobs.client import dispatch, history
 from tests.jobs.calling import HELLO, LONG, WAIT_S, printed_by, until_printed
+from tests.support.soak import soak_only
 from tests.support.sweeping import sweep
 
 Invoke = Callable[..., Result]
@@ -212,6 +213,7 @@ def test_the_same_for_an_event_loop() -> None:
     asyncio.run(work())
 
 
+@soak_only
 def test_many_waits_leave_room_for_other_calls() -> None:
     async def work() -> None:
         runs = await aio.submit_many([LONG] * 12)

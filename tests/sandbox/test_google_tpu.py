@@ -8,6 +8,7 @@ from accel.catalog.tpu import tpu
 from sandbox.google.tpu.nodes import bounds
 from tests.support.google_fake import COMPUTE, Fake, P
 from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, request, said
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
@@ -100,6 +101,7 @@ sleep 600
     finished(tpus, tpus.call("DELETE", f"{TPU}/nodes/one"))
 
 
+@soak_only
 def test_a_node_of_one_host_stops_and_starts(tpus: Fake) -> None:
     node(tpus, "small", acceleratorType="v5litepod-4")
     operation = tpus.slow("POST", f"{TPU}/nodes/small:stop", {})

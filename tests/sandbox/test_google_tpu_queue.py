@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.google_fake import Fake, P
 from tests.support.google_tpus import LITE, TPU, ZONE, ask, finished, node, preempt, queued, reach, request, said, state
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
@@ -42,6 +43,7 @@ def test_a_request_from_its_creation_to_its_end(tpus: Fake) -> None:
     assert tpus.call("GET", f"{TPU}/nodes")["nodes"] == []
 
 
+@soak_only
 def test_a_request_that_waits_is_deleted_without_force(tpus: Fake) -> None:
     tpus.fault(stockout=["v5litepod-16"])
     queued(tpus)
@@ -94,6 +96,7 @@ curl -sf -X PUT -H Metadata-Flavor:Google --data-binary @said "$at/guest-attribu
         ]
 
 
+@soak_only
 def test_a_request_that_fails(tpus: Fake) -> None:
     tpus.fault(method="tpu.*.queuedResources.create", fails="an internal error has occurred", delay_s=0.2)
     assert "error" not in finished(tpus, queued(tpus))
@@ -168,6 +171,7 @@ def test_what_is_not_spot_is_not_preempted(tpus: Fake) -> None:
     assert tpus.call("GET", f"{TPU}/nodes/spot")["state"] == "PREEMPTED", "a node of its own stays until it is deleted"
 
 
+@soak_only
 def test_deleting_the_nodes_suspends_the_request(tpus: Fake) -> None:
     queued(tpus)
     reach(tpus, "ACTIVE")
@@ -176,6 +180,7 @@ def test_deleting_the_nodes_suspends_the_request(tpus: Fake) -> None:
     assert tpus.call("GET", f"{TPU}/queuedResources/q")["state"]["stateInitiator"] == "USER"
 
 
+@soak_only
 def test_what_is_left_behind_counts_against_the_quota(tpus: Fake) -> None:
     tpus.fault(quota={"tpu/us-central1-a/v5litepod": 32})
     queued(tpus, body=request(spot={}))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.google_fake import Fake, P
 from tests.support.google_vertex import API, JOBS, N1, REGION, get, job, listed, local, pool, printed, reach, slow
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
@@ -125,6 +126,7 @@ def test_tensorboards(vertex: Fake) -> None:
     assert gone.status_code == 400 and "does not exist" in gone.text
 
 
+@soak_only
 def test_many_jobs(vertex: Fake) -> None:
     """As many as a sweep has, at a rate that is a thousandth of a minute's."""
     vertex.fault(minute_s=0.001)

@@ -15,6 +15,7 @@ import pytest
 from sandbox.environment import project
 from tests.support.google_fake import Fake
 from tests.support.google_vertex import API, JOBS, get, job, key, local, logs, pool, preempt, printed, reach, slow
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
@@ -163,6 +164,7 @@ def test_cancelling_ends_the_processes(vertex: Fake) -> None:
         os.kill(pid, 0)
 
 
+@soak_only
 def test_spot_machines_that_are_taken_away(vertex: Fake) -> None:
     spot = {"strategy": "SPOT"}
     made = run(vertex, local(SLEEP), local(SLEEP), scheduling=spot)

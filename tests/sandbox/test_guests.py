@@ -16,6 +16,7 @@ from sandbox.google.guests.guests import Guests
 from sandbox.processes import stop
 from tests.support.guests import KEY, TOKEN, address, machine, processes, runs, said
 from tests.support.nobody import as_nobody, as_root
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.guests"]
@@ -260,6 +261,7 @@ def test_nothing_is_left_when_the_server_is_killed(tmp_path: Path) -> None:
     until(lambda: not processes(tmp_path))
 
 
+@soak_only
 def test_what_outlived_its_machine_is_found_by_a_stop(guests: Guests, tmp_path: Path) -> None:
     pids = _hard(guests)
     (life,) = [int(path.read_text()) for path in guests._folder.glob("**/pid") if "docker" not in path.parts]

@@ -15,6 +15,7 @@ from stacks.cli.main import stacks
 from stacks.environment.images_lock import LOCK, read
 from tests.jobs.batch_target import BATCH
 from tests.support.project import KEY, environment
+from tests.support.soak import soak_only
 
 NVIDIA = "ECS_AL2023_NVIDIA"
 Command = Callable[..., Result]
@@ -130,6 +131,7 @@ def test_prune_keeps_the_latest_and_what_live_jobs_name(command: Command, aws: A
     assert active(aws, target["own"]) == [7]
 
 
+@soak_only
 def test_prune_goes_on_after_throttling_and_after_an_interruption(command: Command, aws: Any, target: Any) -> None:
     arguments = ("images", "prune-definitions", "--targets", "targets.json", "--keep", "1", "--yes")
     aws.control("faults", operation="DeregisterJobDefinition", kind="throttle", count=6)
@@ -206,6 +208,7 @@ def test_unwedge_removes_it_and_what_it_made_for_that(command: Command, aws: Any
     assert gone.exit_code == 6 and "no compute environment" in gone.stderr
 
 
+@soak_only
 def test_unwedge_goes_on_where_it_was_interrupted(command: Command, aws: Any, wedged: Any) -> None:
     before = own_iam(aws)
     aws.control("faults", operation="DeleteComputeEnvironment", kind="expired-token")
@@ -225,6 +228,7 @@ def test_unwedge_goes_on_where_it_was_interrupted(command: Command, aws: Any, we
     assert own_iam(aws) == before
 
 
+@soak_only
 def test_unwedge_puts_the_boundary_on_the_roles_that_it_makes(command: Command, aws: Any, wedged: Any) -> None:
     before, iam = own_iam(aws), aws.client("iam")
     statement = {"Effect": "Allow", "Action": "ec2:*", "Resource": "*"}
@@ -240,6 +244,7 @@ def test_unwedge_puts_the_boundary_on_the_roles_that_it_makes(command: Command, 
     iam.delete_policy(PolicyArn=boundary)
 
 
+@soak_only
 def test_unwedge_makes_the_service_role_again_without_which_nothing_is_deleted(command: Command, aws: Any) -> None:
     iam, before = aws.client("iam"), own_iam(aws)
     role = aws.name("service-role")
@@ -269,6 +274,7 @@ def test_unwedge_leaves_a_queue_alone_that_has_no_other(command: Command, aws: A
     )
 
 
+@soak_only
 def test_unwedge_refuses_what_is_well(command: Command, aws: Any) -> None:
     name, other = aws.environment(), aws.environment()
     queue = aws.queue(name, other)
@@ -286,6 +292,7 @@ def test_unwedge_refuses_what_is_well(command: Command, aws: Any) -> None:
     aws.batch.terminate_job(jobId=job, reason="test")
 
 
+@soak_only
 def test_unwedge_goes_on_with_an_environment_that_its_roles_have_healed(
     command: Command, aws: Any, wedged: Any
 ) -> None:

@@ -18,6 +18,7 @@ import requests
 import websocket
 
 from sandbox.kubernetes.client import Cluster, Refusal
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -194,6 +195,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         google.shutdown()
 
 
+@soak_only
 def test_a_pool_begins_with_its_nodes_and_keeps_them(sandbox: Sandbox) -> None:
     zones = [ZONE, "us-central1-b"]
     sandbox.google.pool("fixed", "e2-standard-4", 1, locations=zones, config={"labels": {"team": "a"}, "spot": True})
@@ -212,6 +214,7 @@ def test_a_pool_begins_with_its_nodes_and_keeps_them(sandbox: Sandbox) -> None:
     until(lambda: not sandbox.nodes("fixed"))
 
 
+@soak_only
 def test_without_a_driver_a_node_has_no_gpus(sandbox: Sandbox) -> None:
     off = {**T4, "gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"}}
     sandbox.google.pool("bare", "n1-standard-4", 1, config={"accelerators": [off]})
@@ -358,6 +361,7 @@ else:
     assert not sandbox.events("FailedToUpdateEndpointSlices", "meet")
 
 
+@soak_only
 def test_an_image_that_nobody_has_is_not_pulled(sandbox: Sandbox) -> None:
     for number, image in enumerate(("example.com/nothing:1", "local/nothing", "local/../..")):
         job = sandbox.job(f"image-{number}", "true", "cpu", image=image)

@@ -11,6 +11,7 @@ from sandbox.plugins.gcp.plugin import KINDS, GcpPlugin
 from sandbox.plugins.server import ProviderError
 from tests.support.engine import Engine
 from tests.support.google_fake import COMPUTE, CONTAINER, Fake, P, engine_on
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.google_fake"]
 pytestmark = pytest.mark.engine
@@ -105,6 +106,7 @@ def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> 
     assert left(fake) == before
 
 
+@soak_only
 def test_what_others_change_is_seen_and_put_back(engine: Engine, fake: Fake) -> None:
     program = f"""{HEAD}
 net = gcp.compute.Network("net", auto_create_subnetworks=False)
@@ -135,6 +137,7 @@ pulumi.export("sub", sub.name)
     assert set(engine.up("--refresh").ops()) == {"same"}
 
 
+@soak_only
 def test_a_protected_cluster_is_not_deleted(engine: Engine, fake: Fake) -> None:
     text = f"""{HEAD}
 net = gcp.compute.Network("net")
@@ -150,6 +153,7 @@ gcp.container.Cluster("ml", name="ml", location="us-central1-a", network=net.nam
     engine.destroy()
 
 
+@soak_only
 def test_a_pool_without_stock_is_kept_and_made_again(engine: Engine, fake: Fake) -> None:
     engine.write(f"""{HEAD}
 net = gcp.compute.Network("net")
@@ -221,6 +225,7 @@ def test_settings_that_are_not_known_are_named() -> None:
     assert [name for name, _ in plugin.check_config({"projekt": "p"})] == ["projekt"]
 
 
+@soak_only
 def test_a_call_that_fails_for_a_moment_is_tried_again(engine: Engine, fake: Fake) -> None:
     fake.fault(method="compute.networks.*", code=503, count=2)
     engine.write(f'{HEAD}gcp.compute.Network("net")\n').up()

@@ -76,6 +76,7 @@ def test_what_changes_in_place_and_what_is_given_back(engine: Engine, fake: Fake
     assert fake.ask("GET", f"firestore.googleapis.com/v1/{made['database']}").status_code == 404
 
 
+@soak_only
 def test_what_somebody_else_changed_is_seen(engine: Engine, fake: Fake) -> None:
     made = engine.write(program("a")).up().outputs
     topic = f"pubsub.googleapis.com/v1/{made['topic']}"

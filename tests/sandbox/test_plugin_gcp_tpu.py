@@ -93,6 +93,7 @@ pulumi.export("type", vm.accelerator_type)
     assert nodes(fake) == {}
 
 
+@soak_only
 def test_a_vm_without_room_is_not_there(engine: Engine, fake: Fake) -> None:
     engine.write(f"""{HEAD}
 gcp.tpu.V2Vm("vm", name="vm", accelerator_type="v5litepod-16", runtime_version="v2-alpha-tpuv5-lite")
@@ -117,6 +118,7 @@ def test_a_request_is_made_and_goes_while_it_has_no_nodes(engine: Engine, fake: 
     assert fake.ask("GET", f"{TPU}/queuedResources/q").status_code == 404
 
 
+@soak_only
 def test_a_request_with_nodes_cannot_be_destroyed(engine: Engine, fake: Fake) -> None:
     """The provider does not force it: the nodes go first."""
     engine.write(HEAD + QUEUED).up()

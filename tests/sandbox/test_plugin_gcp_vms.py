@@ -90,6 +90,7 @@ def test_every_type_from_its_creation_to_its_end(engine: Engine, fake: Fake) -> 
     assert bought in paid, "it is paid to its end"
 
 
+@soak_only
 def test_what_others_change_is_seen_and_put_back(engine: Engine, fake: Fake) -> None:
     engine.write(f'{HEAD}\nvm("a", metadata={{"x": "1"}}, desired_status="RUNNING", labels={{"l": "1"}})\n').up()
     mark = fake.call("GET", f"{VMS}/a")["metadata"]["fingerprint"]
@@ -104,6 +105,7 @@ def test_what_others_change_is_seen_and_put_back(engine: Engine, fake: Fake) -> 
     assert (found["status"], found["metadata"]["items"]) == ("RUNNING", [{"key": "x", "value": "1"}])
 
 
+@soak_only
 def test_a_running_machine_is_not_stopped_unasked(engine: Engine, fake: Fake) -> None:
     engine.write(f'{HEAD}\nvm("a")\n').up()
     engine.write(f'{HEAD}\nvm("a", machine_type="e2-standard-4")\n')

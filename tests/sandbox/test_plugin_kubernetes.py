@@ -350,6 +350,7 @@ def taken(cluster: Cluster) -> Iterator[str]:
         cluster.delete(f"{maps}/taken")
 
 
+@soak_only
 def test_what_fails_is_kept_or_left_alone(engine: Program, cluster: Cluster, taken: str) -> None:
     failed = engine.write(FAILED).up("--continue-on-error", check=False)
     refused(failed, "Job (default/first) was made, but is not ready: timed out, it is not complete; [Pod first-")
@@ -389,6 +390,7 @@ k8s.core.v1.ConfigMap("inside", metadata=Meta(namespace=space.metadata["name"]),
 """
 
 
+@soak_only
 def test_a_cluster_that_is_not_there_yet_or_no_longer(engine: Program, kubeconfig: dict[str, Any]) -> None:
     assert engine.write(UNKNOWN).preview().ops() == {"create": 4}
     gone = json.loads(json.dumps(kubeconfig))

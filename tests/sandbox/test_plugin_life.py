@@ -61,6 +61,7 @@ class Life:
         assert len(self.left()) == self.before
 
 
+@soak_only
 def test_types_of_network_and_batch(engine: Engine, sandbox: Sandbox) -> None:
     ec2, batch, iam, logs = map(sandbox.client, ("ec2", "batch", "iam", "logs"))
     mine = [{"Name": "is-default", "Values": ["false"]}]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.engine import Engine, Sandbox
+from tests.support.soak import soak_only
 
 pytest_plugins = ["tests.support.engine"]
 pytestmark = pytest.mark.engine
@@ -25,6 +26,7 @@ pulumi.export("zone", zones.names[0])
 """
 
 
+@soak_only
 def test_two_providers_keep_their_regions(engine: Engine, sandbox: Sandbox) -> None:
     def groups(region: str) -> dict[str, dict[str, str]]:
         logs = sandbox.client("logs", region)
@@ -107,6 +109,7 @@ def test_what_is_not_in_the_tables_is_named(engine: Engine) -> None:
     engine.destroy()
 
 
+@soak_only
 def test_failed_creation_is_kept_and_named(engine: Engine, sandbox: Sandbox) -> None:
     failed = engine.write(INVALID).up(check=False)
     assert failed.exit_code != 0
@@ -148,6 +151,7 @@ def test_adopting_and_reading(engine: Engine, sandbox: Sandbox) -> None:
     assert not logs.describe_log_groups(logGroupNamePrefix="/made/by/hand")["logGroups"]
 
 
+@soak_only
 def test_an_environment_outlives_a_service_role_that_was_lost(engine: Engine, sandbox: Sandbox) -> None:
     batch, iam = sandbox.client("batch"), sandbox.client("iam")
 

@@ -24,6 +24,7 @@ from accel.contract.targets import AwsBatchTarget, read_one, write
 from stacks.environment.config import load_environment
 from stacks.environment.deployment import deploy
 from tests.support import memory
+from tests.support.soak import sampled, soak_only
 
 from .test_config import ROOT, document, put
 
@@ -75,7 +76,7 @@ def test_targets_are_published_as_they_are_exported() -> None:
     assert published == {f"/accel/dev/targets/{name}": target for name, target in seen.exports["targets"].items()}
 
 
-@pytest.mark.parametrize("count", [1, 10, 24, 40, 80])
+@pytest.mark.parametrize("count", sampled([1, 10, 24, 40, 80], [1, 40]))
 def test_however_many_definitions_there_are_each_parameter_holds_its_part(count: int) -> None:
     """SSM takes 8,192 characters; a reader gets what the stack exports, however it was cut."""
     one = document()["aws"]["definitions"]["training"]
@@ -100,7 +101,7 @@ def test_names_that_hold_the_stack_are_such_as_aws_takes(stack: str) -> None:
     assert target == f"accel-{stack.replace('.', '-')}"
 
 
-@pytest.mark.parametrize("count", [1, 14, 15, 50])
+@pytest.mark.parametrize("count", sampled([1, 14, 15, 50], [14, 15]))
 def test_however_many_queues_there_are_each_pattern_is_taken(count: int) -> None:
     """EventBridge takes 2,048 characters; every queue is in one rule of each kind, which the log's policy admits."""
     one = document()["aws"]["queues"]["gpu"]
@@ -173,6 +174,7 @@ def shuffled(value: Any, seed: random.Random) -> Any:
     return {key: shuffled(inner, seed) for key, inner in items}
 
 
+@soak_only
 def test_the_order_of_keys_does_not_matter() -> None:
     for seed in range(50 if os.environ.get("ACCEL_SOAK") else 3):
         assert snapshot(shuffled(copy.deepcopy(document("prod")), random.Random(seed))) == prod()
@@ -180,8 +182,12 @@ def test_the_order_of_keys_does_not_matter() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [{"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "4242", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8"}],
-    ids=["hash-seed", "hash-seed-zone-locale"],
+    [
+        pytest.param({"PYTHONHASHSEED": "1"}, id="hash-seed", marks=soak_only),
+        pytest.param(
+            {"PYTHONHASHSEED": "4242", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8"}, id="hash-seed-zone-locale"
+        ),
+    ],
 )
 def test_hash_seed_locale_and_time_zone_do_not_matter(environment: dict[str, str]) -> None:
     done = subprocess.run(

@@ -16,6 +16,7 @@ from stacks.environment.config import load_environment
 from stacks.operations.permissions.google import document, plural
 from tests.support.environments import ENVIRONMENTS
 from tests.support.project import KEY, environment, put
+from tests.support.soak import SOAK
 
 FILES = [
     path for path in sorted(project().glob("Pulumi.*.yaml")) if "gcp" in yaml.safe_load(path.read_text())["config"][KEY]
@@ -56,7 +57,7 @@ def test_a_preview_only_reads(file: Path) -> None:
         assert verbs <= {"get", "list", "getIamPolicy", "getMetadata"}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=200 if SOAK else 8, deadline=None)
 @given(values=ENVIRONMENTS.filter(lambda values: "gcp" in values))
 def test_whatever_an_environment_has_is_known_and_in_a_role(values: dict[str, Any]) -> None:
     held = {role.name: role.permissions for role in roles()}

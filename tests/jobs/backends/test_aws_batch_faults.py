@@ -114,6 +114,7 @@ def some(cases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return every if SOAK else random.Random(8).sample(quick, 6)
 
 
+@soak_only
 @pytest.mark.parametrize("times", [1, 9])
 def test_faults_of_submit_job(cloud: Cloud, times: int) -> None:
     faults = FAULTS if SOAK else SAMPLE[times]
@@ -290,6 +291,7 @@ def test_killed_at_each_step(cloud: Cloud, table: str) -> None:
         assert cloud.jobs(request.name) == [ref.id]
 
 
+@soak_only
 def test_killed_while_the_answer_is_under_way(cloud: Cloud) -> None:
     case = make_case(cloud, "on its way", {"submitjob": ["accept+hang"]}, own=True)
     process = children(case.proxy.endpoint, ["=on its way"])

@@ -18,7 +18,7 @@ from jobs.backends.base import JobRef, Phase, Request
 from jobs.backends.local import LocalBackend
 from jobs.model import keys
 from jobs.model.job import Job
-from tests.support.soak import SOAK, sampled
+from tests.support.soak import SOAK, sampled, soak_only
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -176,6 +176,7 @@ def test_many_clients_at_once(clients: int, backend: LocalBackend, home: Path) -
     assert runs(home) == 1
 
 
+@soak_only
 def test_many_keys_at_once(backend: LocalBackend, home: Path) -> None:
     children = [fork(lambda key=key: backend.submit(asked(backend, str(key)))) for key in range(8)]
     assert [reap(pid) for pid in children] == [0] * 8

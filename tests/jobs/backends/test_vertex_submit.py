@@ -29,7 +29,7 @@ from tests.jobs.backends.google_jobs_cloud import (
 )
 from tests.jobs.backends.vertex_cloud import JOBS, Cloud
 from tests.support.proxy import Chance
-from tests.support.soak import SOAK, sampled
+from tests.support.soak import SOAK, sampled, soak_only
 
 pytest_plugins = ["tests.support.google_fake", "tests.jobs.backends.vertex_cloud"]
 
@@ -101,6 +101,7 @@ def test_a_job_that_is_listed_late_is_not_made_again(cloud: Cloud) -> None:
         assert cloud.proxy.calls["POST create"] == i + 1
 
 
+@soak_only
 @pytest.mark.parametrize("part", PARTS, ids="part{}".format)
 def test_random_faults_of_every_call(cloud: Cloud, part: int) -> None:
     count, faults = (RANDOM, FAULTS) if SOAK else (4, [fault for fault in FAULTS if not fault.endswith("hang")])
@@ -245,6 +246,7 @@ def killed(cloud: Cloud, step: int, text: str) -> int:
     return cloud.killed(step, lambda: subprocess.Popen(command, cwd=ROOT))
 
 
+@soak_only
 def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:
     """No call is rejected."""
     count, minute_s = (1000, 6.0) if SOAK else (70, 2.5)
@@ -258,6 +260,7 @@ def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:
     assert all(names.count(request.name) == 1 for request in requests)
 
 
+@soak_only
 def test_a_rejected_call_is_waited_for(cloud: Cloud) -> None:
     """Somebody else uses the region's submissions up."""
     cloud.fake.fault(minute_s=4)

@@ -23,6 +23,7 @@ from tests.jobs.backends.gce_cloud import QUICK, ZONE, left
 from tests.jobs.backends.vm_shell import PROFILE, USER, run, submit
 from tests.support.gathering import until_there
 from tests.support.google_fake import Fake, P
+from tests.support.soak import soak_only
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.jobs.backends.gce_cloud", "tests.jobs.backends.vm_shell"]
@@ -43,6 +44,7 @@ def test_a_command_on_the_machine(entered: Fake) -> None:
     assert run(backend, ref, ["python3", "-c", megabytes]) == (0, BINARY * 40960, b"")
 
 
+@soak_only
 def test_a_terminal_has_the_size_of_ours(entered: Fake) -> None:
     backend, ref = submit("terminal")
     command = ["sh", "-c", "stty size; read line; echo got $line; test -t 2 && exit 5"]
@@ -70,6 +72,7 @@ def test_a_container_that_is_not_there_is_said(entered: Fake) -> None:
     assert err.decode() == f"accel-jobs: container {ref.id}-0 does not run; this is the machine itself\n"
 
 
+@soak_only
 def test_every_machine_has_its_number(entered: Fake) -> None:
     backend, ref = submit("several", nodes=2)
     assert backend.places(ref) == Places(word="node", running=(0, 1), gpus=1)
@@ -82,6 +85,7 @@ def test_every_machine_has_its_number(entered: Fake) -> None:
         run(backend, ref, ["true"], task=2)
 
 
+@soak_only
 def test_every_host_of_every_slice_of_a_tpu(entered: Fake) -> None:
     """Host 3 is the second of slice 1; its machine's name is in guest attributes and nowhere else."""
     target = tpu_target.make_target(**tpu_cloud.GROUND)
@@ -167,6 +171,7 @@ def test_whoever_has_no_name_is_told_what_to_do(entered: Fake, monkeypatch: pyte
     assert run(backend, ref, ["sh", "-c", "echo $USER"])[1] == b"robot_example_com\n"
 
 
+@soak_only
 def test_a_machine_that_does_not_let_one_in(entered: Fake) -> None:
     """Without OS Login on the machine its own metadata has the keys, and ours is not among them."""
     backend, ref = submit("closed")
@@ -205,6 +210,7 @@ def test_without_guest_attributes_the_first_host_key_is_trusted(entered: Fake, t
     assert str(kept) in str(refused.value.hint)
 
 
+@soak_only
 def test_a_machine_that_goes_takes_the_command_with_it(entered: Fake) -> None:
     """Its shutdown ends the command by a signal, and perhaps the shell around it, or first the connection."""
     backend, ref = submit("goes")
