@@ -29,7 +29,7 @@ from .measure import PYTHON, ROOT, Failed, Line, median_s, run
 DRY_RUN_S, LINES_A_SECOND = 0.7, 10_000
 PLACE = "projects/accel-sandbox/locations/us-central1"
 LOG = "projects/accel-sandbox/logs/batch_task_logs"
-TASKS, JOBS = 100_000, 300
+TASKS, JOBS = 100_000, 200
 TASKS_OF_LOG, LINES_OF_TASK = 20, 5_000
 BEHIND_S, BATCH = 4.0, 500
 """Limit for the delay of a followed log: polls are 2 s apart, and reading what came meanwhile may take as long."""

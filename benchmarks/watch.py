@@ -22,7 +22,7 @@ from .measure import Failed, Line
 TASKS = 10_000
 STEP_EVERY_S = 10
 STEPS = 1000
-SECONDS = 20
+SECONDS = 10
 LIMIT = 15
 REF = JobRef("made-up", "here", "array")
 
