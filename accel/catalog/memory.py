@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from accel.catalog.accelerators import accelerators
 from accel.catalog.machines import Machine
@@ -90,6 +90,7 @@ def ecs_gpus(machine: Machine) -> int:
     return machine.whole_accelerators
 
 
+@lru_cache(4096)  # the targets of a decision have the same machines
 def fits(machine: Machine, vcpus: int, memory_mib: int, gpus: int) -> Fit:
     """Judge one task on an empty instance."""
     have = ecs_gpus(machine)
