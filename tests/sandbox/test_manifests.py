@@ -31,7 +31,7 @@ def cluster(home: Path) -> Cluster:
     """With the namespaces that the components' objects lie in, and the test's own PodMonitoring."""
     found = Cluster.of(home)
     for name in NAMESPACES:
-        found.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        create(found, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for definition in yaml.safe_load_all((FOLDER / "podmonitoring.yaml").read_text()):
         found.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
     until(lambda: _served(found))
@@ -174,7 +174,9 @@ def test_a_tpu_job_gets_the_pool_with_tpus_and_a_cpu_job_any(queues: Cluster) ->
 def test_a_queued_pool_is_asked_for_its_nodes(queues: Cluster) -> None:
     queues.create(JOBS, job("queued", "research", GPU, **{"cloud.google.com/gke-nodepool": "flex-0a1b2c3"}))
     requests = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{makers.NAMESPACE}/provisioningrequests"
-    (asked,) = until(lambda: queues.list(requests))
+    (asked,) = until(
+        lambda: [each for each in queues.list(requests) if each["metadata"]["name"].startswith("job-queued-")]
+    )
     assert asked["spec"]["provisioningClassName"] == "queued-provisioning.gke.io"
     assert queues.get(f"{JOBS}/queued")["spec"]["suspend"] is True
 

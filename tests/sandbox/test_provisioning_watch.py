@@ -123,7 +123,8 @@ class Watched:
 def watched(control_plane: Path, tmp_path_factory: pytest.TempPathFactory) -> Watched:
     cluster, told = Cluster.of(control_plane), json.loads((control_plane / "kubernetes.json").read_text())
     # Other modules use the same cluster, and may have made the namespace and the rights.
-    cluster.apply(f"/api/v1/namespaces/{makers.NAMESPACE}", {"apiVersion": "v1", "kind": "Namespace"})
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": makers.NAMESPACE}}
+    cluster.apply(f"/api/v1/namespaces/{makers.NAMESPACE}", space)
     made = Watched(cluster, told["url"], account(cluster, tmp_path_factory.mktemp("client") / "account", told["ca"]))
     for key in KEYS:
         made.put("ResourceFlavor", key, {"nodeLabels": {"accel.dev/pool": key}})
