@@ -20,6 +20,7 @@ from jobs.backends.diagnosis.aws_batch import explain
 from jobs.backends.diagnosis.causes import of_platform
 from sandbox import keys
 from tests.support.forking import Forked
+from tests.support.gathering import until_there
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,10 @@ class Aws:
         return self.batch.register_job_definition(
             jobDefinitionName=self.name("def"), type="container", containerProperties=properties, **dict(more)
         )["jobDefinitionArn"]
+
+    def waiting(self, file: Path, vcpu: int = 1) -> str:
+        """A definition of a job that runs until there is this file."""
+        return self.definition(["sh", "-c", until_there(file)], vcpu=vcpu)
 
     def submit(self, queue: str, definition: str, **more: Any) -> str:
         given = {"jobName": self.name("job"), "jobQueue": queue, "jobDefinition": definition} | more

@@ -15,7 +15,6 @@ from botocore.exceptions import (
 )
 
 from components.aws.budget_function import Environments
-from tests.support.gathering import until_there
 from tests.support.soak import sampled
 
 TOO_BIG, OVER_MAX = (
@@ -144,7 +143,7 @@ def test_a_higher_priority_goes_first(aws: Any, tmp_path: Path) -> None:
     name = aws.environment(instanceTypes=["g5.xlarge"], maxvCpus=4)
     low, high = aws.queue(name, priority=1), aws.queue(name, priority=10)
     both_wait = tmp_path / "both-wait"
-    definition = aws.definition(["sh", "-c", until_there(both_wait)], vcpu=4)
+    definition = aws.waiting(both_wait, vcpu=4)
     aws.reaches(aws.submit(low, definition), "RUNNING")
     jobs = [aws.submit(low, definition), aws.submit(high, definition)]
     both_wait.touch()

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.gathering import until_there
-
 
 def policy(aws: Any, **fair: Any) -> str:
     return aws.batch.create_scheduling_policy(name=aws.name("policy"), fairsharePolicy=fair)["arn"]
@@ -21,11 +19,6 @@ def shared(aws: Any, max_vcpus: int, **fair: Any) -> str:
 
 def submit(aws: Any, queue: str, definition: str, share: str, priority: int = 0) -> str:
     return aws.submit(queue, definition, shareIdentifier=share, schedulingPriorityOverride=priority)
-
-
-def waits_for(aws: Any, file: Path) -> str:
-    """A definition of a job that has all vCPUs until there is this file."""
-    return aws.definition(["sh", "-c", until_there(file)], vcpu=4)
 
 
 def order(aws: Any, jobs: dict[str, str]) -> list[str]:
@@ -88,7 +81,7 @@ def test_submit_asks_for_a_share_and_a_priority_where_there_is_a_policy(aws: Any
 
 def test_the_share_that_used_least_goes_first_and_a_priority_counts_within_it(aws: Any, tmp_path: Path) -> None:
     queue, definition, all_wait = shared(aws, 4), aws.definition(["true"], vcpu=4), tmp_path / "all-wait"
-    aws.reaches(submit(aws, queue, waits_for(aws, all_wait), "a"), "RUNNING")
+    aws.reaches(submit(aws, queue, aws.waiting(all_wait, vcpu=4), "a"), "RUNNING")
     jobs = {
         "a low": submit(aws, queue, definition, "a"),
         "a high": submit(aws, queue, definition, "a", priority=9),
@@ -105,7 +98,7 @@ def test_a_weight_divides_what_a_share_has_used(aws: Any, tmp_path: Path) -> Non
     aws.ended(submit(aws, queue, definition, "light1"))
     aws.ended(submit(aws, queue, quick, "heavy"))
     both_wait = tmp_path / "both-wait"
-    aws.reaches(submit(aws, queue, waits_for(aws, both_wait), "other"), "RUNNING")
+    aws.reaches(submit(aws, queue, aws.waiting(both_wait, vcpu=4), "other"), "RUNNING")
     jobs = {"heavy": submit(aws, queue, quick, "heavy"), "light": submit(aws, queue, quick, "light1")}
     both_wait.touch()
     assert order(aws, jobs) == ["light", "heavy"]
@@ -117,7 +110,7 @@ def test_what_was_used_long_ago_is_forgotten(aws: Any, tmp_path: Path) -> None:
     aws.control("clock", advance_s=601)
     aws.ended(submit(aws, queue, definition, "b"))
     both_wait = tmp_path / "both-wait"
-    aws.reaches(submit(aws, queue, waits_for(aws, both_wait), "c"), "RUNNING")
+    aws.reaches(submit(aws, queue, aws.waiting(both_wait, vcpu=4), "c"), "RUNNING")
     jobs = {"b": submit(aws, queue, definition, "b"), "a": submit(aws, queue, definition, "a")}
     both_wait.touch()
     assert order(aws, jobs) == ["a", "b"]

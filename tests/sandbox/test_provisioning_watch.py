@@ -15,7 +15,7 @@ import pytest
 from components.kubernetes.provisioning_watch import ASKED_AGAIN, ASKING_AGAIN, GIVEN_UP, Api, Limits, look
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.components.kubernetes import makers
-from tests.sandbox.test_manifests import manifests
+from tests.sandbox.test_manifests import create, manifests
 from tests.support.soak import soak_only
 from tests.support.waiting import until
 
@@ -122,9 +122,7 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(control_plane: Path, tmp_path_factory: pytest.TempPathFactory) -> Watched:
     cluster, told = Cluster.of(control_plane), json.loads((control_plane / "kubernetes.json").read_text())
-    # Other modules use the same cluster, and may have made the namespace and the rights.
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": makers.NAMESPACE}}
-    cluster.apply(f"/api/v1/namespaces/{makers.NAMESPACE}", space)
+    create(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": makers.NAMESPACE}})
     made = Watched(cluster, told["url"], account(cluster, tmp_path_factory.mktemp("client") / "account", told["ca"]))
     for key in KEYS:
         made.put("ResourceFlavor", key, {"nodeLabels": {"accel.dev/pool": key}})
@@ -144,8 +142,8 @@ def account(cluster: Cluster, folder: Path, ca: str) -> Path:
     name = ""
     for body in manifests(makers.watchdog):
         if body["kind"] in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding"):
+            create(cluster, body)
             name = body["metadata"]["name"]
-            cluster.apply(cluster.path(body["apiVersion"], body["kind"], name, body["metadata"].get("namespace")), body)
     token = cluster.create(f"/api/v1/namespaces/kube-system/serviceaccounts/{name}/token", {"spec": {}})
     folder.mkdir()
     (folder / "token").write_text(token["status"]["token"])
