@@ -14,7 +14,7 @@ import yaml
 from tests.support.engine import Sandbox
 from tests.support.project import Stack
 from tests.support.small_wheel import write_wheel
-from tests.support.soak import sampled, soak_only
+from tests.support.soak import sampled
 
 from .conftest import Shell, shell_on
 
@@ -113,8 +113,7 @@ def test_on_this_machine_and_on_aws_batch(shell: Shell, project: Project, to: st
     its_failed_tasks_run_the_same_code(shell, project, to, tmp_path)
 
 
-@soak_only
-@pytest.mark.parametrize("to", ["batch", "vertex"])
+@pytest.mark.parametrize("to", sampled(["batch", "vertex"], ["batch"]))
 def test_on_google_cloud(services: Stack, managed: Sandbox, project: Project, to: str, tmp_path: Path) -> None:
     shell = shell_on(managed, services.folder / "targets.json", tmp_path)
     goes_round(shell, project, to, tmp_path)

@@ -158,7 +158,6 @@ def test_a_job_that_fails_by_itself_stays_where_it_is(
     assert "share_identifier: is missing" in error, "said before the first job is made"
 
 
-@soak_only
 def test_an_interrupted_bulk_submit_goes_on_and_makes_none_twice(
     shell: Shell, queues: Stack, sandbox: Sandbox, tmp_path: Path
 ) -> None:

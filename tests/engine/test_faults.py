@@ -68,7 +68,6 @@ def converges(stack: Stack, refuse: Callable[[], None], healed: Callable[[], Non
     stack.preview("--expect-no-changes")
 
 
-@soak_only
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_aws_refuses(tmp_path: Path, sandbox: Sandbox, seed: int) -> None:
     dice = random.Random(seed)

@@ -114,7 +114,6 @@ def some(cases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return every if SOAK else random.Random(8).sample(quick, 6)
 
 
-@soak_only
 @pytest.mark.parametrize("times", [1, 9])
 def test_faults_of_submit_job(cloud: Cloud, times: int) -> None:
     faults = FAULTS if SOAK else SAMPLE[times]

@@ -101,7 +101,6 @@ def test_a_job_that_is_listed_late_is_not_made_again(cloud: Cloud) -> None:
         assert cloud.proxy.calls["POST create"] == i + 1
 
 
-@soak_only
 @pytest.mark.parametrize("part", PARTS, ids="part{}".format)
 def test_random_faults_of_every_call(cloud: Cloud, part: int) -> None:
     count, faults = (RANDOM, FAULTS) if SOAK else (4, [fault for fault in FAULTS if not fault.endswith("hang")])
@@ -246,7 +245,6 @@ def killed(cloud: Cloud, step: int, text: str) -> int:
     return cloud.killed(step, lambda: subprocess.Popen(command, cwd=ROOT))
 
 
-@soak_only
 def test_a_thousand_jobs_at_the_rate_limit(cloud: Cloud) -> None:
     """No call is rejected."""
     count, minute_s = (1000, 6.0) if SOAK else (70, 2.5)
