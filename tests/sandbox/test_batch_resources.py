@@ -362,24 +362,22 @@ def test_lists_have_pages(aws: Any, queue: str) -> None:
         )  # fmt: skip
     aws.environment()
     jobs = [aws.submit(queue, definition, jobName=f"Paged-{at}") for at in range(5)]
-    seen: dict[str, list[Any]] = {}
-    for operation, key, given in (
-        ("describe_compute_environments", "computeEnvironments", {}),
-        ("describe_job_queues", "jobQueues", {}),
-        ("describe_job_definitions", "jobDefinitions", {"jobDefinitionName": name}),
-        (
-            "list_jobs",
-            "jobSummaryList",
-            {"jobQueue": queue, "filters": [{"name": "JOB_NAME", "values": ["paged-*"]}]},
-        ),
+    seen: dict[str, list[str]] = {}
+    paged = {"jobQueue": queue, "filters": [{"name": "JOB_NAME", "values": ["paged-*"]}]}
+    # Rows are told by their ARN: what else they show (a job's state, an environment's vCPUs) may change between looks.
+    for operation, key, arn, given in (
+        ("describe_compute_environments", "computeEnvironments", "computeEnvironmentArn", {}),
+        ("describe_job_queues", "jobQueues", "jobQueueArn", {}),
+        ("describe_job_definitions", "jobDefinitions", "jobDefinitionArn", {"jobDefinitionName": name}),
+        ("list_jobs", "jobSummaryList", "jobArn", paged),
     ):
         paginator = aws.batch.get_paginator(operation)
         pages, long = (list(paginator.paginate(**given, PaginationConfig={"PageSize": size})) for size in (2, 100))
-        seen[operation] = [row for page in pages for row in page[key]]
+        seen[operation] = [row[arn] for page in pages for row in page[key]]
         assert [len(page[key]) for page in pages[:-1]] == [2] * (len(pages) - 1)
-        assert seen[operation] == [row for page in long for row in page[key]]
-    assert [row["revision"] for row in seen["describe_job_definitions"]] == [5, 4, 3, 2, 1]
-    assert [row["jobId"] for row in seen["list_jobs"]] == jobs[::-1]
+        assert seen[operation] == [row[arn] for page in long for row in page[key]]
+    assert [arn.rsplit(":", 1)[1] for arn in seen["describe_job_definitions"]] == list("54321")
+    assert [arn.rsplit("/", 1)[1] for arn in seen["list_jobs"]] == jobs[::-1]
 
 
 def test_list_jobs_filters(aws: Any, queue: str) -> None:
