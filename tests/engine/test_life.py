@@ -1,5 +1,6 @@
 """The project's own program through the real engine: from nothing to deployed, changed, and nothing again."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,18 @@ def test_every_environment_converges(tmp_path: Path, sandbox: Sandbox, name: str
     assert stack.up("--refresh", "--expect-no-changes").ops("same", "refresh") == {}
     assert set(stack.destroy().ops("same")) == {"delete"}
     assert listing(sandbox, region) == before
+
+
+def test_messages_of_the_sdk_are_sent_when_asked_for(tmp_path: Path, sandbox: Sandbox, region: str) -> None:
+    stack = Stack(tmp_path / "debug", sandbox, small(region), stack="debug")
+    stack.variables["PULUMI_PYTHON_CMD"] = sys.executable  # the tests' forked programs send none
+
+    def of_the_sdk() -> int:
+        return stack.run("preview", "--debug").stdout.count("resource registration successful: ty=aws:")
+
+    assert of_the_sdk() == 0
+    stack.variables["ACCEL_SDK_DEBUG"] = "1"
+    assert of_the_sdk() > 20
 
 
 def test_bad_config_is_said_line_by_line(tmp_path: Path, sandbox: Sandbox, region: str) -> None:
