@@ -271,4 +271,4 @@ def test_a_command_of_xpk_runs_to_its_end(shell: Shell, tmp_path: Path) -> None:
 
 @soak_only
 def test_its_code_is_sent_and_runs(shell: Shell, tmp_path: Path) -> None:
-    goes_round(shell, Project(tmp_path / "project"), "vm", tmp_path)
+    goes_round(shell, Project(tmp_path / "project"), "vm", tmp_path, accelerator={"type": "l4", "count": 1})
