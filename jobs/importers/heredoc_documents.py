@@ -1,4 +1,5 @@
-"""Document that a page shows as a heredoc to paste into a shell (`cat > job.yaml <<EOF`), or as a notebook's cell."""
+"""Document that a page shows as a heredoc to paste into a shell (`cat > job.yaml <<EOF`), as a cell of a notebook, or
+below `$ cat job.yaml`."""
 
 import re
 
@@ -14,13 +15,20 @@ _BEFORE = re.compile(r"\s*(?:(?:#|set\s|cd\s|mkdir\s).*)?$")
 _AFTER = re.compile(r"\s*(?:(?:#|(?:\$\s+)?kubectl\s).*|\S+/\S+ (?:created|configured|unchanged))?$")
 _CALLS = re.compile(rf"\|\s*{ENVIRONMENT}(?:gcloud|aws)\s")
 """Command that reads the document, which is imported with its options."""
-_CELL = re.compile(r"\s*%%writefile\s.*\n")
+_LISTING = re.compile(r"\s*(?:%%(?:write)?file\s.*|\$\s+cat\s+[\w./~-]+[^\S\n]*)\n")
+"""Line above a document that writes or shows it: https://ipython.readthedocs.io/en/stable/interactive/magics.html"""
+
+
+def listing_in(text: str) -> str | None:
+    """Return the document below a line that shows it, and an empty line for each line above it, or None."""
+    found = _LISTING.match(text)
+    return "\n" * found[0].count("\n") + text[found.end() :] if found else None
 
 
 def document_in(text: str) -> str | None:
     """Return the document with the text's variables set, below an empty line for each line above it, or None."""
-    if cell := _CELL.match(text):
-        return "\n" * cell[0].count("\n") + text[cell.end() :]
+    if (listing := listing_in(text)) is not None:
+        return listing
     if "<<" not in text or text.lstrip().startswith(("{", "[")):
         return None
     lines = text.split("\n")

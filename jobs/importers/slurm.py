@@ -12,6 +12,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from ..model.job import NAME_MAX
 from .fields import RequestFields, job_name
+from .heredoc_documents import listing_in
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument
@@ -21,7 +22,7 @@ from .slurm_options import KNOWN, SlurmOption, body_of, directives, options_of
 from .slurm_resources import GPU_OPTIONS, HANDLED, gpus_of, resources
 from .slurm_script import name_of, statements
 from .slurm_steps import COMMANDS, Script, assignments
-from .slurm_submission import ELSEWHERE, Submission, report_command, submission
+from .slurm_submission import ELSEWHERE, Submission, interpreter_first, report_command, submission
 
 OF_TARGET = "has no place in a job file: a target has its own"
 WRITTEN_BY_ACCEL = "the output is in the platform's log: `accel-jobs logs`"
@@ -97,6 +98,8 @@ STEP_ALONE = ("pty", "label", "unbuffered", "mpi", "kill-on-bad-exit", "wait")
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\0", " ")
+    if (listing := listing_in(text)) is not None:
+        text = interpreter_first(listing)
     submitted = submission(name, text, options.variables)
     text = submitted.script if submitted else text
     found = list(directives(text))

@@ -1,7 +1,9 @@
-"""`sbatch` pasted together with the script that it submits, in a heredoc or a file that the text writes. Without a file
-name, sbatch reads standard input; its options override the script's: https://slurm.schedmd.com/sbatch.html"""
+"""`sbatch` pasted together with the script that it submits, in a heredoc or a file that the text writes, or a text that
+writes a script without submitting it. Without a file name, sbatch reads standard input; its options override the
+script's: https://slurm.schedmd.com/sbatch.html"""
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +18,7 @@ from .shell import PastedCommand, is_command, pasted_command
 from .slurm_options import SlurmOption, options_of
 
 PROGRAM = "sbatch"
+DIRECTIVE = "#SBATCH"
 _PIPED = re.compile(r"^(\s*(?:\$\s+)?)cat\s+(<<-?\s*\S+)\s*\|\s*sbatch\b(.*)$")
 _CAPTURED = re.compile(r"^(\s*)(?:(?:export|local|readonly)\s+)?\w+=[\"']?\$\(\s*(?=sbatch\b.*<<)")
 _CHAINED = re.compile(r"^[^#'\"<]*&&\s*(?=sbatch\s)")
@@ -41,13 +44,20 @@ def is_submission(text: str) -> bool:
 
 
 def submission(name: str, text: str, variables: Mapping[str, str]) -> Submission | None:
-    """Return the script that a text submits, or None if the text has no heredoc or is a batch script itself. Raise
-    BadInput if it submits another script, or several."""
-    if PROGRAM not in text or "<<" not in text:
+    """Return the script that a text submits, or that it writes and nobody submits. Return None if the text has no
+    heredoc or is a batch script itself. Raise BadInput if it submits another script, or several."""
+    if "<<" not in text:
         return None
-    lines, own = _plain(text)
-    if any(line.startswith("#SBATCH") for line in own) or not is_command("\n".join(own), PROGRAM):
+    lines, own, heredocs = _plain(text)
+    if any(line.startswith(DIRECTIVE) for line in own):
         return None
+    if not is_command("\n".join(own), PROGRAM):
+        scripts = {each.file: each for each in heredocs if each.file and f"\n{DIRECTIVE}" in f"\n{each.text}"}
+        if not scripts:
+            return None
+        if len(scripts) > 1:
+            raise BadInput(f"{name}: writes {len(scripts)} scripts of Slurm ({', '.join(scripts)}): import one of them")
+        lines.append(f"{PROGRAM} {shlex.quote(next(iter(scripts)))}")
     command = pasted_command(name, "\n".join(lines), variables, "", PROGRAM)
     options, count = options_of(command.argv[1:], command.line, stops=True)
     left = command.argv[1 + count :]
@@ -56,7 +66,8 @@ def submission(name: str, text: str, variables: Mapping[str, str]) -> Submission
         raise BadInput(f"{name}: {ELSEWHERE}")
     heredoc = command.heredocs[file]
     computed = [] if heredoc.quoted else list(dict.fromkeys(_COMPUTED.findall(heredoc.text)))
-    return Submission(_script(command.files[file], heredoc), options, left[1:], command, computed)
+    script = interpreter_first("\n" * heredoc.above + command.files[file])
+    return Submission(script, options, left[1:], command, computed)
 
 
 def report_command(found: Submission, report: Report, options: Mapping[str, str], commands: str) -> None:
@@ -66,7 +77,7 @@ def report_command(found: Submission, report: Report, options: Mapping[str, str]
     command.report_lines(report)
     if command.rest:
         report.changed("after the command", None, "is not the command's")
-    body = "\n".join(line for line in found.script.split("\n") if not line.startswith("#SBATCH"))
+    body = "\n".join(line for line in found.script.split("\n") if not line.startswith(DIRECTIVE))
     for name in dict.fromkeys(command.written):
         written = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
         for leaf, value in {**options, commands: body}.items():
@@ -82,11 +93,13 @@ def report_command(found: Submission, report: Report, options: Mapping[str, str]
         report.decide(commands, why, new="command", is_open=False)
 
 
-def _plain(text: str) -> tuple[list[str], list[str]]:
-    """Return the lines with each sbatch call at a line's beginning, and those of them that are in no heredoc."""
+def _plain(text: str) -> tuple[list[str], list[str], list[Heredoc]]:
+    """Return the lines with each sbatch call at a line's beginning, those of them that are in no heredoc, and the
+    heredocs."""
     lines = text.split("\n")
     ends = {line.strip() for line in lines}
     own: list[str] = []
+    heredocs: list[Heredoc] = []
     waiting: list[Heredoc] = []
     for number, line in enumerate(lines):
         if waiting:
@@ -99,7 +112,8 @@ def _plain(text: str) -> tuple[list[str], list[str]]:
         lines[number] = line
         own.append(line)
         _, waiting = split_heredocs(line, ends)
-    return lines, own
+        heredocs += waiting
+    return lines, own, heredocs
 
 
 def _is_file(file: str, left: list[str]) -> bool:
@@ -107,9 +121,9 @@ def _is_file(file: str, left: list[str]) -> bool:
     return PurePosixPath(file) == PurePosixPath(left[0]) if left else file == "-"
 
 
-def _script(text: str, heredoc: Heredoc) -> str:
-    """Return the script below as many empty lines as there are lines above it; an interpreter's line stays first."""
+def interpreter_first(text: str) -> str:
+    """Return a script whose interpreter's line, if it has one below empty lines, is above them."""
     plain = text.lstrip("\n")
-    above = "\n" * (heredoc.above + len(text) - len(plain))
     first, line_break, rest = plain.partition("\n")
-    return f"{first}{line_break}{above}{rest}" if plain.startswith("#!") else f"{above}{plain}"
+    above = text[: len(text) - len(plain)]
+    return f"{first}{line_break}{above}{rest}" if plain.startswith("#!") else text

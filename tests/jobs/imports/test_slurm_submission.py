@@ -71,6 +71,41 @@ def test_options_alone_need_no_headers() -> None:
     assert recognition.recognize("submit.sh", b"sbatch -J a <<EOF\n#!/bin/sh\na\nEOF\n").kind == "slurm"
 
 
+WRITTEN = {
+    "cat": f"# the script\ncat << EOF > job.sh\n{SCRIPT}EOF\n",
+    "tee": f"mkdir -p runs\ntee runs/job.sh <<'JOB'\n{SCRIPT}JOB\nls runs\n",
+    "beside another file": f"cat > train.py <<'EOF'\nprint(1)\nEOF\ncat > job.sh <<'EOF'\n{SCRIPT}EOF\n",
+    "submitted from elsewhere": f"cat > job.sh <<'EOF'\n{SCRIPT}EOF\nssh login sbatch job.sh\n",
+    "a cell": f"%%writefile job.sh\n{SCRIPT}",
+    "shown": f"$ cat runs/job.sh\n{SCRIPT}",
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_script_that_a_text_writes_or_shows_without_submitting_it(form: str) -> None:
+    assert recognition.recognize("page.sh", WRITTEN[form].encode()).kind == "slurm"
+    found = found_in(WRITTEN[form])
+    assert not found.report.stops, [entry.text for entry in found.report.stops]
+    assert found.values == {
+        "name": "digits",
+        "accelerator": {"type": "a100", "count": 4},
+        "timeout_s": 3600,
+        "image": IMAGE,
+        "command": ["python", "train.py"],
+    }
+    entries(found)
+    line = WRITTEN[form].split("\n").index("#SBATCH --time=60") + 1
+    assert found.report.places["--time"] == f"submit.sh:{line}"
+
+
+def test_an_unquoted_script_that_is_written_takes_the_texts_variables() -> None:
+    text = "N=2\ncat > job.sh <<EOF\n#!/bin/bash\n#SBATCH -N $N\npython t.py $LR \\$SLURM_NNODES\nEOF\n"
+    found = found_in(text)
+    assert found.values["nodes"] == 2 and [entry.field for entry in found.report.stops] == ["commands"]
+    assert "--var LR=<value>" in found.report.stops[0].text
+    assert "python t.py 0.1 $SLURM_NNODES" in found_in(text, variables={"LR": "0.1"}).values["command"][-1]
+
+
 def test_arguments_of_a_script_that_the_text_writes() -> None:
     text = (
         "cat > job.sh <<'EOF'\n#!/bin/bash\n#SBATCH -J a\npython train.py $1 --lr $2\nEOF\nsbatch job.sh digits 0.1\n"
@@ -120,6 +155,10 @@ def test_a_loop_asks_for_its_variable() -> None:
         ("sbatch job.sh\n", "import the script that it submits, with these options as #SBATCH lines"),
         ("cat > a.sh <<'EOF'\n#!/bin/sh\na\nEOF\nsbatch b.sh\n", "import the script that it submits"),
         ("sbatch <<'EOF'\n", "import the script that it submits"),
+        (
+            f"cat > a.sh <<'EOF'\n{SCRIPT}EOF\ncat > b.sh <<'EOF'\n{SCRIPT}EOF\n",
+            r"writes 2 scripts of Slurm \(a.sh, b.sh\): import one of them",
+        ),
         ("sbatch -J 'a <<EOF\n#!/bin/sh\na\nEOF\n", "cannot be read as a shell would"),
     ],
 )  # fmt: skip
