@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from accel.diagnostics.redaction import HIDDEN, SECRET_NAME, hide_secrets
+from accel.rules.jobs.placeholders import is_placeholder
 
 from .report import Report
 
@@ -16,7 +17,7 @@ def hide(report: Report, secrets: Iterable[str] = ()) -> None:
     """Remove secrets from the report's values and messages. `secrets`: values that are known to be secret."""
     found = {text for text in secrets if len(text) >= _LEAST}
     found |= {text for name, text in report.fields.items() if _is_secret(name) and _long(text)}
-    values = sorted(found, key=len, reverse=True)
+    values = sorted((text for text in found if not is_placeholder(text)), key=len, reverse=True)
     for entry in report.entries:
         whole = _is_secret(entry.field)
         entry.old = HIDDEN if whole and entry.old else _without(entry.old, values)

@@ -75,6 +75,11 @@ def addresses(field: str, words: Iterable[str]) -> list[Finding]:
     return [found for word in words if "gs://" in word for found in value(field, word)]
 
 
+def is_placeholder(value: str) -> bool:
+    """Return whether a value is a placeholder and nothing else, so that it is no secret either."""
+    return _VALUE.fullmatch(value) is not None
+
+
 def value(field: str, value: str) -> list[Finding]:
     """Check for a placeholder such as MY_PROJECT."""
     found = _VALUE.search(value)

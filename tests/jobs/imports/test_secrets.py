@@ -141,3 +141,8 @@ def test_no_line_has_a_secret_of_a_script(home: Any, invoke: Callable[..., Resul
     for options in ((), ("--report", "json"), ("--strict",)):
         done = invoke("import", "-", *options, text=text)
         assert done.exit_code in (0, 2) and SECRET not in done.stderr, done.stderr
+
+
+def test_a_placeholder_is_no_secret(home: Any, invoke: Callable[..., Result]) -> None:
+    done = invoke("import", "-", "--image", IMAGE, text="#SBATCH -c 2\nexport TOKEN=<your-token>\npython a.py\n")
+    assert done.exit_code == 2 and '"<your-token>" is a placeholder' in done.stderr, done.stderr
