@@ -13,14 +13,15 @@ from accel.rules.jobs import placeholders
 
 from .heredoc_documents import document_in
 from .kubernetes_environment import ConfigMaps
+from .kubernetes_nodes import SLICE
 from .kubernetes_pods import PodJob, set_ranks
-from .kubernetes_shapes import CORE, JOB, Work, deadline, finish, job_of, keep_s, same_pods, template_job
+from .kubernetes_shapes import CORE, JOB, QUEUE, Work, deadline, finish, job_of, keep_s, same_pods, template_job
 from .kubernetes_values import ManifestFields, at, list_of, object_of
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument, leaves, read
 from .redact import hide
-from .vertex_templates import ask, ask_for_all, fill
+from .vertex_templates import ask, ask_for_all, fill, variables_in
 
 RUN_POLICY: Mapping[str, tuple[str, str]] = {
     "cleanPodPolicy": ("changed", "pods of an ended job are done with"),
@@ -214,6 +215,13 @@ KNOWN = (
 )
 
 
+_LEFT_OUT = re.compile(
+    r"(?:^|\.)(?:namespace|serviceAccount(?:Name)?|schedulerName|runtimeClassName|hostname|subdomain)$"
+    rf"|\.imagePullSecrets\[\d+\]\.name$|\.labels\.{re.escape(QUEUE)}$|\.annotations\.(?!{re.escape(SLICE)}$)"
+)
+"""Fields whose values are not in a job, so that a variable in one of them needs no value."""
+
+
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     """Raise BadInput if the manifest cannot be read, or does not hold exactly one job."""
     documents = _documents(name, data, options.variables)
@@ -227,18 +235,25 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     for each, (prefix, _) in zip(others, said, strict=True):
         places |= {f"{prefix}.{path}": place for path, place in getattr(each, "places", {}).items()}
     given = ManifestFields(ReadDocument(document, places), beside=beside)
-    lacking = ask(given, options.variables)
+    lacking = ask(given, options.variables, left_out=_LEFT_OUT)
     values: Json = {}
     for prefix, kind in said:
         _say(given, beside, prefix, kind)
     job_of(given, document, options, maps, values, JOBS)
     _say_samples(given)
-    if lacking or options.variables:
+    if lacking or options.variables or _has_variables_left_out(given):
         _say_missing(given, values)
     given.report.close(KNOWN)
     ask_for_all(given.report, lacking)
     hide(given.report, [value for name, value in options.variables.items() if "TOKEN" in name.upper()])
     return ImportResult(given.report, {}, values)
+
+
+def _has_variables_left_out(given: ManifestFields) -> bool:
+    return any(
+        isinstance(value, str) and _LEFT_OUT.search(path) and variables_in(value)
+        for path, value in given.values.items()
+    )
 
 
 _SET = re.compile(r"\b([A-Za-z_]\w*)\+?=|\b(?:for|read|local|declare|mapfile)\s+(?:-\w+\s+)*(\w+)")

@@ -21,7 +21,7 @@ BACKOFF_LIMIT = 6
 _SERVER = ("metadata.uid", "metadata.creationTimestamp", "metadata.resourceVersion", "metadata.generation", "status",
            "metadata.managedFields", "metadata.selfLink", "metadata.ownerReferences",
            "metadata.finalizers")  # fmt: skip
-_QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE = "kueue.x-k8s.io/queue-name"
 _PRIORITY = "kueue.x-k8s.io/priority-class"
 _RESERVED = ("kueue.x-k8s.io/", "jobset.sigs.k8s.io/", "batch.kubernetes.io/", "accel.dev/", "controller-uid",
              "job-name", "kubernetes.io/", "k8s.io/", "app.kubernetes.io/managed-by",
@@ -84,7 +84,7 @@ def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> No
     for key in object_of(at(document, f"{base}.labels")):
         path = f"{base}.labels.{key}"
         text = given.values.get(path)
-        if key == _QUEUE:
+        if key == QUEUE:
             given.left_out(path, "a target has its own queue")
         elif key == _PRIORITY and isinstance(text, str):
             values.setdefault("gke", {})["priority"] = text

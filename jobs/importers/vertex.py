@@ -14,6 +14,7 @@ from .outcome import ImportResult
 from .reading import Json
 from .redact import hide
 from .vertex_values import NO_KEY, job_values
+from .vertex_values import OF_TARGET as FIELDS_OF_TARGET
 
 KNOWN = tuple(dict.fromkeys(vertex_schema.names(vertex_schema.CUSTOM_JOB)))
 
@@ -22,7 +23,7 @@ def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
     given, region, secrets = source(name, data, options)
     if not given.has("displayName"):
         given.values["displayName"] = name.rpartition("/")[2].partition(".")[0]
-    vertex_templates.samples(given)
+    vertex_templates.samples(given, _LEFT_OUT)
     values = job_values(given, options)
     if region:
         given.report.findings("--region", [*zones.region(region), *placeholders.value("--region", region)])
@@ -50,6 +51,8 @@ FLAGS = {
 """Flags of the command, each with whether it takes a value. Source: gcloud's own flags of `ai custom-jobs create`."""
 
 OF_TARGET = ("--network", "--service-account")
+_LEFT_OUT = re.compile("|".join(rf"{re.escape(each)}$" for each in FIELDS_OF_TARGET))
+"""Fields whose values are not in a job, so that a variable in one of them needs no value."""
 PLAIN = {
     "--network": f"{SPEC}.network",
     "--service-account": f"{SPEC}.serviceAccount",
@@ -120,7 +123,8 @@ def _of(
         given.report.findings("workerPoolSpecs", imports.pools_mapping(mapping))
     lacking: list[str] = []
     if "labels.accel-maker" not in given.values:
-        lacking += vertex_templates.ask(given, variables, [name for _, by in lines if by for name in by.written])
+        written = [name for _, by in lines if by for name in by.written]
+        lacking += vertex_templates.ask(given, variables, written, _LEFT_OUT)
     lacking += [name for _, pasted in lines if pasted for name in pasted.unknown]
     vertex_templates.ask_for_all(given.report, lacking)
     return given

@@ -39,16 +39,22 @@ def _name(found: re.Match[str]) -> str:
     return cast(str, found[1] or found[3] or found[4])
 
 
-def ask(given: RequestFields, variables: Mapping[str, str], written: Collection[str] = ()) -> list[str]:
+def ask(
+    given: RequestFields,
+    variables: Mapping[str, str],
+    written: Collection[str] = (),
+    left_out: re.Pattern[str] | None = None,
+) -> list[str]:
     """Report the variables that have to be filled in for each value, and return their names. Values that the user gave
-    are taken as meant. `written`: variables that a shell would have replaced, so that they are not the job's own."""
+    are taken as meant. `written`: variables that a shell would have replaced, so that they are not the job's own;
+    `left_out`: paths of values that no job has."""
     lacking: dict[str, None] = {}
     for path, value in given.values.items():
         words = cast("list[Any]", value) if isinstance(value, list) else [value]
         texts = [word for word in words if isinstance(word, str)]
         program = _PROGRAM.search(path) is not None
         own = program and _runs_shell(given, path)
-        if _NAME.search(path):
+        if _NAME.search(path) or (left_out and left_out.search(path)):
             continue
         for found in (each for text in texts for each in _VARIABLE.finditer(text)):
             name = _name(found)
@@ -71,11 +77,12 @@ def ask_for_all(report: Report, names: Iterable[str]) -> None:
         report.decide("--var", f"give {' '.join(f'--var {name}=<value>' for name in asked)}", imports.VARIABLE.id)
 
 
-def samples(given: RequestFields) -> None:
-    """Refuse values that hold a sample name of a page, such as YOUR_BUCKET."""
+def samples(given: RequestFields, left_out: re.Pattern[str] | None = None) -> None:
+    """Refuse values that hold a sample name of a page, such as YOUR_BUCKET. `left_out`: paths of values that no job
+    has."""
     for path, value in given.values.items():
         words = cast("list[Any]", value) if isinstance(value, list) else [value]
-        if _NAME.search(path):
+        if _NAME.search(path) or (left_out and left_out.search(path)):
             continue
         for text in (word for word in words if isinstance(word, str)):
             if _PROGRAM.search(path):

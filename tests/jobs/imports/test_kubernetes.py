@@ -626,6 +626,19 @@ def test_values_that_the_user_gives() -> None:
     assert values_of(claimed, mounts={"/model": "gs://acme"})["mounts"] == mounts
 
 
+def test_a_variable_of_what_is_left_out_needs_no_value() -> None:
+    document = job(pod(serviceAccountName="${SA}", subdomain="s-$JOB", schedulerName="{{ SCHEDULER }}"))
+    document["metadata"] |= {
+        "namespace": "$NS",
+        "annotations": {"gke-gcsfuse/memory-limit": "${LIMIT}"},
+        "labels": {"kueue.x-k8s.io/queue-name": "${QUEUE}", "team": "${TEAM}"},
+    }
+    found = found_in(document)
+    assert [entry.field for entry in found.report.stops] == ["metadata.labels.team"]
+    found = found_in(document, variables={"TEAM": "vision"})
+    assert not found.report.stops and found.values == {**values_of(job(pod())), "labels": {"team": "vision"}}
+
+
 def test_a_template_may_fill_its_command_too() -> None:
     script = "OUT=$PLACE; for I in a b; do run $I $HOME $OUT $TOKEN; done"
     document = job(
@@ -641,6 +654,9 @@ def test_a_template_may_fill_its_command_too() -> None:
     found = found_in(document, variables={"SA": "trainer", "PLACE": "gs://acme"})
     assert found.values["command"][-1].startswith("OUT=gs://acme;")
     assert next(entry for entry in found.report.entries if entry.field == field).kind == "kept"
+    found = found_in(document)
+    assert not found.report.stops
+    assert "reads PLACE" in next(entry for entry in found.report.entries if entry.field == field).text
     document["spec"]["template"]["spec"].pop("serviceAccountName")
     assert next(entry for entry in found_in(document).report.entries if entry.field == field).kind == "kept"
 

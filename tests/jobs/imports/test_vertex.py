@@ -179,6 +179,15 @@ def test_json_with_numbers_that_are_to_be_filled_in() -> None:
     assert not of(text, variables={"N": "1"}).report.stops
 
 
+def test_what_the_target_has_needs_no_value() -> None:
+    filled = {"network": "projects/$PROJECT/global/networks/<NETWORK>", "serviceAccount": "${ACCOUNT}"}
+    found = of({**SPEC, **filled})
+    assert not found.report.stops, stops(found)
+    assert found.values == of(SPEC).values
+    told = {entry.field: entry for entry in found.report.entries}
+    assert told["network"].kind == told["serviceAccount"].kind == "changed"
+
+
 def test_an_image_that_has_ended_may_be_replaced() -> None:
     spec = machine("n1-standard-8")
     spec["workerPoolSpecs"][0]["containerSpec"] = {"imageUri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-3:latest"}
