@@ -1,7 +1,7 @@
 """Translation of `aws batch submit-job`'s input, of a job definition, or of a described job."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from accel.contract.targets import AwsBatchTarget
@@ -26,7 +26,7 @@ from .outcome import ImportResult
 from .reading import Json, read
 from .recognition import is_described_job, resource_text
 from .redact import hide
-from .shell import MOMENT, is_command
+from .shell import MOMENT, PastedCommand, is_command
 
 KNOWN = (
     *("jobName", "jobQueue", "jobDefinition", "shareIdentifier", "schedulingPriorityOverride", "arrayProperties"),
@@ -62,7 +62,7 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
         asked = aws_cli.request(name, text, chosen.variables, verb)
         vertex_templates.fill(asked.document, chosen.variables)
         given = RequestFields(asked.document, beside=asked.beside)
-        _command_line(given, asked, _ask(given, chosen.variables, asked.written.written))
+        _command_line(given, asked, _ask(given, chosen.variables, asked.written))
         defines = verb == aws_cli.DEFINITION
         found = aws_batch_definitions.import_definition(given, chosen.variables) if defines else _request(given)
         found.region = asked.region if "$" not in asked.region else ""
@@ -93,14 +93,19 @@ def _verb(text: str) -> str:
     return aws_cli.DEFINITION if re.search(r"\bbatch\s+register-job-definition\b", text) else aws_cli.VERB
 
 
-def _ask(given: RequestFields, variables: Mapping[str, str], written: Sequence[str] = ()) -> list[str]:
-    """Return the names. A program's words may hold variables, except those that a shell would replace (`written`)."""
+def _ask(given: RequestFields, variables: Mapping[str, str], command: PastedCommand | None = None) -> list[str]:
+    """Return the names. A program's words may hold variables, except those that the shell of `command` would replace,
+    which runs `$(...)` itself: its variables need no value."""
+    written = command.written if command else []
+    computed = [mark for mark in command.unknown.values() if mark.startswith(("$(", "`"))] if command else []
     lacking: list[str] = []
     for path, value in given.values.items():
         if LEFT_OUT.search(path):
             continue
         texts = cast("list[Any]", value) if isinstance(value, list) else [value]
         for text in (each for each in texts if isinstance(each, str)):
+            for part in computed:
+                text = text.replace(part, "")
             for mark, variable in vertex_templates.variables_in(text):
                 is_meant = variable in variables or f"${variable}" in variables.values()
                 if is_meant or (path.endswith(".command") and variable not in written):

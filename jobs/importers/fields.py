@@ -190,6 +190,10 @@ class RequestFields:
         for each in self.paths(path):
             self.report.changed(self.name(each), None, why, rule)
 
+    def is_stopped(self, path: str) -> bool:
+        """Return whether the value at a path is refused, or is one to decide on first, such as an unknown variable."""
+        return self.report.stopped_by(self.name(path))
+
     def _value(self, path: str) -> Any:
         """Treat an empty text as no value."""
         value = self.values.get(path)
@@ -200,7 +204,8 @@ class RequestFields:
 
     def _wrong(self, path: str, expected: str) -> None:
         name = self.name(path)
-        self.report.refuse(name, f"must be {expected}, is {value_text(name, self.values[path])}")
+        if not self.is_stopped(path):
+            self.report.refuse(name, f"must be {expected}, is {value_text(name, self.values[path])}")
 
 
 def choice(value: Any, names: Sequence[str]) -> Any:

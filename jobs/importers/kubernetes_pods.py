@@ -218,7 +218,8 @@ def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -
                 continue
             number = quantity(given.values[path])
             if number is None or number < 0 or number > 2**70:
-                report.refuse(given.name(path), "must be a quantity such as 500m, 4 or 16Gi")
+                if not given.is_stopped(path):
+                    report.refuse(given.name(path), "must be a quantity such as 500m, 4 or 16Gi")
                 continue
             asked.setdefault(name, {})[part] = (path, number)
     for name, each in asked.items():

@@ -135,7 +135,8 @@ def finish(work: Work, found: PodJob, template: str) -> None:
     """Set the machines and the command with the lines that precede it, and settle the remaining fields of the pod."""
     given, *_, values = work
     found.machines.put(given, values)
-    if "accelerator" not in values and not {"cpus", "memory_mib"} <= set(values):
+    is_read = not any(given.is_stopped(path) for path in given.paths(f"{found.container}.resources"))
+    if is_read and "accelerator" not in values and not {"cpus", "memory_mib"} <= set(values):
         why = "are not all there: a target of kind gke needs cpus and memory_mib of a job without an accelerator"
         given.report.decide(f"{found.container}.resources", why, is_open=False)
     if not put_command(found):
@@ -245,8 +246,9 @@ def _counts(given: ManifestFields, document: Any, base: str, spec: str, found: P
             values["parallelism"] = 1
             report.changed(f"{base}.parallelism", "parallelism: 1", "is missing; Kubernetes runs one at a time")
     else:
-        given.keep(f"{base}.completions", why="is one, as without it")
-        given.keep(f"{base}.parallelism", why="is one, as without it")
+        for path in (f"{base}.completions", f"{base}.parallelism"):
+            if not given.is_stopped(path):
+                given.keep(path, why="is one, as without it")
         if mode == "Indexed":
             values.setdefault("env", {}).setdefault("JOB_COMPLETION_INDEX", "0")
     if mode == "Indexed":
@@ -275,7 +277,8 @@ def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> 
         given.keep(f"{base}.backoffLimit", "retries")
     else:
         limit = BACKOFF_LIMIT
-        report.changed(f"{base}.backoffLimit", f"retries: {limit}", "is missing; Kubernetes tries six times more")
+        if not given.is_stopped(f"{base}.backoffLimit"):
+            report.changed(f"{base}.backoffLimit", f"retries: {limit}", "is missing; Kubernetes tries six times more")
     values["retries"] = min(limit or 0, 2**31 - 1)
     if policy == "OnFailure":
         report.changed(given.name(f"{spec}.restartPolicy"), "retries", "a job has a new pod for each attempt")
@@ -474,7 +477,7 @@ def _pod_attempts(given: ManifestFields, path: str, is_pod: bool, values: Json) 
         given.keep(path, "retries")
     else:
         given.settle(path, "tries pods by themselves; nodes of a job start again together")
-    if limit is None:
+    if limit is None and not given.is_stopped(path):
         why = "is missing; Kubernetes tries each pod six times more"
         why += "" if is_pod else ", and nodes of a job start again together"
         given.report.changed(path, f"retries: {values['retries']}", why)

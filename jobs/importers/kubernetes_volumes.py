@@ -53,7 +53,8 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
             given.report.refuse(given.name(f"{mount}.name"), "is no volume of the pod")
             continue
         used.add(volume)
-        if not isinstance(path, str) or not path.startswith("/"):
+        is_absolute = isinstance(path, str) and path.startswith("/")
+        if not is_absolute and not given.is_stopped(f"{mount}.mountPath"):
             given.report.refuse(given.name(f"{mount}.mountPath"), "must be an absolute path")
         path = str(path).rstrip("/") or "/"
         if path in paths:

@@ -40,6 +40,7 @@ _UNQUOTED = re.compile(
 )
 _BLOCK = re.compile(r"(?::|^\s*-)\s+[|>][-+0-9]*\s*(?:#.*)?$")
 _VALUE = re.compile(r"^(\s*(?:-\s+)*(?:[\w.-]+:\s+)?)(\{\{-?\s*[A-Za-z_][\w.]*\s*-?\}\}[^\s\"#]*)(?=\s*(?:#.*)?$)")
+_CONTINUED = re.compile(r"\\[^\S\n]*\n")
 _ASSIGNMENT = re.compile(r"^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 
 
@@ -104,14 +105,19 @@ def by_holder(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
 def holders(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
     """Return the name that --var takes for each unknown part of a command: its own if it is a variable, or that of the
     one variable that the script assigns a computed part such as `$(date)` to. It is empty if there is none."""
-    assigned = [(found[1], found[2]) for found in _ASSIGNMENT.finditer(text)]
+    assigned = [(found[1], _plain(found[2])) for found in _ASSIGNMENT.finditer(_CONTINUED.sub(" ", text))]
     held: dict[str, str] = {}
     for number, (name, written) in enumerate(unknown.items()):
         held[name] = name
         if not re.fullmatch(r"\w+", name):
-            by = {key for key, value in assigned if written in value} if number < HELD_MAX else set[str]()
+            by = {key for key, value in assigned if _plain(written) in value} if number < HELD_MAX else set[str]()
             held[name] = by.pop() if len(by) == 1 else ""
     return held
+
+
+def _plain(text: str) -> str:
+    """Return a text whose words are one space apart, however a command was written over several lines."""
+    return " ".join(text.split())
 
 
 def with_xpk(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -637,6 +638,26 @@ def test_a_variable_of_what_is_left_out_needs_no_value() -> None:
     assert [entry.field for entry in found.report.stops] == ["metadata.labels.team"]
     found = found_in(document, variables={"TEAM": "vision"})
     assert not found.report.stops and found.values == {**values_of(job(pod())), "labels": {"team": "vision"}}
+
+
+def test_a_variable_that_is_asked_for_is_not_judged() -> None:
+    limits = {"cpu": "${CPUS}", "memory": "${MEMORY}"}
+    mounts = [{"name": "a", "mountPath": "${DATA}"}]
+    volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "a"}}]
+    document = job(
+        pod(container(resources={"limits": limits}, volumeMounts=mounts), volumes=volumes),
+        backoffLimit="${TRIES}",
+        completions="${COUNT}",
+    )
+    found = found_in(document)
+    assert len(found.report.stops) == 6  # one for each variable, and the line that names all
+    assert {entry.kind for entry in found.report.stops} == {"decision"}
+    said = ["; ".join(entry.why) for entry in found.report.stops[:-1]]
+    assert all(re.fullmatch(r"holds .*; give it with --var \w+=<value>", each) for each in said), said
+    assert not [entry.text for entry in found.report.entries if "are not all there" in entry.text]
+    given = {"CPUS": "4", "MEMORY": "8Gi", "DATA": "/data", "TRIES": "2", "COUNT": "3"}
+    values = values_of(document, variables=given)
+    assert (values["cpus"], values["memory_mib"], values["retries"], values["tasks"]) == (4, 8192, 2, 3)
 
 
 def test_a_template_may_fill_its_command_too() -> None:

@@ -242,6 +242,21 @@ def test_names_and_variables_of_a_script() -> None:
     assert not found.report.stops and (found.values["name"], found.values["command"]) == ("exp", ["bert"])
 
 
+def test_what_a_script_computes_is_asked_for_by_what_holds_it() -> None:
+    text = (
+        "NAME=trains\nDEFINITION=$(aws cloudformation describe-stacks \\\n  --stack-name $STACK \\\n  --output text)\n"
+        'COUNT="$(count_records "$INPUT")"\naws batch submit-job --job-name n --job-definition $DEFINITION \\\n'
+        "  --job-queue `aws batch describe-job-queues --job-queues $NAME` --array-properties size=$COUNT\n"
+    )
+    told = {entry.field: entry for entry in of_aws(text).report.stops}
+    assert "give --var DEFINITION=<value> --var COUNT=<value>" in told["--var"].text
+    assert told["jobQueue"].text.count("holds ") == 1 and "write its value instead" in told["jobQueue"].text
+    assert told["arrayProperties.size"].kind == "decision" and "must be" not in told["arrayProperties.size"].text
+    text = text.replace("`aws batch describe-job-queues --job-queues $NAME`", "gpu")
+    found = of_aws(text, DEFINITION="train", COUNT="3")
+    assert not found.report.stops and found.values["tasks"] == 3 and found.definition == "train"
+
+
 def test_the_answer_with_one_definition_is_recognized() -> None:
     text = json.dumps({"jobDefinitions": [{**DEFINITION, "revision": 3, "status": "ACTIVE"}]})
     assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"
