@@ -155,7 +155,7 @@ def resource_text(document: Json) -> str:
 
 def _of_command(name: str, text: str) -> Recognition | None:
     """Return the kind of a pasted command or a script, or None for a document. Raise BadInput if none of it is read."""
-    text = script_text.readable(text)
+    text = script_text.with_calls(script_text.readable(text))
     lines = [_BEFORE.sub("", line) for line in re.sub(r"\\\s*\n", " ", text).splitlines()]
     kinds: dict[str, str] = {}
     if shell.is_command(script_text.with_xpk(text), "xpk"):

@@ -30,8 +30,15 @@ _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
 HELD_MAX = 200
 """Maximum number of unknown parts of a command for which a variable that holds them is searched for."""
+_HELD = re.compile(
+    r"""^(\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=["']\s*)(?=(?:gcloud|aws|xpk|python3?)\s)""", re.MULTILINE
+)
+"""Beginning of a command that a variable holds, as `CMD="gcloud ..."`."""
+CALL = r"\s*(?:(eval)\s+(?:--\s+)?[\"']?)?\$(?:\{(\w+)\}|(\w+))"
+"""Call of the command that a variable holds: `eval $CMD`, which reads its quotes again, or `$CMD`."""
 _XPK = re.compile(
-    rf"^(\s*(?:[$!%]\s*)?{ENVIRONMENT})(?:python3?\s+)?(?:[\w.~/${{}}-]*/)?xpk(?:\.py)?(?=\s)", re.MULTILINE
+    rf"^(\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"'])?{ENVIRONMENT})(?:python3?\s+)?(?:[\w.~/${{}}-]*/)?xpk(?:\.py)?(?=\s)",
+    re.MULTILINE,
 )
 """Call of xpk, or of its script: `python3 xpk.py`."""
 _CREATE = re.compile(rf"^\s*(?:[$!%]\s*)?{ENVIRONMENT}xpk\s(?:.*\s)?workload\s+(create(?:-pathways)?)(?=\s|$)")
@@ -118,6 +125,14 @@ def holders(text: str, unknown: Mapping[str, str]) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Return a text whose words are one space apart, however a command was written over several lines."""
     return " ".join(text.split())
+
+
+def with_calls(text: str) -> str:
+    """Return the text with commands that variables hold at the beginnings of lines, where the text calls them."""
+    if not _HELD.search(text):
+        return text
+    called = {found[2] or found[3] for found in re.finditer(rf"^{CALL}", text, re.MULTILINE)}
+    return _HELD.sub(lambda found: "" if found[2] in called else found[0], text)
 
 
 def with_xpk(text: str) -> str:

@@ -10,7 +10,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from .heredocs import Heredoc, open_blocks, open_list, split_heredocs
 from .report import Report
-from .script_text import ENVIRONMENT
+from .script_text import CALL, ENVIRONMENT, with_calls
 from .shell_expansion import Expansion, list_end, split
 
 _SETS = r"^\s*(?:(?:export|readonly|local|declare|typeset)(?:\s+-\w+)*\s+)?([A-Za-z_][A-Za-z0-9_]*)(\+?)="
@@ -22,6 +22,7 @@ _LIST_CHANGE = re.compile(
     r"\b([A-Za-z_]\w*)(?:\+?=\(|\[[^\]\s]*\]\+?=)|\b(?:mapfile|readarray|read)\s(?:[^;|&<]*\s)?(\w+)\s*(?:$|[;|&<])"
 )
 """Change of a list, in a line that is not read."""
+_CALL = re.compile(rf"{CALL}[\"']?")
 _CAPTURED = re.compile(
     r"\s*(?:(?:export|local)\s+)?[A-Za-z_]\w*=[\"']?(?:\$\(\s*(.*)\)|`\s*([^`]*)`)[\"']?\s*$", re.DOTALL
 )
@@ -90,6 +91,7 @@ def is_command(text: str, program: str = "gcloud") -> bool:
     if _YAML.match(first) or first.lstrip().startswith("{"):
         return False  # a document, in which a program may call gcloud
     captured = rf"\s*(?:(?:export|local)\s+)?\w+=[\"']?(?:\$?\(|`)\s*{program}\s"
+    lines = with_calls(text).splitlines()
     return any(_is_call(line, program) or re.match(captured, line) for line in lines)
 
 
@@ -122,6 +124,8 @@ class _Reader:
         self.commands: list[tuple[int, str]] = []
         self.changes: dict[str, int] = {}
         """Lines that change a list and are not read, by the list's name."""
+        self.unsure: set[str] = set()
+        """Variables with several values, of which a condition chooses one."""
         self.depth = 0
         """Number of conditions and loops around a line."""
 
@@ -142,6 +146,10 @@ class _Reader:
         whole = _LIST_CALL.match(line)
         if whole and self.known.lists.get(whole[1], [])[:1] == [self.program]:
             self.commands.append((number, self.known.line(place, line)))
+        elif (called := _CALL.match(line)) and self._holds(called[2] or called[3]):
+            value = self.known.texts[called[2] or called[3]]
+            text = f"{value}{line[called.end() :]}" if called[1] else line
+            self.commands.append((number, self.known.line(place, text)))
         elif is_it:
             self._call(number, line)
         elif listed := _LIST.match(line):
@@ -175,6 +183,11 @@ class _Reader:
                 found.lost.append(f"line {number}: changes the list {name} {said}: {fix}")
         return found
 
+    def _holds(self, name: str) -> bool:
+        """Return whether a variable holds the command."""
+        value = self.known.texts.get(name, "")
+        return _is_call(value, self.program) and self.called.search(value) is not None
+
     def _call(self, number: int, line: str) -> None:
         before = re.match(rf"{_PROMPT}({ENVIRONMENT})", line)
         if before and (names := re.findall(r"(?:^|\s)([A-Za-z_]\w*)=", before[1])):
@@ -189,9 +202,16 @@ class _Reader:
         first, *more = split(place, self.known.line(place, text, is_value=True)) or [""]
         before = self.known.texts.get(name)
         value = f"{before or ''}{first}" if adds else first
+        is_other = before is not None and self.known.written(before) != self.known.written(value)
+        is_chosen = (self.depth or adds) if name in self.unsure else self.depth and is_other and not adds
+        if is_chosen and name not in self.known.given:
+            self.known.texts.pop(name, None)
+            self.unsure.add(name)
+            self.found.notes.append(f"line {number}: sets {name} under a condition, and its value is not known")
+            return
         if adds and self.depth:
             self.found.notes.append(f"line {number}: adds to {name} under a condition, and is taken as it stands")
-        elif before not in (None, value) and not adds and name not in self.known.given:
+        elif is_other and not adds and name not in self.known.given:
             self.found.notes.append(f"line {number}: sets {name} again, and its value is the one that counts")
         values = {name: value}
         for word in more:
@@ -202,6 +222,7 @@ class _Reader:
         for key, value in values.items():
             self.known.lists.pop(key, None)
             self.known.texts[key] = value
+            self.unsure.discard(key)
             if SECRET_NAME.search(key):
                 self.found.secrets.append(self.known.written(value))
 

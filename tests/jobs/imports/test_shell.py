@@ -55,6 +55,9 @@ VALUES: list[tuple[str, list[str]]] = [
         (f"export A=1 B='2 3'\n{CALL} $A \"$B\"", ["1", "2 3"]),
         (f"T=v6e-8\n{CALL} ${{Q:-$T}} ${{R:-a${{S:-b}}c}}", ["v6e-8", "abc"]),
         (f"Q=1\n{CALL} ${{Q:-$T}}", ["1"]),
+        (f"Q='a b'\nC=\"{CALL} --a='$Q c' \\\n  --b=\\\"$Q\\\"\"\neval $C", ["--a=a b c", "--b=a b"]),
+        (f"C='{CALL} --a $Q'\nQ=1\neval \"${{C}}\" --b", ["--a", "1", "--b"]),
+        (f"Q=1\nC=\"{CALL} --a=$Q --b\"\necho \"$C\" > /dev/null\n$C", ["--a=1", "--b"]),
         (f"{CALL} --cluster <cluster_name> --tpu-type=<type> --a", ["--cluster", "<cluster_name>",
                                                                    "--tpu-type=<type>", "--a"]),
 ]  # fmt: skip
@@ -103,6 +106,27 @@ def test_a_change_that_does_not_concern_the_command_is_no_fault() -> None:
     assert read(text).lost == []
 
 
+CHOICES = {
+    "if": 'Q=1\nif [ -n "$R" ]; then\n  Q=2\nfi',
+    "branches": "case $R in\n  a)\n    Q=1\n    ;;\n  *)\n    Q=2\n    ;;\nesac",
+    "a loop": 'Q=""\nfor x in a b; do\n  Q="$Q --x=$x"\ndone',
+    "an addition": 'Q=1\nif [ -n "$R" ]; then\n  Q=2\nfi\nQ+=3',
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_variable_of_which_a_condition_chooses_the_value_is_not_known(choice: str) -> None:
+    found = read(f"{CHOICES[choice]}\n{CALL} --a=$Q\n")
+    assert found.unknown == {"Q": "$Q"} and "sets Q under a condition, and its value is not known" in str(found.notes)
+    assert words(f"{CHOICES[choice]}\n{CALL} --a=$Q\n", Q="5") == ["--a=5"]
+    assert words(f"{CHOICES[choice]}\nQ=7\n{CALL} --a=$Q\n") == ["--a=7"]
+
+
+def test_a_variable_that_has_one_value_in_all_branches_is_known() -> None:
+    assert words(f'if [ -n "$R" ]; then\n  Q=1\nelse\n  Q=1\nfi\n{CALL} --a=$Q\n') == ["--a=1"]
+    assert words(f'if [ -z "$Q" ]; then\n  Q=1\nfi\n{CALL} --a=$Q\n') == ["--a=1"]
+
+
 def test_a_list_that_is_not_known_stays_as_it_is_written() -> None:
     assert words(f'{CALL} "${{A[@]}}"') == ["${A[@]}"]
     found = read(f'A=(--a=$X --b=$(date))\n{CALL} "${{A[@]}}"')
@@ -137,6 +161,23 @@ def test_a_whole_command_in_a_list_is_recognized() -> None:
     text = 'CMD=(xpk workload create --cluster=c --workload=w --tpu-type=v6e-8 --command=a)\n"${CMD[@]}"\n'
     assert recognition.recognize("stdin", text.encode()).kind == "xpk"
     assert of(text).values["name"] == "w"
+
+
+@pytest.mark.parametrize("call", ["eval $C", 'eval "${C}"', "$C"])
+@pytest.mark.parametrize("program", ["xpk", "python3 ~/xpk/xpk.py"])
+def test_a_whole_command_in_a_variable_is_recognized(program: str, call: str) -> None:
+    text = f'C="{program} workload create --cluster=c --workload=w --tpu-type=v6e-8 --command=a"\necho "$C"\n{call}\n'
+    assert recognition.recognize("run.sh", text.encode()).kind == "xpk"
+    assert of(text).values["name"] == "w"
+
+
+def test_commands_of_other_tools_in_variables() -> None:
+    text = 'CMD="gcloud batch jobs submit a --location us-central1"\neval $CMD\n'
+    assert recognition.recognize("run.sh", text.encode()).kind == "google-batch"
+    text = 'C="aws batch submit-job --job-name n --job-queue q --job-definition d"\neval $C\n'
+    assert recognition.recognize("run.sh", text.encode()).kind == "aws-batch"
+    text = 'HELP="gcloud batch jobs submit a"\naws batch submit-job --job-name n --job-queue q --job-definition d\n'
+    assert recognition.recognize("run.sh", text.encode()).kind == "aws-batch"
 
 
 def test_a_place_of_a_page_is_refused_as_one() -> None:
