@@ -42,6 +42,8 @@ _UNREAD_COMMANDS = {
     r"aws\s": "a command of aws that submits no job",
     r"#PBS\s": "a PBS script",
 }
+_NO_COMMAND = "a script with no command that submits a job"
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 _CLOUDFORMATION = "a CloudFormation template; deploy it, and import what `aws batch describe-job-definitions` prints"
 _UNREAD = {
     "jobSummaryList": "a list of jobs of AWS Batch; import what `aws batch describe-jobs --jobs ID` prints of one",
@@ -94,7 +96,12 @@ def recognize(name: str, data: bytes) -> Recognition:
         return Recognition("kubernetes", "apiVersion, kind")  # often several documents, which nothing else is
     if re.search(r"^\s*[\"']?AWSTemplateFormatVersion[\"']?\s*:", text, re.MULTILINE):  # whose tags no reader knows
         raise _unread(name, _CLOUDFORMATION)
-    document = read(name, _task(name, data))
+    try:
+        document = read(name, _task(name, data))
+    except BadInput:
+        if name.endswith(_SCRIPTS):
+            raise _unread(name, _NO_COMMAND) from None
+        raise
     if "apiVersion" in document and "kind" in document:
         return Recognition("kubernetes", "apiVersion, kind")
     if document.get("type") in _DSTACK:
@@ -182,7 +189,7 @@ def _of_command(name: str, text: str) -> Recognition | None:
             if any(re.match(pattern, line) for line in lines):
                 raise _unread(name, what)
     if text.startswith("#!"):
-        raise _unread(name, "a script with no command that submits a job")
+        raise _unread(name, _NO_COMMAND)
     return None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from accel.diagnostics.errors import BadInput
 from jobs.importers import recognition
 from jobs.importers.kinds import KINDS
 from tests.jobs.google_documents import DOCUMENTS, Document
@@ -86,6 +87,14 @@ def test_what_is_none(home: Path, invoke: Callable[..., Result], text: str, mess
     assert (done.exit_code, done.stdout) == (2, "") and message in done.stderr
     errors = [line for line in done.stderr.splitlines() if "is read as" not in line]
     assert len(errors) == 1 and len(done.stderr) < 600
+
+
+@pytest.mark.parametrize("text", ['pip install a\nexport B="1\n2"\n', "python train.py\n", "cp a b\nname: y\n"])
+def test_a_script_without_a_first_line_of_its_own_is_called_one(text: str) -> None:
+    for name in ("train.sh", "train.slurm"):
+        with pytest.raises(BadInput, match="is a script with no command that submits a job"):
+            recognition.recognize(name, text.encode())
+    assert recognition.recognize("job.sh", b"type: task\n").kind == "dstack"
 
 
 def test_a_file_alone_is_the_same_as_with_its_kind(home: Path, invoke: Callable[..., Result]) -> None:
