@@ -6,6 +6,8 @@ CLOUD = "https://docs.cloud.google.com/"
 DOCKER = "https://docs.docker.com/reference/cli/docker/container/run/#exit-status"
 EXIT_STATUS = "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"
 TORCH = "https://docs.pytorch.org/docs/stable/"
+PYTHON = "https://docs.python.org/3/library/exceptions.html"
+HUB = "https://huggingface.co/docs/hub/"
 POLICIES = f"{CLOUD}resource-manager/docs/organization-policy/org-policy-constraints"
 REGIONS = f"{CLOUD}compute/docs/regions-zones"
 RESERVATIONS = f"{CLOUD}compute/docs/instances/reservations-overview"
@@ -324,14 +326,14 @@ _ENDED = (
 _PROGRAM = (
     define("out-of-memory", "It used more of the machine's memory than it has, or asked for",
            "the container used more memory than memory_mib, and was killed", "raise memory_mib",
-           aws_batch=f"{ECS}out-of-memory.html", gke=f"{KUBERNETES}configuration/manage-resources-containers/",
-           vertex=SERVICE),
+           everywhere=f"{PYTHON}#MemoryError", aws_batch=f"{ECS}out-of-memory.html",
+           gke=f"{KUBERNETES}configuration/manage-resources-containers/", vertex=SERVICE),
     define("cuda-out-of-memory", "The GPU's own memory was full", "the GPU's own memory was full",
            "a smaller batch, gradient accumulation, or a GPU with more memory (`accel-jobs offers` lists them); more "
            "memory_mib or shm_mib is memory of the host and does not help", everywhere=f"{TORCH}notes/faq.html"),
     define("tpu-out-of-memory", "The TPU's own memory was full", vm="https://github.com/LargeWorldModel/LWM/issues/60"),
     define("shared-memory", "Shared memory was full",
-           "a data loader's worker found no room in shared memory (/dev/shm)",
+           "a process of the program found no room in shared memory (/dev/shm)",
            "raise shm_mib, or use fewer data loader workers", everywhere=f"{TORCH}multiprocessing.html"),
     define("tpu-busy", "Another process on the machine has the TPU", vm="https://github.com/jax-ml/jax/issues/10192"),
     define("tpu-not-visible", "The program sees no TPU", vm="https://github.com/jax-ml/jax/issues/13260"),
@@ -347,6 +349,9 @@ _PROGRAM = (
            aws_batch=f"{GUIDE}gpu-jobs.html", gke=f"{GKE}how-to/gpus", google_batch=BATCH_GPUS,
            vertex=f"{TRAINING}configure-compute", vm=DRIVERS,
            local="https://docs.nvidia.com/deploy/cuda-compatibility/"),
+    define("gpu-failed", "A GPU of the machine failed", "a GPU of the machine failed: the fault is not the program's",
+           f"{RETRY}, on another machine as a rule; if it comes again on the same one, tell the cloud's support",
+           everywhere="https://docs.nvidia.com/deploy/xid-errors/"),
     define("disk-full", "A disk was full", "a disk that the job writes to was full",
            "write to a bucket, delete what is no longer needed, or give disk_gib", aws_batch=PULL, gke=EVICTION,
            google_batch=f"{BATCH}create-run-job-storage", vertex=f"{VERTEX}reference/rest/v1/DiskSpec",
@@ -364,6 +369,23 @@ _PROGRAM = (
            "the packages of its requirements could not be installed",
            "the installer's own words are in the log: check names and versions against the image's Python, and that "
            "the network reaches the package index", everywhere="https://pip.pypa.io/en/stable/cli/pip_install/"),
+    define("import-failed", "A module or library that the program needs is not there, or does not fit",
+           "a module or library that the program needs is not there, or does not fit",
+           "add it to the image or to the job's requirements; a library that is missing, or a symbol that is not "
+           "defined, is of a version that does not fit the others", everywhere=f"{PYTHON}#ImportError"),
+    define("model-forbidden", "Hugging Face does not give it a model or data set",
+           "Hugging Face does not give the program a model or data set",
+           "accept its terms on its page, and give the job a token of who did (HF_TOKEN, as a secret); a name that is "
+           "wrong is answered the same", everywhere=f"{HUB}models-gated"),
+    define("hub-rate-limit", "Hugging Face allows no more requests just now",
+           "Hugging Face allows no more requests from this address or account just now",
+           "give the job a token (HF_TOKEN, as a secret), for which more is allowed; copy what all tasks read to a "
+           "bucket once", everywhere=f"{HUB}rate-limits"),
+    define("collective-timeout", "Its processes waited for each other in vain",
+           "its processes waited for each other longer than they may",
+           "one of them had ended, hung or was slower than the others: look above for the one that says nothing, or "
+           "something else; raise the timeout of init_process_group if a step takes so long",
+           everywhere=f"{TORCH}distributed.html"),
     define("exit-code", "The command ended by itself with another exit code", "the command ended by itself",
            "the last lines are the program's own words; `accel-jobs logs REF` shows them all",
            everywhere=EXIT_STATUS),

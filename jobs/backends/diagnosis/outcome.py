@@ -39,48 +39,120 @@ class FailedAttempt:
 class _Words(NamedTuple):
     cause: str
     pattern: re.Pattern[str]
-    gpus: bool | None
+    gpus: bool | None = None
     """Whether it holds only with a GPU reserved, only without, or either way (None)."""
+    reason: str = ""
+    next_step: str = ""
+    after: bool = False
+    """Whether processes say it once another one has failed, too: it holds if no process tells of a failure before."""
 
+
+_NO_DRIVER = (
+    r"no CUDA-capable device is detected|Found no NVIDIA driver|No CUDA GPUs are available"
+    r"|libcuda\.so\.1: cannot open shared object file|torch\.cuda\.is_available\(\) is False"
+)
 
 # https://docs.pytorch.org/docs/stable/notes/faq.html, https://docs.jax.dev/en/latest/gpu_memory_allocation.html,
 # https://docs.pytorch.org/docs/stable/multiprocessing.html
 WORDS = (
+    # https://docs.nvidia.com/deploy/xid-errors/: these numbers are faults of the hardware or of its connection.
+    _Words(
+        "gpu-failed",
+        re.compile(
+            r"uncorrectable ECC error|CUDA_ERROR_ECC_UNCORRECTABLE|fallen off the bus|GPU is lost"
+            r"|NVRM: Xid .*: (48|63|64|74|79|92|94|95|119|120),"
+        ),
+    ),
     _Words(
         "cuda-out-of-memory",
         re.compile(
-            r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
-            r"|CUBLAS_STATUS_ALLOC_FAILED"
+            r"CUDA out of memory|(?i:cuda[\w ]* (error|failure)[^a-z]{1,12}out of memory)"
+            r"|cudaMalloc failed: out of memory|torch\.(cuda\.)?OutOfMemoryError|cupy\S*\.OutOfMemoryError"
+            r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CU(BLAS|DNN|SPARSE)_STATUS_ALLOC_FAILED"
+            r"|OOM when allocating tensor.*GPU|No available memory for the cache blocks"
         ),
-        None,
     ),
-    _Words("cuda-out-of-memory", re.compile(r"RESOURCE_EXHAUSTED.*[Oo]ut of memory"), True),
+    _Words(
+        "cuda-out-of-memory",
+        re.compile(
+            r"RESOURCE_EXHAUSTED.*([Oo]ut of memory|Failed to allocate request)"
+            r"|OOM when allocating tensor(?!.*(CPU:|allocator \w*cpu))"
+        ),
+        True,
+    ),
+    # The first of NCCL: https://github.com/NVIDIA/nccl/issues/525
     _Words(
         "shared-memory",
         re.compile(
-            r"killed by signal: Bus error|[Bb]us error encountered in worker|out of shared memory"
-            r"|unable to (open|mmap|allocate|write).*shared memory|No space left on device.*/dev/shm"
+            r"NCCL WARN .*(posix_fallocate failed|failed to extend /dev/shm|creating shared memory segment)"
+            r"|killed by signal: Bus error|[Bb]us error encountered in worker|workers are out of shared memory"
+            r"|unable to (open|mmap|allocate|write)(?!.*Too many open files).*shared memory"
+            r"|No space left on device.*/dev/shm"
         ),
-        None,
     ),
     _Words(
         "gpu-not-visible",
         re.compile(
-            r"no CUDA-capable device is detected|Found no NVIDIA driver|No CUDA GPUs are available"
-            r"|libcuda\.so\.1: cannot open shared object file|CUDA driver version is insufficient"
+            r"Torch not compiled with CUDA enabled|no kernel image is available for execution"
+            r"|is not compatible with the current PyTorch installation"
+        ),
+        True,
+        "the program's framework was built without CUDA, or not for a GPU of this kind",
+        "install a build of it that is for CUDA and knows the GPU: newer GPUs need newer builds",
+    ),
+    _Words(
+        "gpu-not-visible",
+        re.compile(
+            rf"{_NO_DRIVER}|CUDA driver version is insufficient|NVIDIA driver on your system is too old"
+            r"|couldn't communicate with the NVIDIA driver|[Ff]ailed to initialize NVML"
+            r"|forward compatibility was attempted|Unexpected error from cudaGetDeviceCount"
         ),
         True,
     ),
+    _Words("gpu-not-requested", re.compile(rf"{_NO_DRIVER}|Torch not compiled with CUDA enabled"), False),
+    _Words("requirements-failed", re.compile(r"^accel: requirements .*: (?!installing|installed before)")),
+    _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded")),
     _Words(
-        "gpu-not-requested",
+        "model-forbidden",
         re.compile(
-            r"no CUDA-capable device is detected|Found no NVIDIA driver|No CUDA GPUs are available"
-            r"|libcuda\.so\.1: cannot open shared object file"
+            r"GatedRepoError|access(ing)? (a )?gated repo|40[13] Client Error.* https://huggingface\.co"
+            r"|is not a valid model identifier listed on 'https://huggingface\.co"
         ),
-        False,
     ),
-    _Words("requirements-failed", re.compile(r"^accel: requirements .*: (?!installing|installed before)"), None),
-    _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]"), None),
+    _Words(
+        "hub-rate-limit", re.compile(r"429 Client Error.* https://huggingface\.co|429 Too Many Requests.*huggingface")
+    ),
+    _Words(
+        "import-failed",
+        re.compile(
+            r"^(ModuleNotFoundError|ImportError): |python[\d.]*: No module named "
+            r"|: error while loading shared libraries: "
+        ),
+    ),
+    _Words(
+        "out-of-memory",
+        re.compile(
+            r"^MemoryError\b|ArrayMemoryError|std::bad_alloc|DefaultCPUAllocator: (can't allocate|not enough) memory"
+            r"|Cannot allocate memory|OOM when allocating tensor"
+        ),
+        None,
+        "a process asked for more of the machine's memory than there was",
+    ),
+    _Words(
+        "killed",
+        re.compile(r"signal: Killed|Signal 9 \(SIGKILL\)|signal SIGKILL|Signals\.SIGKILL|exitcode\s*: -9\b"),
+        None,
+        "SIGKILL ended a process of the program, and nothing says who sent it: the kernel does when memory is short",
+        after=True,
+    ),
+    _Words(
+        "collective-timeout",
+        re.compile(
+            r"Watchdog caught collective operation timeout|Timed out after \d+ seconds waiting for clients"
+            r"|Timed out initializing process group|client socket has timed out after|RendezvousTimeoutError"
+        ),
+        after=True,
+    ),
 )
 
 
@@ -90,11 +162,13 @@ def program_failure(facts: Facts, ended: FailedAttempt, more: Iterable[str] = ()
     lines = region(ended.lines or ())
     if code == 0:
         return None
+    first = _first_failure(lines)
     for words in WORDS:
-        line = next((line for line in lines if words.pattern.search(line)), None)
+        line = next((line for line in (first if words.after else lines) if words.pattern.search(line)), None)
         if line is not None and words.gpus in (None, ended.gpus > 0):
             size = (f"shm_mib is {ended.shm_mib}",) if words.cause == "shared-memory" and ended.shm_mib else ()
-            return facts.explanation(words.cause, evidence=(_cut(line), *size, *_code_text(code), *more))
+            evidence = (_cut(line), *size, *_code_text(code), *more)
+            return facts.explanation(words.cause, words.reason, evidence, words.next_step)
     if code is None:
         return None
     tail = last(ended.lines)
@@ -117,18 +191,29 @@ SHELL = {127: "command-not-found", 126: "command-not-executable"}
 
 def region(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines about the failure, from the last traceback that is not an echo of an earlier one. Without a
-    traceback, or after one that the program outlived, return the last ENOUGH."""
+    traceback, or after one that the program outlived, return the last ENOUGH; before a mere echo, return all."""
     tail = [RANK.sub("", line) for line in lines[-TAIL:]]
     starts = [at for at, line in enumerate(tail) if TRACEBACK in line]
     if not starts or _went_on(tail[starts[-1] + 1 :]):
         return tail[-ENOUGH:]
     while len(starts) > 1:
-        echo = any(SECONDARY.search(line) for line in tail[starts[-1] :])
         chained = any(CHAINED.search(line) for line in tail[starts[-2] : starts[-1]])
-        if not (echo or chained):
+        if not (_is_echo(tail[starts[-1] :]) or chained):
             break
         starts.pop()
-    return tail[starts[-1] :]
+    return tail if _is_echo(tail[starts[-1] :]) and len(starts) == 1 else tail[starts[-1] :]
+
+
+def _is_echo(lines: Sequence[str]) -> bool:
+    return any(SECONDARY.search(line) for line in lines)
+
+
+def _first_failure(lines: Sequence[str]) -> Sequence[str]:
+    """Return the first traceback with the line that ends it. If they begin with none, or with an echo, return all."""
+    if not lines or TRACEBACK not in lines[0]:
+        return lines
+    end = next((at for at, line in enumerate(lines[1:], 1) if line and not line[0].isspace()), len(lines))
+    return lines if _is_echo(lines[: end + 1]) else lines[: end + 1]
 
 
 def _went_on(after: Sequence[str]) -> bool:
