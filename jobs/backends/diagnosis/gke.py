@@ -25,9 +25,11 @@ DRIVER_S = 600
 
 _TARGET = "`accel-jobs offers` shows which targets can run it"
 _LATER = "wait for the autoscaler, which looks every few seconds; `accel-jobs offers` shows other targets"
-_PULL_REASONS = r"ErrImagePull|ImagePullBackOff|InvalidImageName|ImageInspectError|RegistryUnavailable"
-_NOT_FOUND = r"executable file not found|no such file or directory"
-_START_ERROR = r"^(StartError|ContainerCannotRun): "
+_PULL_REASONS = (
+    r"ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|ImageInspectError|RegistryUnavailable"
+    r"|SignatureValidationFailed"
+)
+_NOT_MADE = r"^(CreateContainer(Config)?Error|RunContainerError|StartError|ContainerCannotRun): "
 
 
 def explain(api: Api, scope: Scope, ref: JobRef) -> Explanation:
@@ -296,12 +298,13 @@ START = (
     ),
     row(
         "secret-unreadable",
-        r"CreateContainerConfigError.*(secret|key)",
+        r"CreateContainerConfigError.*(secret \S+ not found|in secret |secret key)",
         "a Secret that the job names is not there",
         "make it in the job's namespace: `kubectl create secret generic NAME --from-literal=KEY=...`",
         "waiting",
     ),
-    row("not-started", r"CreateContainer(Config)?Error|RunContainerError|StartError", kind="waiting"),
+    *of_kind("waiting", *within(_NOT_MADE, words.START)),
+    row("not-started", _NOT_MADE, kind="waiting"),
 )
 """Words about a pod that is refused, or whose container does not start."""
 
@@ -339,21 +342,9 @@ NODES = (
 """Words of the autoscaler and the scheduler."""
 
 FAILED = (
-    # Reason and words: https://github.com/vdesabou/kafka-docker-playground/issues/8515; the exit code, 128, is the
-    # kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
-    row(
-        "command-not-found",
-        rf"{_START_ERROR}.*({_NOT_FOUND})",
-        "its command was not found, so the container was not started",
-        kind="container",
-    ),
-    row(
-        "command-not-executable",
-        rf"{_START_ERROR}.*(permission denied|exec format error)",
-        "its command cannot be run, so the container was not started",
-        kind="container",
-    ),
-    row("not-started", _START_ERROR, kind="container"),
+    # The exit code, 128, is the kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
+    *of_kind("container", *within(_NOT_MADE, words.START)),
+    row("not-started", _NOT_MADE, kind="container"),
     row("timeout", r"^DeadlineExceeded", kind="pod"),
     row(
         "evicted-disk",

@@ -182,6 +182,7 @@ NOT_STARTED = (
         "Google Access; leave driver_version and boot_image out, so that Batch takes a driver that fits",
     ),
     words.IMAGE_PLATFORM,
+    words.EXEC_FORMAT,
     words.PULL_DENIED,
     *within(r"docker|pull|manifest|image|registry|pkg\.dev|gcr\.io", words.PULL),
     row("secret-unreadable", r"secret\w*.*(denied|not found|disabled|destroyed)"),

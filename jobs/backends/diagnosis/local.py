@@ -1,19 +1,18 @@
 """Diagnosis of failed jobs on this machine: what ended them, or what they printed last."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..base import Explanation, Phase, Status
 from ..local.files import numbers, read_if_there
 from ..local.logs import lines
 from ..local.records import StatusRecord
 from ..local_programs.docker import DAEMON_ERROR
-from . import outcome
+from . import outcome, words
 from .cause import RETRY
-from .engine import Facts, diagnose, row
+from .engine import Facts, diagnose, match, row, within
 
-_PULL_WORDS = ("pull access denied", "not found", "manifest unknown", "unauthorized", "no such host")
-_DOCKER = "check the image's name, and `docker login`; `docker run` tells more"
+_LOGIN = "check the image's name, and `docker login`; `docker run` tells more"
 
 ENDINGS = (
     row("stopped", "cancelled", kind="reason"),
@@ -25,11 +24,30 @@ ENDINGS = (
 )
 """Words of the reason that the job's runner leaves."""
 
+DOCKER = (
+    words.CONTAINER_GPU,
+    words.IMAGE_PLATFORM,
+    words.EXEC_FORMAT,
+    words.PULL_DENIED,
+    *within(r"manifest|pull|registry|https?://|image|repository|access|no space", words.PULL),
+    row("image-pull", r"\bpull|manifest|registry"),
+    row("not-started", r"", "docker did not start the container", "`docker run` with the same options tells more"),
+)
+"""Words of docker about a container that it did not start."""
+
 
 class LocalFacts(Facts):
     """Facts about one job, from its folder. If several tasks failed, the first one is explained."""
 
     PLATFORM = "local"
+    NEXT_STEPS: ClassVar = {
+        "container-gpu": "install the NVIDIA driver and the NVIDIA Container Toolkit, and configure docker for them",
+        "disk-full": "`docker system df` shows what images take, and `docker system prune` removes what is not used",
+        "image-forbidden": _LOGIN,
+        "image-missing": _LOGIN,
+        "image-pull": _LOGIN,
+        "image-unreachable": "is this machine online? a proxy is docker's own setting",
+    }
 
     def __init__(self, folder: Path, status: Status, body: dict[str, Any]) -> None:
         self.status, self.body = status, body
@@ -61,9 +79,7 @@ def _docker(facts: LocalFacts) -> Explanation | None:
     if "image" not in facts.body or facts.status.exit_code != DAEMON_ERROR:
         return None
     last = next((line for line in reversed(facts.output()) if line.startswith("docker: ")), facts.status.reason or "")
-    if any(word in last for word in _PULL_WORDS):
-        return facts.explanation("image-pull", "docker could not pull the image", (last,), _DOCKER)
-    return facts.explanation("unknown", "docker failed", (last,), _DOCKER)
+    return match(facts, DOCKER, [last])
 
 
 def _program(facts: LocalFacts) -> Explanation | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base import Explanation
+from . import words
 from .engine import Facts
 
 TAIL = 100
@@ -111,6 +112,7 @@ WORDS = (
     ),
     _Words("gpu-not-requested", re.compile(rf"{_NO_DRIVER}|Torch not compiled with CUDA enabled"), False),
     _Words("requirements-failed", re.compile(r"^accel: requirements .*: (?!installing|installed before)")),
+    _Words("image-platform", words.EXEC_FORMAT.pattern, None, words.EXEC_FORMAT.reason, words.EXEC_FORMAT.next_step),
     _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded")),
     _Words(
         "model-forbidden",
@@ -140,7 +142,9 @@ WORDS = (
     ),
     _Words(
         "killed",
-        re.compile(r"signal: Killed|Signal 9 \(SIGKILL\)|signal SIGKILL|Signals\.SIGKILL|exitcode\s*: -9\b"),
+        re.compile(
+            r"signal: Killed|Signal 9 \(SIGKILL\)|signal SIGKILL|Signals\.SIGKILL|(exitcode\s*:|return code =) -9\b"
+        ),
         None,
         "SIGKILL ended a process of the program, and nothing says who sent it: the kernel does when memory is short",
         after=True,
@@ -163,12 +167,12 @@ def program_failure(facts: Facts, ended: FailedAttempt, more: Iterable[str] = ()
     if code == 0:
         return None
     first = _first_failure(lines)
-    for words in WORDS:
-        line = next((line for line in (first if words.after else lines) if words.pattern.search(line)), None)
-        if line is not None and words.gpus in (None, ended.gpus > 0):
-            size = (f"shm_mib is {ended.shm_mib}",) if words.cause == "shared-memory" and ended.shm_mib else ()
+    for each in WORDS:
+        line = next((line for line in (first if each.after else lines) if each.pattern.search(line)), None)
+        if line is not None and each.gpus in (None, ended.gpus > 0):
+            size = (f"shm_mib is {ended.shm_mib}",) if each.cause == "shared-memory" and ended.shm_mib else ()
             evidence = (_cut(line), *size, *_code_text(code), *more)
-            return facts.explanation(words.cause, words.reason, evidence, words.next_step)
+            return facts.explanation(each.cause, each.reason, evidence, each.next_step)
     if code is None:
         return None
     tail = last(ended.lines)

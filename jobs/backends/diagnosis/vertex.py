@@ -1,10 +1,12 @@
 """Diagnosis of Vertex AI's custom jobs from their state, error and the end of their log. Reads only what it needs."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 from accel.clouds.google.api import Google
+from accel.clouds.google.rest import mapping
 from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import NotFound
 
@@ -17,7 +19,7 @@ from ..vertex.lookup import Job, look, query_jobs
 from ..vertex.status import STOCKOUT, TAKEN, loss_reason
 from . import outcome, words
 from .cause import RETRY, THEN_RETRY
-from .engine import LazyFacts, Rule, diagnose, newest, row, span
+from .engine import LazyFacts, Rule, diagnose, newest, row, span, within
 
 TAIL_LINES = 100
 SHOWN = 3
@@ -32,6 +34,7 @@ class VertexFacts(LazyFacts):
     NEXT_STEPS: ClassVar = {
         "gpu-not-visible": "the image's CUDA must not be newer than the driver of Vertex's machines, and needs a build "
         "for GPUs",
+        "command-not-found": "give the path of the interpreter or the command, one argument an entry",
         "disk-full": "write to a bucket (/gcs/<bucket>), or give disk_gib",
         "shared-memory": "use fewer data loader workers",
     }
@@ -42,8 +45,8 @@ class VertexFacts(LazyFacts):
         self.job = job
 
     def texts(self, kind: str) -> Sequence[str]:
-        """Return the job's error, the only place where Vertex gives reasons."""
-        return [self.job.error] if kind == "error" else super().texts(kind)
+        """Return the job's error without what it quotes of the program: the only place where Vertex gives reasons."""
+        return [_QUOTES.split(self.job.error)[0]] if kind == "error" else super().texts(kind)
 
     def context(self, kind: str) -> Sequence[str]:
         """Return the end of the log of the replica that the error names."""
@@ -62,6 +65,12 @@ class VertexFacts(LazyFacts):
     def lines(self) -> tuple[str, ...] | None:
         """End of the log of the replica that failed, or of the first. None if it could not be read."""
         return self._tail(self.replica)
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """End of the program's output that the error quotes, where Vertex does so."""
+        message = str((mapping(self.job.body.get("error")) or {}).get("message") or "")
+        return tuple(line for part in _QUOTES.split(message)[1:] for line in _MORE.split(part)[0].splitlines())
 
     @property
     def replica(self) -> str:
@@ -108,6 +117,10 @@ class VertexFacts(LazyFacts):
         count, kind = machine.get("acceleratorCount"), machine.get("acceleratorType")
         return f"{machine.get('machineType')}{f' with {count} x {kind}' if kind else ''}"
 
+
+_QUOTES = re.compile(r"Termination reason: Error\.?\s*")
+"""Words after which an error quotes the program. Source: https://github.com/tensorflow/models/issues/4294"""
+_MORE = re.compile(r"To find out more about why")
 
 FLEX_WAIT_S = 24 * 3600
 """If the job sets none: https://docs.cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec"""
@@ -212,8 +225,11 @@ def _program(facts: VertexFacts) -> Explanation | None:
     several = (f"replica {facts.replica}",) if len(facts.job.replicas) > 1 else ()
     retried = ("Vertex tried again up to three times, as it does for this code",) if code in TRANSIENT else ()
     gpus = int(facts.job.machine.get("acceleratorCount") or 0)
-    return outcome.program_failure(facts, outcome.FailedAttempt(code, facts.lines, gpus), (*several, *retried))
+    ended = outcome.FailedAttempt(code, facts.lines or facts.quoted or facts.lines, gpus)
+    return outcome.program_failure(facts, ended, (*several, *retried))
 
+
+_NOT_MADE = r"StartError|failed to create (containerd|shim) task|ContainerCannotRun"
 
 ERRORS = (
     row(
@@ -270,12 +286,8 @@ ERRORS = (
         f"{THEN_RETRY}",
     ),
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898
-    row(
-        "not-started",
-        r"StartError|failed to create (containerd|shim) task|ContainerCannotRun",
-        next_step="of a command that was not found, give the interpreter's path, one argument an entry; the evidence "
-        "says what failed",
-    ),
+    *within(_NOT_MADE, words.START),
+    row("not-started", _NOT_MADE),
     # The page of the training service, and https://github.com/google/agents-cli/issues/43
     row(
         "out-of-memory",
@@ -285,7 +297,7 @@ ERRORS = (
     ),
     row(
         "internal-error",
-        r"Internal error occurred",
+        r"Internal error (occurred|encountered)",
         "Vertex itself failed, and gave up after three attempts",
         f"{RETRY}; a lack of machines in the region can be behind it, and so another region may help",
     ),

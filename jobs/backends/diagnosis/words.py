@@ -2,8 +2,13 @@
 
 from .engine import row
 
-IMAGE_PLATFORM = row(
-    "image-platform", r"no matching manifest|no match for platform|descriptor matching platform|exec format error"
+IMAGE_PLATFORM = row("image-platform", r"no matching manifest|no match for platform|descriptor matching platform")
+EXEC_FORMAT = row(
+    "image-platform",
+    r"exec format error",
+    "the command is for another kind of CPU than the machine's, or a script without an interpreter",
+    "build the image for linux/amd64 (`docker build --platform linux/amd64`), or for arm64 where the machine is one; a "
+    "script needs a first line such as `#!/bin/sh`",
 )
 PULL_DENIED = row("image-forbidden", r"pull access denied", "the image may not be read, or there is none")
 """Docker Hub gives the same answer in both cases."""
@@ -25,13 +30,14 @@ PULL = (
     ),
     row(
         "image-unreachable",
-        r"time-?out|timed out|no such host|connection refused|unreachable|request canceled|context deadline"
-        r"|RequestError",
+        r"time-?out|timed out|no such host|connection refused|unreachable|request canceled|context (deadline|canceled)"
+        r"|RequestError|connection reset|\bEOF\b|x509:|\b50[0234] (internal|bad|service|gateway)",
     ),
     row(
         "image-missing",
         r"manifest unknown|manifest for \S+ not found|: not found|(?<!repository )does not exist"
-        r"|repository .*not ?found|ImageNotFound|no such (image|manifest)|name unknown|invalid reference format",
+        r"|repository .*not ?found|image \S+ not found|ImageNotFound|no such (image|manifest)|name unknown|\b404\b"
+        r"|invalid reference format",
     ),
 )
 
@@ -39,6 +45,34 @@ CONTAINER_GPU = row(
     "container-gpu",
     r"could not select device driver|nvidia-container|\bnvml\b|libnvidia|unknown or invalid runtime name: nvidia",
 )
+START = (
+    CONTAINER_GPU,
+    row(
+        "disk-full",
+        r"no space left on device|thin pool has \d+ free data blocks",
+        "the machine's disk has no room for the container",
+        "a larger disk_gib, or a smaller image",
+    ),
+    EXEC_FORMAT,
+    row(
+        "command-not-executable",
+        r"\bexec\b.*permission denied",
+        "its command cannot be run, so the container was not started",
+    ),
+    row(
+        "command-not-found",
+        r"executable file not found|\bexec\b.*no such file or directory|\[Errno 2\] no such file|no command specified",
+        "its command was not found, so the container was not started",
+    ),
+    row(
+        "out-of-memory",
+        r"OOM-killed|cannot allocate memory",
+        "the container had no memory to start in",
+    ),
+)
+"""Words of runc and containerd about a container that was not made or not started. Sources:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cannot-start-container.html,
+https://github.com/vdesabou/kafka-docker-playground/issues/8515"""
 
 # https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
 # https://github.com/googleapis/python-aiplatform/issues/1073

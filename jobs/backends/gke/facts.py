@@ -33,6 +33,8 @@ class GkeFacts(LazyFacts):
     PLATFORM = "gke"
     MISSING_IS_UNREAD = False
     NEXT_STEPS: ClassVar = {
+        "container-gpu": "use a pool with a newer driver, or an image for an older CUDA; a pool has one owner of its "
+        "driver: GKE, the DaemonSet or the operator",
         "disk-full": "write to a bucket or a volume, give disk_gib, or use a pool with larger disks",
         "gpu-not-visible": "the image's CUDA must not be newer than the driver of the pool's nodes, and "
         "LD_LIBRARY_PATH must keep /usr/local/nvidia/lib64, where GKE puts the driver",

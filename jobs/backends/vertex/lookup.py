@@ -33,7 +33,7 @@ LIVE = [state for state, phase in PHASES.items() if not phase.ended]
 PAGE = 100
 _NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/([^/]+)")
 _REPLICA = re.compile(r"\breplica (?P<name>[\w-]+) ")
-_EXIT = re.compile(r"non-zero status (?:of |code )(?P<code>\d+)")
+_EXIT = re.compile(r"non-zero status (?:of |code )(?P<code>\d+)(?P<signal>\(SIG)?")
 """Sources: https://docs.cloud.google.com/vertex-ai/docs/training/understanding-training-service#handle_common_errors,
 https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/2880"""
 
@@ -110,11 +110,11 @@ class Job:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the replica that the error names."""
+        """Exit code of the replica that the error names. As a shell does, add 128 to the number of a signal."""
         if self.phase is Phase.SUCCEEDED:
             return 0
         told = _EXIT.search(self.error)
-        return int(told["code"]) if told else None
+        return int(told["code"]) + (128 if told["signal"] else 0) if told else None
 
     @property
     def failed(self) -> str | None:

@@ -28,7 +28,7 @@ ROWS: dict[str, Sequence[Row]] = {
     "aws_batch": (*words.PULL, *aws_batch.STARTS),
     "gke": (*gke.QUEUE, *gke.START, *gke.NODES, *gke.FAILED),
     "google_batch": (*google_batch.EVENTS, *google_batch.AGENT, *google_batch.NOT_STARTED),
-    "local": local.ENDINGS,
+    "local": (*local.ENDINGS, *local.DOCKER),
     "vertex": vertex.ERRORS,
     "vm": (*vm.REFUSALS, *vm.NOT_STARTED, *vm.TPU),
 }
@@ -129,12 +129,79 @@ def test_what_is_refused_is_noted_once_and_what_is_missing_as_the_platform_wants
         ("toomanyrequests: You have reached your pull rate limit.", "image-rate-limit"),
         ("no match for platform in manifest", "image-platform"),
         ("write /var/lib/docker/tmp/x: no space left on device", "disk-full"),
+        # https://github.com/RafalWilinski/deploy-with-serverless/issues/11
+        ("API error (404): repository x not found: does not exist or no pull access", "image-missing"),
+        ("Error: image acme/train:latest not found", "image-missing"),
+        ("unexpected status from HEAD request to https://us-docker.pkg.dev/v2/a/manifests/t: 404 Not Found",
+         "image-missing"),
+        # https://github.com/GoogleCloudPlatform/cloud-sql-proxy/issues/2490
+        ("unexpected status from HEAD request to https://gcr.io/v2/a/manifests/2.14.1: 403 Forbidden",
+         "image-forbidden"),
+        # https://github.com/kubernetes-sigs/cri-tools/issues/421
+        ("httpReaderSeeker: failed open: failed to do request: Get https://x/y: read tcp 192.168.1.112:49380->"
+         "204.79.197.219:443: read: connection reset by peer", "image-unreachable"),
+        ('Get "https://registry-1.docker.io/v2/": EOF', "image-unreachable"),
+        ("tls: failed to verify certificate: x509: certificate signed by unknown authority", "image-unreachable"),
+        # https://github.com/chainguard-images/images/issues/1267
+        ("failed open: unexpected status code https://cgr.dev/v2/x: 503 Service Unavailable", "image-unreachable"),
+        ("API error (500): manifest unknown", "image-missing"),
+        # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html
+        ("CannotPullContainerError: context canceled", "image-unreachable"),
         ("pull access denied for x, repository does not exist or may require 'docker login'", None),
     ],
-)
+)  # fmt: skip
 def test_what_registries_say(text: str, cause: str | None) -> None:
     assert next((each.cause for each in words.PULL if each.fits(text)), None) == cause
     assert words.PULL_DENIED.fits(text) is (cause is None)
+
+
+RUNC = "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cannot-start-container.html
+        (f'{RUNC}exec: "train": executable file not found in $PATH: unknown', "command-not-found"),
+        (f'{RUNC}exec: "/run.sh": stat /run.sh: no such file or directory: unknown', "command-not-found"),
+        (f'{RUNC}exec: "./run.sh": permission denied: unknown', "command-not-executable"),
+        (f'{RUNC}exec: "./train": exec format error: unknown', "image-platform"),
+        ("failed to generate container spec: failed to generate spec: no command specified", "command-not-found"),
+        (f'{RUNC}error mounting "/a" to rootfs at "/b": stat /a: no such file or directory', None),
+        (f'{RUNC}error mounting "/a" to rootfs at "/b": permission denied', None),
+        (f"{RUNC}error running hook #0: nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6",
+         "container-gpu"),
+        (f"{RUNC}error running hook #0: nvidia-container-cli: initialization error: load library failed: "
+         "libnvidia-ml.so.1: cannot open shared object file: no such file or directory", "container-gpu"),
+        (f"{RUNC}unable to init seccomp: fork/exec /proc/self/exe: cannot allocate memory", "out-of-memory"),
+        ("Error response from daemon: mkdir /var/lib/docker/overlay2/a: no space left on device", "disk-full"),
+        # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/CannotCreateContainerError.html
+        ("API error (500): devmapper: Thin Pool has 4350 free data blocks which is less than minimum required 4454",
+         "disk-full"),
+    ],
+)  # fmt: skip
+def test_what_runc_says(text: str, cause: str | None) -> None:
+    assert next((each.cause for each in words.START if each.fits(text)), None) == cause
+
+
+DOCKER = "docker: Error response from daemon: "
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"{DOCKER}manifest for acme/train:9 not found: manifest unknown", "image-missing"),
+        (f'{DOCKER}Head "https://ghcr.io/v2/a/manifests/b": unauthorized', "image-forbidden"),
+        (f'{DOCKER}Get "https://ghcr.io/v2/": dial tcp: lookup ghcr.io: no such host', "image-unreachable"),
+        (f"{DOCKER}no matching manifest for linux/arm64/v8 in the manifest list entries", "image-platform"),
+        (f'{DOCKER}could not select device driver "" with capabilities: [[gpu]]', "container-gpu"),
+        (f"{DOCKER}failed to pull image: something new", "image-pull"),
+        (f"{DOCKER}Conflict. The container name is already in use", "not-started"),
+    ],
+)
+def test_what_docker_says_on_this_machine(text: str, cause: str) -> None:
+    told = match(local.LocalFacts, local.DOCKER, [text])  # type: ignore[arg-type]
+    assert told and (told.cause, bool(told.next_step)) == (cause, True) and "roles/" not in told.next_step
 
 
 def test_every_cause_is_once_in_the_table_and_has_a_page() -> None:

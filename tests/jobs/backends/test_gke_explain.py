@@ -223,6 +223,15 @@ WAITING = {
     "image-pull": ("ErrImagePull", "something else"),
     "secret-unreadable": ("CreateContainerConfigError", 'secret "hf" not found'),
     "not-started": ("CreateContainerError", "context deadline exceeded"),
+    "command-not-found": (
+        "RunContainerError",
+        'failed to create containerd task: exec: "x": executable file not found',
+    ),
+    "container-gpu": (
+        "RunContainerError",
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6",
+    ),
+    "disk-full": ("CreateContainerError", "mkdir /var/lib/containerd/x: no space left on device"),
 }
 
 
@@ -230,6 +239,20 @@ WAITING = {
 def test_what_the_kubelet_says(cluster: Cluster, cause: str) -> None:
     job = Job(cluster)
     job.waiting(*WAITING[cause])
+    assert job.why().cause == cause
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("couldn't find key API_KEY in Secret team-a/hf", "secret-unreadable"),
+        ('configmap "keycloak" not found', "not-started"),
+        ("couldn't find key mode in ConfigMap team-a/settings", "not-started"),
+    ],
+)
+def test_a_secret_that_is_missing_is_not_a_config_map(cluster: Cluster, message: str, cause: str) -> None:
+    job = Job(cluster)
+    job.waiting("CreateContainerConfigError", message)
     assert job.why().cause == cause
 
 
@@ -290,6 +313,8 @@ EXEC = 'unable to start container process: error during container init: exec: "t
         (f"{START}{EXEC}: stat ./tarin.py: no such file or directory: unknown", "command-not-found"),
         ("failed to create containerd task: [Errno 2] No such file or directory: 'tarin.py'", "command-not-found"),
         (f"{START}{EXEC}: permission denied: unknown", "command-not-executable"),
+        (f"{START}{EXEC}: exec format error: unknown", "image-platform"),
+        (f"{START}error running hook #0: nvidia-container-cli: requirement error", "container-gpu"),
         # https://github.com/kubernetes/kube-state-metrics/issues/1861
         (f'{START}container init caused: mounting "cgroup" to rootfs caused: stat ..', "not-started"),
     ],

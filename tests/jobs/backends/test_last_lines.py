@@ -93,6 +93,8 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
         # https://github.com/resistzzz/Prompt4NR/issues/3, https://github.com/bmaltais/kohya_ss/issues/1065
         ("torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL", "killed"),
         ("subprocess.CalledProcessError: Command '['t']' died with <Signals.SIGKILL: 9>.", "killed"),
+        # https://github.com/CASIA-LMC-Lab/AnomalyGPT/issues/43
+        ("[ERROR] [launch.py:320:sigkill_handler] ['python', 't.py'] exits with return code = -9", "killed"),
         # https://github.com/XPixelGroup/BasicSR/issues/737
         (
             "[rank1]:[E626 06:24:44.903881913 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
@@ -120,6 +122,9 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
         # https://github.com/pytorch/pytorch/issues/2985
         (f"{TRACEBACK}ImportError: libcuda.so.1: cannot open shared object file", "gpu-not-visible"),
         ("Disk quota exceeded", "disk-full"),
+        # https://github.com/aws-observability/aws-otel-collector/issues/784
+        ("standard_init_linux.go:228: exec user process caused: exec format error", "image-platform"),
+        ("exec /usr/local/bin/python: exec format error", "image-platform"),
     ],
 )  # fmt: skip
 def test_what_programs_say(text: str, expected: str) -> None:

@@ -186,7 +186,7 @@ def test_an_image_that_docker_cannot_pull_is_explained(backend: LocalBackend, do
     ref, status = finished(backend, image="acme/none:1")
     assert (status.phase, status.exit_code) == (Phase.FAILED, 125)
     found = backend.explain(ref)
-    assert found.cause == "image-pull" and "pull access denied" in "".join(found.evidence)
+    assert found.cause == "image-forbidden" and "pull access denied" in "".join(found.evidence)
 
 
 def test_without_docker_the_command_is_told_that_would_run_it(

@@ -53,6 +53,11 @@ def refused(cloud: Cloud, message: str, **fields: Any) -> Explanation:
     return ended(cloud, message, **fields)
 
 
+NOT_MADE = (
+    "The replica workerpool0-0 exited with a non-zero status of 128. Termination reason: StartError. \n Termination "
+    "log message: failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+)
+
 WORDS = [
     # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/700
     (
@@ -98,8 +103,14 @@ WORDS = [
         "The replica workerpool0-0 exited with a non-zero status of 128. Termination reason: StartError. \n "
         "Termination log message: failed to create containerd task: failed to create shim task: OCI runtime create "
         'failed: exec: "trainer.task": executable file not found in $PATH',
-        "not-started",
+        "command-not-found",
     ),
+    (f'{NOT_MADE}exec: "/app/run.sh": permission denied: unknown', "command-not-executable"),
+    (f'{NOT_MADE}exec: "/app/run": exec format error: unknown', "image-platform"),
+    (f"{NOT_MADE}nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6", "container-gpu"),
+    (f"{NOT_MADE}mkdir /var/lib/containerd/x: no space left on device", "disk-full"),
+    (f"{NOT_MADE}something else", "not-started"),
+    ("Internal error encountered.", "internal-error"),
     ("Image us-docker.pkg.dev/p/r/train:2 not found.", "image-missing"),
     ("PersistentResource projects/1/locations/us-central1/persistentResources/x is not found.", "persistent-resource"),
     ("Machine type a9-highgpu-1g is not supported.", "not-offered"),
@@ -271,21 +282,59 @@ def test_what_the_sandbox_does_not_show(body: dict[str, Any], cause: str) -> Non
     assert told.cause == cause and told.unread
 
 
+class Failed:
+    """A job that has failed with an error, and the entry of its log; None: the log may not be read."""
+
+    def __init__(self, error: str, entry: str | None) -> None:
+        self._error, self._entry = error, entry
+
+    def get(self, *path: str, **query: Any) -> dict[str, Any]:
+        name, error = "projects/1/locations/us-central1/customJobs/17", {"message": self._error}
+        return {"name": name, "createTime": "2026-01-01T00:00:00Z", "state": "JOB_STATE_FAILED", "error": error}
+
+    def post(self, *path: Any, **query: Any) -> dict[str, Any]:
+        if self._entry is None:
+            raise CloudRefused("permission logging.logEntries.list is missing on p")
+        return {"entries": [{"jsonPayload": {"message": self._entry}, "timestamp": "2026-01-01T00:00:01Z"}]}
+
+    def why(self) -> Explanation:
+        scope = Scope("acme", "us-central1")
+        return explain(cast(Any, self), scope, scope.ref("17"))
+
+
+QUOTES = (
+    "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: Error. \nTraceback (most recent "
+    'call last):\n  [...]\n  File "t.py", line 3, in <module>\n{}\n\nTo find out more about why your job exited please '
+    "check the logs: https://console.cloud.google.com/logs/viewer?project=1"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        # The form: https://github.com/tensorflow/models/issues/4294
+        ("KeyError: 'reservation_status'", "exit-code"),
+        ("FileNotFoundError: image /data/x.png: no such file or directory", "exit-code"),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB", "cuda-out-of-memory"),
+    ],
+)
+@pytest.mark.parametrize("readable", [True, False])
+def test_what_an_error_quotes_of_the_program_is_the_programs(said: str, cause: str, readable: bool) -> None:
+    told = Failed(QUOTES.format(said), said if readable else None).why()
+    assert told.cause == cause and said in told.evidence
+    assert not any("find out more" in line for line in told.evidence)
+
+
+def test_a_signal_is_no_exit_code() -> None:
+    """The form: https://github.com/tensorflow/models/issues/5591"""
+    told = Failed("The replica workerpool0-0 exited with a non-zero status of 9(SIGKILL).", "step 3").why()
+    assert told.cause == "killed" and "exit code 137 (SIGKILL)" in told.evidence
+
+
 def test_a_traceback_in_one_entry_is_lines() -> None:
     """As a program's own logging handler writes it."""
     message = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\nValueError: bad\n'
-
-    class Told:
-        def get(self, *path: str, **query: Any) -> dict[str, Any]:
-            error = {"message": "The replica workerpool0-0 exited with a non-zero status of 1."}
-            name = "projects/1/locations/us-central1/customJobs/17"
-            return {"name": name, "createTime": "2026-01-01T00:00:00Z", "state": "JOB_STATE_FAILED", "error": error}
-
-        def post(self, *path: Any, **query: Any) -> dict[str, Any]:
-            return {"entries": [{"jsonPayload": {"message": message}, "timestamp": "2026-01-01T00:00:01Z"}]}
-
-    scope = Scope("acme", "us-central1")
-    told = explain(cast(Any, Told()), scope, scope.ref("17"))
+    told = Failed("The replica workerpool0-0 exited with a non-zero status of 1.", message).why()
     assert told.evidence == (
         "Traceback (most recent call last):",
         'File "t.py", line 3, in <module>',

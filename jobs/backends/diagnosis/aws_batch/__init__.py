@@ -167,15 +167,7 @@ STARTS = (
         "give the instance role (or the execution role) logs:CreateLogStream and logs:PutLogEvents",
         "start",
     ),
-    *of_kind("start", words.CONTAINER_GPU),
-    row("out-of-memory", r"OOM-killed", "the container had no memory to start in", kind="start"),
-    row("command-not-executable", r"permission denied|exec format error", kind="start"),
-    row(
-        "command-not-found",
-        r"executable file not found|no such file or directory|no command specified",
-        "the command is not in the image",
-        kind="start",
-    ),
+    *of_kind("start", *words.START),
     row("not-started", r"", kind="start"),
 )
 """Words about a container that was not created or not started."""

@@ -53,6 +53,7 @@ NOT_STARTED = (
     ),
     words.CONTAINER_GPU,
     words.IMAGE_PLATFORM,
+    words.EXEC_FORMAT,
     row("image-forbidden", r"docker login"),
     *within(r"docker(:| pull)", (words.PULL_DENIED, *words.PULL)),
     row("image-pull", r"docker pull"),
