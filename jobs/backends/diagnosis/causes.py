@@ -19,6 +19,7 @@ GUIDE = "https://docs.aws.amazon.com/batch/latest/userguide/"
 ECS = "https://docs.aws.amazon.com/AmazonECS/latest/developerguide/"
 PULL = f"{ECS}task_cannot_pull_image.html"
 SCALING = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/"
+LAUNCHES = f"{SCALING}ts-as-instancelaunchfailure.html"
 EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 STUCK = f"{GUIDE}job_stuck_in_runnable_misconfiguration.html"
 JOB_STATES = f"{GUIDE}job_states.html"
@@ -127,6 +128,9 @@ _ROOM = (
     define("compute-quota",
            "A quota of Compute Engine, which is another than Vertex AI's, has no room for its machines",
            vertex=f"{VERTEX}quotas"),
+    define("no-addresses", "The subnetwork has no addresses left", "the subnetwork has no addresses left for machines",
+           "wait until other machines are gone, or have the subnetwork's range expanded, or another one given",
+           aws_batch=LAUNCHES, google_batch=f"{CLOUD}vpc/docs/subnets", vm=f"{CLOUD}vpc/docs/subnets"),
     define("no-capacity", "The cloud has no such machines where it may run just now",
            aws_batch=f"{GUIDE}job_stuck_in_runnable_capacity.html", gke=AUTOSCALER,
            google_batch=f"{CLOUD}compute/docs/troubleshooting/troubleshooting-resource-availability",
@@ -149,16 +153,18 @@ _REFUSED = (
     define("not-offered", "The zone or region does not have such machines at all",
            "a zone does not have machines of that type",
            "`accel-jobs offers` shows the zones that have it; give those to the job or to the target",
-           google_batch=REGIONS, vertex=f"{TRAINING}configure-compute", vm=REGIONS),
+           aws_batch=LAUNCHES, google_batch=REGIONS, vertex=f"{TRAINING}configure-compute", vm=REGIONS),
     define("reservation", "The reservation is not there, or has nothing left that fits",
            "the reservation cannot give the machines",
            f"look at what it holds and who uses it; spot: true, or a target without one, asks elsewhere; {THEN_RETRY}",
-           google_batch=RESERVATIONS, vertex=f"{VERTEX}training/use-reservations", vm=RESERVATIONS),
+           aws_batch=EC2_ERRORS, google_batch=RESERVATIONS, vertex=f"{VERTEX}training/use-reservations",
+           vm=RESERVATIONS),
     define("persistent-resource", "The persistent resource is not there, or has no such machines",
            vertex=f"{VERTEX}training/persistent-resource-train"),
     define("service-account", "Whoever asked may not use the account that jobs run as",
            "whoever asked for the machines may not give them the account that jobs run as",
            f"it takes roles/iam.serviceAccountUser on that account; {THEN_RETRY}",
+           aws_batch="https://github.com/nextflow-io/nextflow/pull/2146",
            google_batch=f"{BATCH_TROUBLE}#insufficient-permissions",
            vertex=f"{VERTEX}general/custom-service-account", vm=ACCOUNTS),
     define("account-missing", "The account that jobs run as is not there", "the account that jobs run as is not there",
@@ -194,14 +200,14 @@ _REFUSED = (
     define("boot-image-missing", "The machines' boot image is not there",
            "the machines' boot image is not there: image families are given up after a while",
            "choose an image of now, for the job or in the stack, and submit to the target of now",
-           google_batch=f"{BATCH}view-os-images",
+           aws_batch=LAUNCHES, google_batch=f"{BATCH}view-os-images",
            vm="https://cloud.google.com/compute/docs/images/image-families-best-practices"),
     define("template", "The instance template makes no VM that Batch can use",
            google_batch=f"{BATCH_TROUBLE}#instance-template-failure"),
     define("refused", "The cloud refuses the job or its machines, with another reason",
            aws_batch=f"{ECS}stopped-task-errors.html", google_batch=BATCH_TROUBLE, vm=QUEUED),
     define("launch-failed", "EC2 refuses to launch for another reason",
-           aws_batch=f"{SCALING}ts-as-instancelaunchfailure.html"),
+           aws_batch=LAUNCHES),
 )  # fmt: skip
 
 _MACHINES = (
@@ -265,6 +271,7 @@ _START = (
            google_batch=NEXTFLOW, vertex="https://docs.nvidia.com/deploy/cuda-compatibility/", vm=DOCKER, local=DOCKER),
     define("gcsfuse-missing", "The machine has no gcsfuse, and the job mounts a bucket", vm=FUSE),
     define("mount", "A volume or bucket cannot be mounted", "a volume cannot be mounted",
+           aws_batch="https://github.com/aws/amazon-ecs-cli/issues/1083",
            gke=f"{KUBERNETES}storage/volumes/", google_batch=f"{BATCH}create-run-job-storage", vm=FUSE),
     define("secret-unreadable", "A secret is not there, or may not be read", "a secret cannot be read",
            "the account that jobs run as needs roles/secretmanager.secretAccessor on it, and the version must be "

@@ -125,7 +125,8 @@ EVENTS = (
     # https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability
     row(
         "no-capacity",
-        r"RESOURCE_POOL_EXHAUSTED|does not have enough resources available|stockout",
+        r"RESOURCE_POOL_EXHAUSTED|does not have enough resources available|stockout"
+        r"|currently unavailable in the \S+ zone",
         "its zones have no such machine just now",
         "Batch asks again by itself; more zones, another GPU, Spot or flex-start may be quicker: `accel-jobs offers`",
     ),

@@ -232,6 +232,9 @@ def _program(facts: VertexFacts) -> Explanation | None:
 _NOT_MADE = r"StartError|failed to create (containerd|shim) task|ContainerCannotRun"
 
 ERRORS = (
+    # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898
+    *within(_NOT_MADE, words.START),
+    row("not-started", _NOT_MADE),
     row(
         "compute-quota",
         r"compute\.googleapis\.com/\S+.*quota|quota\W+'?(NVIDIA_|GPUS_ALL|CPUS|SSD_TOTAL)",
@@ -272,6 +275,10 @@ ERRORS = (
         "the job's network is not peered with Google's services, or the peering has no addresses left",
         "deploy the stack of the target with a network that has private services access, or use a network attachment",
     ),
+    words.ACCOUNT_MISSING,
+    words.API_DISABLED,
+    *words.POLICIES,
+    words.PERMISSION,
     row(
         "persistent-resource",
         r"persistent ?resource",
@@ -285,9 +292,6 @@ ERRORS = (
         "look at what it holds, who uses it, and that it is shared with Google services; spot: true asks elsewhere; "
         f"{THEN_RETRY}",
     ),
-    # https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898
-    *within(_NOT_MADE, words.START),
-    row("not-started", _NOT_MADE),
     # The page of the training service, and https://github.com/google/agents-cli/issues/43
     row(
         "out-of-memory",
@@ -301,12 +305,8 @@ ERRORS = (
         "Vertex itself failed, and gave up after three attempts",
         f"{RETRY}; a lack of machines in the region can be behind it, and so another region may help",
     ),
-    words.ACCOUNT_MISSING,
-    words.API_DISABLED,
-    *words.POLICIES,
     words.NOT_OFFERED,
     words.NETWORK_MISSING,
-    words.PERMISSION,
 )
 
 RULES: dict[str, tuple[Rule[VertexFacts], ...]] = {

@@ -76,6 +76,11 @@ https://github.com/vdesabou/kafka-docker-playground/issues/8515"""
 
 # https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
 # https://github.com/googleapis/python-aiplatform/issues/1073
+NO_ADDRESSES = row(
+    "no-addresses",
+    r"ip space (of \S+ is )?exhausted|IP_SPACE_EXHAUSTED|no IP addresses available|not enough free addresses"
+    r"|InsufficientFreeAddressesInSubnet",
+)
 SERVICE_ACCOUNT = row(
     "service-account",
     r"does not have access to (act as|service account)|permission to act as service_account|serviceAccounts\.actAs",
@@ -93,12 +98,14 @@ POLICIES = (
 )
 NOT_OFFERED = row(
     "not-offered",
-    r"(machine ?type|accelerator( ?type)?)s?\b.*(does not exist|was not found|not available|not supported|unsupported)"
+    r"(machine ?type|accelerator( ?type)?)s?\b.*(does not exist|was not found|cannot be found|not available"
+    r"|not supported|unsupported)"
     r"|machineTypes/\S+ was not found|invalid acceleratortype|(was not found|does not exist|not supported) in"
     r" (this )?zone|zonal accelerator",
 )
-NETWORK_MISSING = row("network-missing", r"/(sub)?networks/\S+.* (was )?not found|(sub)?network .* (was )?not found")
-BOOT_IMAGE_MISSING = row("boot-image-missing", r"/images/\S+.* (was )?not found|image family .* not found")
+_NOT_FOUND = r".* (not|cannot be) found"
+NETWORK_MISSING = row("network-missing", rf"/(sub)?networks/\S+{_NOT_FOUND}|(sub)?network{_NOT_FOUND}")
+BOOT_IMAGE_MISSING = row("boot-image-missing", rf"/images/\S+{_NOT_FOUND}|image family{_NOT_FOUND}")
 RESERVATION = row("reservation", r"reservation")
 PERMISSION = row(
     "permission",
@@ -108,6 +115,7 @@ PERMISSION = row(
 QUOTA = row("quota", r"quota_exceeded|quota exceeded|quota limit|quota '|quota \S+ exceeded")
 
 GOOGLE = (
+    NO_ADDRESSES,
     SERVICE_ACCOUNT,
     ACCOUNT_MISSING,
     API_DISABLED,
@@ -115,7 +123,7 @@ GOOGLE = (
     NOT_OFFERED,
     NETWORK_MISSING,
     BOOT_IMAGE_MISSING,
-    RESERVATION,
     PERMISSION,
+    RESERVATION,
 )
 """Refusals of Compute Engine and other Google services."""

@@ -63,6 +63,8 @@ def cause(facts: AwsFacts) -> str | None:
     return told and told.cause
 
 
+REGISTRY = "ResourceInitializationError: unable to pull secrets or registry auth: "
+EFS = "ResourceInitializationError: failed to invoke EFS utils commands to set up EFS volumes: stderr: "
 ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
 
 
@@ -108,12 +110,43 @@ ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
          "unable to retrieve secrets from ssm: AccessDeniedException", "secret-unreadable"),
         ("Fetching secret data from AWS Secrets Manager in region us-east-1: secret arn:x: ResourceNotFoundException: "
          "Secrets Manager can't find the specified secret.", "secret-unreadable"),
+        # https://github.com/doctorray117/minecraft-ondemand/issues/74, https://github.com/aws/copilot-cli/issues/5927
+        (f"{REGISTRY}execution resource retrieval failed: unable to retrieve ecr registry auth: service call has been "
+         "retried 3 time(s): RequestError: send request failed caused by: Post \"https://api.ecr.us-east-2.amazonaws."
+         "com/\": dial tcp 1.2.3.4:443: i/o timeout. Please check your task network configuration.",
+         "image-unreachable"),
+        (f"{REGISTRY}The task cannot pull registry auth from Amazon ECR: There is a connection issue between the task "
+         "and Amazon ECR. RequestError: send request failed", "image-unreachable"),
+        (f"{REGISTRY}execution resource retrieval failed: unable to retrieve ecr registry auth: AccessDeniedException: "
+         "User is not authorized to perform: ecr:GetAuthorizationToken", "image-forbidden"),
+        # https://github.com/aws/amazon-ecs-cli/issues/1083, https://github.com/acp-io/terraform-grafana/issues/4,
+        # https://github.com/ydamni/cloud-is-free/issues/3
+        (f'{EFS}Failed to resolve "fs-00000000.efs.us-east-1.amazonaws.com" - check that your file system ID is '
+         "correct.", "mount"),
+        (f"{EFS}b'mount.nfs4: mounting fs-1.efs.us-east-1.amazonaws.com:/grafana failed, reason given by server: No "
+         "such file or directory' : unsuccessful EFS utils command execution; code: 32", "mount"),
+        ("CannotCreateContainerError: Error response from daemon: create ecs-td-6: VolumeDriver.Create: mounting "
+         'volume failed: Failed to resolve "fs-1"', "mount"),
     ],
 )  # fmt: skip
 def test_what_ecs_says_of_a_container(reason: str, expected: str) -> None:
     told = decide(ended(reason))
     assert told is not None and told.cause == expected
     assert reason in told.evidence
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        # https://github.com/nextflow-io/nextflow/pull/2146
+        ("ECS was unable to assume the role 'arn:aws:iam::1:role/x' that was provided for this task. Please verify "
+         "that the role being passed has the proper trust relationship and permissions.", "service-account"),
+        (f"{REGISTRY}unable to retrieve ecr registry auth: RequestError: send request failed", "image-unreachable"),
+        ("Invalid 'containerProperties' : something", "refused"),
+    ],
+)  # fmt: skip
+def test_a_job_that_ecs_refuses_before_any_attempt(reason: str, expected: str) -> None:
+    assert cause(waiting(job={"status": "FAILED", "statusReason": reason})) == expected
 
 
 def test_a_secret_is_missing_or_may_not_be_read() -> None:
@@ -164,7 +197,27 @@ def test_new_is_no_cause_for_long() -> None:
         ("Could not launch Spot Instances. SpotMaxPriceTooLow - Your Spot request price of 0.2 is lower than the "
          "minimum required Spot request fulfillment price of 0.5.", "launch-failed"),
         ("Could not launch Spot Instances. MaxSpotInstanceCountExceeded - Max spot instance count exceeded.", "quota"),
-        ("The image id '[ami-1]' does not exist. Launching EC2 instance failed.", "launch-failed"),
+        ("The image id '[ami-1]' does not exist. Launching EC2 instance failed.", "boot-image-missing"),
+        # https://github.com/kubernetes/kops/pull/15778, https://github.com/widdix/aws-s3-virusscan/issues/55
+        ("You have requested more vCPU capacity than your current vCPU limit of 384 allows for the instance bucket "
+         "that the specified instance type belongs to. Launching EC2 instance failed.", "quota"),
+        ("You have requested more instances (1) than your current instance limit of 0 allows for the specified "
+         "instance type. Launching EC2 instance failed.", "quota"),
+        # https://github.com/PrairieLearn/PrairieLearn/issues/3271
+        ("There are not enough free addresses in subnet 'subnet-66d3dd2c' to satisfy the requested number of "
+         "instances. Launching EC2 instance failed.", "no-addresses"),
+        # https://github.com/compiler-explorer/infra/issues/601
+        ("InvalidFleetConfiguration - Your requested instance type (c5.large) is not supported in your requested "
+         "Availability Zone (us-east-1e).", "not-offered"),
+        # https://github.com/ITISFoundation/osparc-simcore/issues/3629
+        ("We currently do not have sufficient g4dn.8xlarge capacity in the Availability Zone you requested "
+         "(us-east-1a).", "no-capacity"),
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+        ("ReservationCapacityExceeded - The requested reservation does not have sufficient compatible and available "
+         "capacity for this request.", "reservation"),
+        ("Value (acme) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+         "instance-role"),
+        ("Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state.", "launch-failed"),
     ],
 )  # fmt: skip
 def test_what_auto_scaling_says(message: str, expected: str) -> None:

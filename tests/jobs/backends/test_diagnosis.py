@@ -9,6 +9,7 @@ from accel.diagnostics.errors import CloudRefused, NotFound
 from jobs.backends.base import Explanation
 from jobs.backends.diagnosis import aws_batch, gke, google_batch, local, outcome, vertex, words
 from jobs.backends.diagnosis.__main__ import page
+from jobs.backends.diagnosis.aws_batch import environments
 from jobs.backends.diagnosis.aws_batch.facts import AwsFacts
 from jobs.backends.diagnosis.cause import PLATFORMS
 from jobs.backends.diagnosis.causes import CAUSES, SECTIONS, of_platform
@@ -25,7 +26,7 @@ FACTS: dict[str, type[Facts]] = {
     "vertex": VertexFacts, "vm": VmFacts,
 }  # fmt: skip
 ROWS: dict[str, Sequence[Row]] = {
-    "aws_batch": (*words.PULL, *aws_batch.STARTS),
+    "aws_batch": (*words.PULL, *aws_batch.STARTS, *environments.REFUSALS),
     "gke": (*gke.QUEUE, *gke.START, *gke.NODES, *gke.FAILED),
     "google_batch": (*google_batch.EVENTS, *google_batch.AGENT, *google_batch.NOT_STARTED),
     "local": (*local.ENDINGS, *local.DOCKER),

@@ -89,6 +89,20 @@ EVENTS = {
         "boot-image-missing"
     ),
     "Batch Error: code - X, description - reservation r has no capacity": "reservation",
+    "Permission 'compute.reservations.use' denied on resource 'projects/p/zones/z/reservations/r'": "permission",
+    # https://github.com/GoogleCloudPlatform/cluster-toolkit/issues/2389
+    "Instance 'n-0' creation failed: IP space of 'projects/p/regions/r/subnetworks/s' is exhausted.": "no-addresses",
+    # https://github.com/kubernetes/k8s.io/issues/9834
+    "Instance 'n-0' creation failed: A n1-standard-4 VM instance with 1 nvidia-tesla-t4 accelerator(s) is currently "
+    "unavailable in the us-central1-b zone. Consider trying your request in the us-central1-a zone(s).": "no-capacity",
+    # https://github.com/nextflow-io/nextflow/issues/5550
+    "Job gets non-retryable information Batch Error: code - CODE_GCE_INVALID_FIELD_VALUE, description - No zone "
+    "supports all of the provided instance templates. The resource 'projects/6/zones/europe-north1-a/acceleratorTypes/"
+    "nvidia-tesla-t4' was not found": "not-offered",
+    "Invalid value for field 'resource.networkInterfaces[0].network': 'projects/p/global/networks/x'. The referenced "
+    "network resource cannot be found.": "network-missing",
+    "Invalid value for field 'resource.disks[0].initializeParams.sourceImage': 'projects/debian-cloud/global/images/"
+    "family/debian-9'. The referenced image resource cannot be found.": "boot-image-missing",
     "The service account runner@p.iam.gserviceaccount.com does not exist": "account-missing",
     "INVALID_FIELD_VALUE,BACKEND_ERROR": "template",
     "Batch Error: code - CODE_GCE_BAD_REQUEST, description - googleapi: Error 400: something new": "refused",

@@ -115,6 +115,7 @@ WORDS = [
     ("PersistentResource projects/1/locations/us-central1/persistentResources/x is not found.", "persistent-resource"),
     ("Machine type a9-highgpu-1g is not supported.", "not-offered"),
     ("Reservation projects/p/zones/z/reservations/r cannot be used.", "reservation"),
+    ("Permission 'compute.reservations.get' denied on projects/p/zones/z/reservations/r.", "permission"),
     ("Vertex AI API has not been used in project 1 before or it is disabled.", "api-disabled"),
     ("runner@p.iam.gserviceaccount.com does not have storage.objects.get access to the object.", "permission"),
     ("Service account runner@p.iam.gserviceaccount.com does not exist.", "account-missing"),

@@ -125,6 +125,18 @@ def test_what_a_host_told(reason: str, cause: str) -> None:
         ("the API is not enabled: gcloud services enable tpu.googleapis.com --project p", "api-disabled"),
         ("permission tpu.nodes.create is missing on projects/p/locations/z", "permission"),
         ("The reservation x was not found", "reservation"),
+        ("Permission 'compute.reservations.use' denied on resource 'projects/p/zones/z/reservations/r'", "permission"),
+        # https://github.com/Privatehive/gcp-hosted-github-runner/pull/7
+        (
+            "IP space of 'projects/p/regions/us-central1/subnetworks/s' is exhausted. Insufficient free IP addresses "
+            "in the IP range '10.0.1.0/24'. (IP_SPACE_EXHAUSTED_WITH_DETAILS)",
+            "no-addresses",
+        ),
+        (
+            "Invalid value for field 'resource.networkInterfaces[0].subnetwork': 'projects/p/regions/r/subnetworks/x'. "
+            "The referenced subnetwork resource cannot be found. (invalid)",
+            "network-missing",
+        ),
         ("the accelerator v4-8 was not found in zone us-central1-a", "not-offered"),
         ("Machine type with name 'a3-x' does not exist in zone 'us-central1-a'.", "not-offered"),
         ("something else", "refused"),

@@ -20,7 +20,7 @@ from ..cause import RETRY
 from ..engine import Rule, diagnose, judge, of_kind, row
 from . import waiting
 from .environments import OVER_MAX, TOO_BIG, max_vcpus, too_large
-from .facts import WAITING, AwsFacts
+from .facts import PULL, WAITING, AwsFacts
 from .gather import Gather
 
 __all__ = ["decide", "explain"]
@@ -151,8 +151,18 @@ MEANINGS = {
     ),
 }
 
+# https://github.com/nextflow-io/nextflow/pull/2146
+ROLE = row(
+    "service-account",
+    r"unable to assume the role",
+    "ECS may not use the role that the job runs as",
+    "the role must be there, and its trust policy must name ecs-tasks.amazonaws.com; then submit it again",
+    "start",
+)
+
 # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cannot-start-container.html
 STARTS = (
+    ROLE,
     row(
         "log-group-missing",
         r"log group does not exist|log stream.*ResourceNotFoundException",
@@ -167,6 +177,8 @@ STARTS = (
         "give the instance role (or the execution role) logs:CreateLogStream and logs:PutLogEvents",
         "start",
     ),
+    # https://github.com/aws/amazon-ecs-cli/issues/1083, https://github.com/ydamni/cloud-is-free/issues/3
+    row("mount", r"EFS utils|VolumeDriver\.|mounting volume|mount\.nfs|error mounting", kind="start"),
     *of_kind("start", *words.START),
     row("not-started", r"", kind="start"),
 )
@@ -218,8 +230,12 @@ def _dependency_failed(facts: AwsFacts) -> Explanation | None:
 def _refused(facts: AwsFacts) -> Explanation | None:
     if facts.attempts or not facts.reason or structure(facts.job, "arrayProperties").get("size"):
         return None
+    if PULL.search(facts.reason):
+        return _pull(facts, facts.reason)
     if _SECRETS.search(facts.reason):
         return _secret(facts, facts.reason)
+    if ROLE.fits(facts.reason):
+        return ROLE.explanation(facts, facts.reason)
     step = "the reason is AWS's own and names the field"
     return facts.explanation("refused", "ECS refused the task", (facts.reason,), step)
 
@@ -248,15 +264,17 @@ def _host(facts: AwsFacts) -> Explanation | None:
 
 
 def _image(facts: AwsFacts) -> Explanation | None:
-    for reason in facts.texts("pull"):
-        evidence = (f"image {facts.container.get('image')}", reason)
-        for each in words.PULL:
-            if each.fits(reason):
-                return facts.explanation(each.cause, each.reason, evidence, each.next_step)
-        if facts.image_exists() is False:
-            return facts.explanation("image-missing", "ECR has no such image or tag", evidence)
-        return facts.explanation("image-pull", evidence=(*evidence, "ECR has it" if facts.image_exists() else ""))
-    return None
+    return next((_pull(facts, reason) for reason in facts.texts("pull")), None)
+
+
+def _pull(facts: AwsFacts, reason: str) -> Explanation:
+    evidence = (f"image {facts.container.get('image')}", reason)
+    for each in words.PULL:
+        if each.fits(reason):
+            return facts.explanation(each.cause, each.reason, evidence, each.next_step)
+    if facts.image_exists() is False:
+        return facts.explanation("image-missing", "ECR has no such image or tag", evidence)
+    return facts.explanation("image-pull", evidence=(*evidence, "ECR has it" if facts.image_exists() else ""))
 
 
 def _secret_of_attempt(facts: AwsFacts) -> Explanation | None:

@@ -8,6 +8,8 @@ from accel.rules.aws import fit, images
 
 from ...aws_batch.capacity import FIELDS
 from ...base import Explanation
+from .. import words
+from ..engine import row
 from .facts import AwsFacts, Environment, Instance
 
 # https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable_misconfiguration.html
@@ -124,11 +126,34 @@ LAUNCHES_KEPT_S = 3600
 """Age, before the job, until which a failed launch still counts: Auto Scaling retries at growing intervals."""
 
 # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, as Auto Scaling's messages quote them
-OVER_QUOTA = re.compile(r"VcpuLimitExceeded|MaxSpotInstanceCountExceeded|Max spot instance count exceeded")
+OVER_QUOTA = re.compile(
+    r"(Vcpu|Instance|Volume)LimitExceeded|MaxSpotInstanceCountExceeded|Max spot instance count exceeded"
+    r"|than your current (vCPU|instance) limit|exceeded your maximum .*limit"
+)
 STOCKOUT = re.compile(
     r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity|sufficient \S+ capacity"
     r"|no Spot capacity available"
 )
+# https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
+REFUSALS = (
+    row("reservation", r"ReservationCapacityExceeded|InsufficientReservedInstanceCapacity|capacity reservation"),
+    words.NO_ADDRESSES,
+    row("not-offered", r"is not supported in your requested Availability Zone"),
+    row(
+        "instance-role",
+        r"instance ?profile",
+        "EC2 does not take the instance profile",
+        "make the instance profile again, then disable and enable the environment",
+    ),
+    row("boot-image-missing", r"image id .*does not exist|InvalidAMIID"),
+    row(
+        "launch-failed",
+        r"",
+        "EC2 refuses to launch an instance",
+        "the message is EC2's own; what it names is in the environment's launch template or in the account",
+    ),
+)
+"""Words of EC2 about a launch that neither a quota nor a lack of capacity has kept from it."""
 # Without the first three an agent cannot register:
 # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/vpc-endpoints.html
 ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry")
@@ -162,14 +187,10 @@ def failed_launch(facts: AwsFacts, place: Environment) -> Explanation | None:
     if OVER_QUOTA.search(last.message):
         reason = f"an EC2 quota of the account lets {place.name} start no more instances"
         return facts.explanation("quota", reason, (*evidence, place.over_quota() or ""))
-    if STOCKOUT.search(last.message):
+    refusal = next(each for each in REFUSALS if each.fits(last.message))
+    if STOCKOUT.search(last.message) and refusal.cause != "reservation":
         return _no_capacity(facts, place.name, place.spot, evidence)
-    return facts.explanation(
-        "launch-failed",
-        f"EC2 refuses to launch an instance for {place.name}",
-        evidence,
-        "the message is EC2's own; what it names is in the environment's launch template or in the account",
-    )
+    return refusal.explanation(facts, evidence[0])
 
 
 def _no_capacity(facts: AwsFacts, name: str, spot: bool, evidence: tuple[str, ...]) -> Explanation:

@@ -1,6 +1,7 @@
 """Facts that AWS knows about a job and its environments: plain values, each read when a rule first needs it. None
 stands for "could not be read", and makes no cause true."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -147,6 +148,10 @@ class Environment:
         return min(held.fits or held.tight, key=lambda machine: machine.vcpus, default=None)
 
 
+PULL = re.compile(r"CannotPull|ecr registry auth|registry auth from Amazon ECR")
+"""Words about an image that was not pulled, or not even asked for. Sources:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html,
+https://github.com/doctorray117/minecraft-ondemand/issues/74, https://github.com/aws/copilot-cli/issues/5927"""
 WAITING = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING")
 _STUCK = "https://docs.aws.amazon.com/batch/latest/userguide/job_stuck_in_runnable.html lists what AWS knows of"
 
@@ -157,6 +162,7 @@ class AwsFacts(engine.Facts):
 
     PLATFORM = "aws_batch"
     NEXT_STEPS: ClassVar = {
+        "boot-image-missing": "give the environment an image of now, or leave it to AWS, and `pulumi up`",
         "container-gpu": "image_type: ECS_AL2023_NVIDIA, or an AMI of your own with a driver as new as the image's "
         "CUDA needs",
         "disk-full": "write to S3, delete what is no longer needed, or give the environment a larger disk_gib",
@@ -169,6 +175,9 @@ class AwsFacts(engine.Facts):
         "image-rate-limit": "log in to the registry, or copy the image to ECR",
         "image-unreachable": "a NAT gateway, or VPC endpoints for ecr.api, ecr.dkr and S3; a public registry needs a "
         "way to the internet",
+        "mount": "of EFS: is the file system there, has it a mount target in the instances' zone, and does its "
+        "security group let NFS (2049) in from them?",
+        "not-offered": "give the environment subnets of other zones, or instance types that all of its zones have",
         "quota": "`stacks quota` shows limits and use, `stacks quota --request` writes the request for more",
     }
 
@@ -198,7 +207,7 @@ class AwsFacts(engine.Facts):
             return ()
         match kind:
             case "pull":
-                return [last.reason] if "CannotPull" in last.reason else ()
+                return [last.reason] if PULL.search(last.reason) else ()
             case "start":
                 silent = last.exit_code is None and last.reason and "OutOfMemory" not in last.reason
                 return [last.reason] if silent else ()
