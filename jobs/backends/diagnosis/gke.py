@@ -1,5 +1,6 @@
 """Diagnosis of GKE jobs from what Kueue, the autoscaler, the scheduler and the kubelet say. Reads only."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from ..gke.labels import Scope
 from ..gke.machines import GPU_LABEL, GPUS
 from ..gke.status import pending
 from . import outcome, words
-from .engine import Rule, diagnose, judge, of_kind, row, within
+from .cause import RETRY
+from .engine import Rule, diagnose, judge, match, of_kind, row, within
 
 NEW_S = 60
 """Age until which silence is no sign."""
@@ -68,11 +70,24 @@ _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp", "FailedScaleUp")
 
 
 def _taint(facts: GkeFacts) -> Explanation | None:
+    """Tell taints of a pool from those by which Kubernetes keeps pods off a node for a time."""
     text = next((text for text in facts.texts("scheduler") if "taint" in text), None)
-    if text is None or "Insufficient" in text:
+    if text is None or _SHORT.search(text):
         return None
+    names = _TAINT.findall(text)
+    if names and all(_OWN_TAINT.match(name) for name in names):
+        if not any(_NOT_READY.search(name) for name in names):
+            return None
+        return facts.explanation("machine-starting", "a node is there, and is not ready yet", (text,))
     step = "submit it again: tolerations are those of the target's pools; or use a target whose pools have it"
     return facts.explanation("taint", "nodes have a taint that the job does not tolerate", (text,), step)
+
+
+_SHORT = re.compile(r"Insufficient|Too many pods|didn't have free ports")
+_TAINT = re.compile(r"taint \{([^:}]+)")
+# https://kubernetes.io/docs/reference/labels-annotations-taints/; the autoscaler's are of nodes that it removes.
+_OWN_TAINT = re.compile(r"node(\.cloudprovider)?\.kubernetes\.io/|ToBeDeleted|DeletionCandidate")
+_NOT_READY = re.compile(r"/(not-ready|uninitialized|network-unavailable)$")
 
 
 def _insufficient(facts: GkeFacts) -> Explanation | None:
@@ -80,7 +95,7 @@ def _insufficient(facts: GkeFacts) -> Explanation | None:
     if text is None:
         return None
     evidence = (text, *facts.texts("no-scale")[:1])
-    if "Insufficient" not in text:
+    if not _SHORT.search(text):
         reason = "no node that there is fits, and none is on its way"
         return facts.explanation("no-such-node", reason, evidence, _LATER)
     reason = "what the nodes have is in use, and no other node is on its way"
@@ -107,11 +122,22 @@ def _preempted(facts: GkeFacts) -> Explanation | None:
     condition = lookup.condition(facts.pod, "DisruptionTarget") or {}
     lost = f"{facts.status.lost} attempts were lost"
     evidence = (f"{condition.get('reason')}: {condition.get('message', '')}", lost)
-    step = "leave lost_retries out, so that what is lost is run again; `spot: false` asks for nodes that stay"
-    return facts.explanation("preempted", "its node was preempted too often", evidence, step)
+    reason, step = _TAKEN.get(str(condition.get("reason")), ("its node was preempted too often", _STAY))
+    return facts.explanation("preempted", reason, evidence, f"{_AGAIN}; {step}")
+
+
+_AGAIN, _STAY = "leave lost_retries out, so that what is lost is run again", "`spot: false` asks for nodes that stay"
+_TAKEN = {
+    "PreemptionByScheduler": ("a pod of a higher priority took its place", "a higher gke.priority keeps it"),
+    "EvictionByEvictionAPI": ("it was put off its node, which is drained or replaced", "save and resume"),
+}
+"""Reason and next step by the reason of a pod's condition, where it is not the loss of a node:
+https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
 
 
 def _program(facts: GkeFacts) -> Explanation | None:
+    if facts.chips and (of_tpu := match(facts, words.TPU, outcome.region(facts.lines or ()), facts.place)):
+        return of_tpu
     ended = outcome.FailedAttempt(facts.status.exit_code, facts.lines, facts.gpus, memory_mib=facts.memory_mib)
     return outcome.program_failure(facts, ended, facts.place)
 
@@ -233,7 +259,7 @@ QUEUE = (
     ),
     row(
         "queue-too-small",
-        r"insufficient quota for (\S+) in flavor \S+, (request|previously considered)",
+        r"insufficient quota for \S+ (in )?flavor \S+(, (request|previously considered)| in ClusterQueue)",
         "the job asks for more than the queue has in all, so it waits forever",
         "whoever deployed the queue must raise its quota, or the job must ask for less",
         "queue",
@@ -247,7 +273,7 @@ QUEUE = (
     ),
     row(
         "queue-full",
-        r"insufficient unused quota for",
+        r"insufficient unused quota (in cohort )?for|borrowing limit for .* exceeded",
         "other jobs use the quota that the job needs",
         "wait, cancel one of them, or give the job a higher gke.priority",
         "queue",
@@ -260,8 +286,38 @@ QUEUE = (
         "queue",
     ),
     row(
+        "insufficient",
+        r"topology \S+ (doesn't allow|allows) to fit",
+        "nodes that are near enough to each other have no room for its pods",
+        "wait until others are over, or ask for less: fewer nodes, or a topology that is preferred, not required",
+        "queue",
+    ),
+    row(
+        "refused",
+        r"namespace doesn't match ClusterQueue selector|validation failed|LimitRange",
+        "Kueue does not take the job",
+        "the evidence says why; which namespaces a queue takes is written where it is deployed",
+        "queue",
+    ),
+    row(
+        "pool-full",
+        r"max (cluster|node ?(pool|group)).*(limit|size) reached",
+        "the pool that could give the nodes may have no more",
+        "wait until some are free, or have max_nodes of the pool raised",
+        "check",
+    ),
+    row(
+        "no-such-node",
+        r"no nodepool with|cannot be scheduled in (the nodepool|a single zone)",
+        "no pool can give the nodes that were asked for all at once",
+        _TARGET,
+        "check",
+    ),
+    row("quota", r"quota", kind="check"),
+    *of_kind("check", words.NO_ADDRESSES),
+    row(
         "nodes-refused",
-        r"fail|reject|capacity|quota|exceed|expired",
+        r"fail|reject|capacity|exceed|expired",
         "Google does not give the nodes that were asked for all at once",
         "Kueue asks again by itself; another zone or capacity may be quicker: `accel-jobs offers`",
         "check",
@@ -300,8 +356,7 @@ START = (
         "secret-unreadable",
         r"CreateContainerConfigError.*(secret \S+ not found|in secret |secret key)",
         "a Secret that the job names is not there",
-        "make it in the job's namespace: `kubectl create secret generic NAME --from-literal=KEY=...`",
-        "waiting",
+        kind="waiting",
     ),
     *of_kind("waiting", *within(_NOT_MADE, words.START)),
     row("not-started", _NOT_MADE, kind="waiting"),
@@ -309,17 +364,22 @@ START = (
 """Words about a pod that is refused, or whose container does not start."""
 
 NODES = (
+    # https://docs.cloud.google.com/kubernetes-engine/docs/troubleshooting/cluster-autoscaler-scale-up
     row("quota", r"quota", kind="failed-scale"),
+    *of_kind("failed-scale", words.NO_ADDRESSES),
     row(
         "no-capacity",
-        r"",
+        r"out of resources|RESOURCE_POOL_EXHAUSTED|stockout|does not have enough resources",
         "Google has no machine of that kind there just now",
         "the autoscaler tries again; more zones, another capacity or another GPU is quicker: `accel-jobs offers`",
         "failed-scale",
     ),
     row(
+        "refused", r"", "a node could not be made", "the autoscaler tries again; the evidence says why", "failed-scale"
+    ),
+    row(
         "pool-full",
-        r"max node group size reached|max limit reached|max cluster (cpu|memory|\S+) limit",
+        r"max node group size reached|max limit reached|max cluster .*limit",
         "every pool that could hold the pod has as many nodes as it may have",
         "wait until one is free, or have max_nodes of the pool raised",
         "no-scale",
@@ -333,33 +393,79 @@ NODES = (
     ),
     row(
         "claim-missing",
-        r"persistentvolumeclaim \S+ not found|unbound immediate PersistentVolumeClaims|pvc\(s\) bound to",
+        r"persistentvolumeclaim \S+ not found|unbound immediate PersistentVolumeClaims|pvc\(s\) bound to"
+        r"|didn't find available persistent volumes to bind",
         "a volume that the job mounts is not there",
         "whoever deployed the target must make its claim",
+        "scheduler",
+    ),
+    row(
+        "mount",
+        r"volume node affinity conflict|exceed max volume count",
+        "the nodes that fit cannot mount a volume of the job: it is in another zone, or they have as many as they may",
+        "use a pool in the volume's zone, or a volume or bucket that all zones reach",
         "scheduler",
     ),
 )
 """Words of the autoscaler and the scheduler."""
 
-FAILED = (
-    # The exit code, 128, is the kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
-    *of_kind("container", *within(_NOT_MADE, words.START)),
-    row("not-started", _NOT_MADE, kind="container"),
-    row("timeout", r"^DeadlineExceeded", kind="pod"),
+ENDED = (
+    row(
+        "shared-memory",
+        r"EmptyDir volume .shm. exceeds",
+        "the job wrote more to shared memory (/dev/shm) than shm_mib",
+        kind="pod",
+    ),
+    # From Kubernetes 1.26 on there is a condition too, in place of the reason as well:
+    # https://github.com/kubernetes/kubernetes/issues/105467
     row(
         "evicted-disk",
-        r"^Evicted.*(ephemeral|disk|storage)",
+        r"^(Evicted|TerminationByKubelet): .*(ephemeral|disk|storage|inodes|EmptyDir)",
         "the job wrote more to the node's disk than there was",
         "give disk_gib, write to a bucket or a volume, or use a pool with larger disks",
         "pod",
     ),
     row(
         "evicted",
-        r"^Evicted",
+        r"^Evicted: |^TerminationByKubelet: .*(low on resource|Pressure)",
         "the node was short of something, and put the pod out",
         "the evidence says of what",
         "pod",
     ),
+)
+"""Words about a pod that the kubelet put out, which has the condition of a lost pod too."""
+
+FAILED = (
+    # https://github.com/capactio/capact/pull/679
+    row(
+        "preempted",
+        r"^(Terminated|Shutdown|NodeShutdown): ",
+        "its node was shut down under it",
+        f"{_AGAIN}; {_STAY}",
+        "pod",
+    ),
+    # https://github.com/kubernetes/kubernetes/issues/97131
+    row("gpu-failed", r"^UnexpectedAdmissionError.*(GPU is lost|healthy devices)", kind="pod"),
+    # https://github.com/kubernetes/kubernetes/issues/130145
+    row(
+        "not-started",
+        r"^(UnexpectedAdmissionError|OutOf\w+|NodeAffinity|NodePorts|TopologyAffinityError)\b",
+        "the node that was chosen for it did not take it",
+        RETRY,
+        "pod",
+    ),
+    # https://github.com/kubernetes/kubernetes/issues/104107
+    row(
+        "host-lost",
+        r"^ContainerStatusUnknown",
+        "its container was no longer there when its pod ended, and nobody saw its exit code",
+        RETRY,
+        "container",
+    ),
+    # The exit code, 128, is the kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
+    *of_kind("container", *within(_NOT_MADE, words.START)),
+    row("not-started", _NOT_MADE, kind="container"),
+    row("timeout", r"^DeadlineExceeded", kind="pod"),
     row("out-of-memory", r"^OOMKilled", kind="container"),
 )
 """Words about an ended pod and its container."""
@@ -374,10 +480,12 @@ RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
         *NODES,
         _taint,
         _insufficient,
+        *of_kind("sandbox", words.NO_ADDRESSES),
+        row("secret-unreadable", r"secret \S+ not found|non-existent secret key", kind="mount"),
         row("mount", r"", kind="mount"),
         _starting,
     ),
     Phase.RUNNING: (_some_wait, _well),
     Phase.SUCCEEDED: (_well,),
-    Phase.FAILED: (_stopped, _preempted, *FAILED, _program),
+    Phase.FAILED: (_stopped, *ENDED, _preempted, *FAILED, _program),
 }

@@ -76,6 +76,19 @@ https://github.com/vdesabou/kafka-docker-playground/issues/8515"""
 
 # https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
 # https://github.com/googleapis/python-aiplatform/issues/1073
+TPU = (
+    row(
+        "tpu-out-of-memory",
+        r"Ran out of memory in memory space hbm|Exceeded hbm capacity|HBM OOM|Error allocating device buffer",
+    ),
+    row("tpu-busy", r"TPU is already in use by process|libtpu\.so already in use|libtpu_lockfile"),
+    row(
+        "tpu-not-visible",
+        r"initialize backend 'tpu'|No accelerator found|TPU initialization failed|open\(/dev/(accel|vfio)",
+    ),
+)
+"""Words at the end of a TPU job's log."""
+
 NO_ADDRESSES = row(
     "no-addresses",
     r"ip space (of \S+ is )?exhausted|IP_SPACE_EXHAUSTED|no IP addresses available|not enough free addresses"

@@ -1,7 +1,9 @@
 """Facts that a cluster knows about a job, each read when first needed: its Workload, pods, events, nodes and log."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from accel.clouds.kubernetes.client import Api
@@ -13,7 +15,7 @@ from ..diagnosis.engine import LazyFacts
 from . import labels, lookup
 from .labels import Scope
 from .lookup import GkeJob
-from .machines import GPUS
+from .machines import CHIPS, GPUS
 from .status import status_of
 
 TAIL_LINES = 100
@@ -22,9 +24,15 @@ _EVENTS = {
     "scaling": ("TriggeredScaleUp",),
     "failed-scale": ("FailedScaleUp",),
     "no-scale": ("NotTriggerScaleUp",),
-    "mount": ("FailedMount", "FailedAttachVolume"),
+    "sandbox": ("FailedCreatePodSandBox",),
 }
 """Reasons of the pod's events by kind of text."""
+_NOT_MOUNTED = ("FailedMount", "FailedAttachVolume")
+_MOUNTED = ("Pulling", "Pulled", "Created", "Started")
+"""Reasons of events that come once all volumes are mounted."""
+_PASSING = re.compile(r"failed to sync (secret|configmap) cache|not registered")
+"""Words of a kubelet that does not have the pod's secrets yet, and tries again. Source:
+https://github.com/kubebb/core/pull/130"""
 
 
 class GkeFacts(LazyFacts):
@@ -41,6 +49,8 @@ class GkeFacts(LazyFacts):
         "image-forbidden": "the nodes' service account needs roles/artifactregistry.reader on the repository; a name "
         "that is wrong may be answered the same",
         "mount": "of a bucket: the service account needs roles/storage.objectUser; of a claim: is it in use elsewhere?",
+        "secret-unreadable": "make it in the job's namespace: "
+        "`kubectl create secret generic NAME --from-literal=KEY=...`",
         "out-of-memory": "raise memory_mib; shared memory (/dev/shm) counts too",
     }
 
@@ -64,6 +74,10 @@ class GkeFacts(LazyFacts):
             case "scheduler":  # why no node takes the pod
                 conditions = objects_at(object_at(self.pod, "status"), "conditions")
                 return [str(each.get("message")) for each in conditions if each.get("reason") == "Unschedulable"]
+            case "mount":  # why a volume is not mounted, unless it has been since
+                since = takewhile(lambda each: each.get("reason") not in _MOUNTED, self.events)
+                told = [str(each.get("message")) for each in since if each.get("reason") in _NOT_MOUNTED]
+                return [text for text in told if not _PASSING.search(text)]
             case "refused":  # why the job's pods are not created; a JobSet gives the event's Job a name of its own
                 return [] if self.job.pods else self._refusals()
             case "waiting":  # why the container does not start
@@ -72,8 +86,9 @@ class GkeFacts(LazyFacts):
                 earlier = [text for text in self._messages("Failed") if "pull" in text] if waiting else []
                 texts = [*earlier, str(waiting.get("message", ""))]
                 return [f"{waiting.get('reason')}: {text}" for text in texts] if waiting else []
-            case "pod":  # how the pod ended, where the kubelet ended it
-                return _reason(object_at(self.pod, "status"))
+            case "pod":  # how the pod ended, where the kubelet ended it or did not take it
+                disrupted = lookup.condition(self.pod, "DisruptionTarget") or {}
+                return [*_reason(object_at(self.pod, "status")), *_reason(disrupted)]
             case "container":  # how the container ended
                 return _reason(object_at(lookup.state(self.pod), "terminated"))
             case _:
@@ -160,12 +175,17 @@ class GkeFacts(LazyFacts):
         return int(object_at(self.job.container, "resources", "limits").get(GPUS) or 0)
 
     @property
+    def chips(self) -> int:
+        """TPU chips of one pod."""
+        return int(object_at(self.job.container, "resources", "limits").get(CHIPS) or 0)
+
+    @property
     def memory_mib(self) -> int | None:
         text = str(object_at(self.job.container, "resources", "limits").get("memory") or "").removesuffix("Mi")
         return int(text) if text.isdigit() else None
 
 
-def _reason(state: dict[str, Any]) -> list[str]:
+def _reason(state: Mapping[str, Any]) -> list[str]:
     return [f"{state.get('reason')}: {state.get('message', '')}"] if state.get("reason") else []
 
 

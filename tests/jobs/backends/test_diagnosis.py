@@ -27,11 +27,11 @@ FACTS: dict[str, type[Facts]] = {
 }  # fmt: skip
 ROWS: dict[str, Sequence[Row]] = {
     "aws_batch": (*words.PULL, *aws_batch.STARTS, *environments.REFUSALS),
-    "gke": (*gke.QUEUE, *gke.START, *gke.NODES, *gke.FAILED),
+    "gke": (*gke.QUEUE, *gke.START, *gke.NODES, *gke.ENDED, *gke.FAILED, *words.TPU),
     "google_batch": (*google_batch.EVENTS, *google_batch.AGENT, *google_batch.NOT_STARTED),
     "local": (*local.ENDINGS, *local.DOCKER),
     "vertex": vertex.ERRORS,
-    "vm": (*vm.REFUSALS, *vm.NOT_STARTED, *vm.TPU),
+    "vm": (*vm.REFUSALS, *vm.NOT_STARTED, *words.TPU),
 }
 
 

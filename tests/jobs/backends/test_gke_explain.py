@@ -59,6 +59,8 @@ class Job:
         self.cluster.put("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
 
     def failed(self, code: int = 1, reason: str = "Error", lines: tuple[str, ...] = (), **status: Any) -> None:
+        """`reason` is the container's; that of its pod is `reason_of_pod`."""
+        status |= {"reason": status.pop("reason_of_pod")} if "reason_of_pod" in status else {}
         state = {"terminated": {"exitCode": code, "reason": reason}}
         self.pod("Failed", containerStatuses=[{"name": "main", "state": state}], **status)
         self.cluster.logs[f"{self.ref.id}-x"] = [f"2026-01-02T03:04:05Z {line}" for line in lines]
@@ -68,6 +70,7 @@ class Job:
         return explain(self.cluster.api(), SCOPE, self.ref)
 
 
+QUEUED = "couldn't assign flavors to pod set main: "
 QUEUE = {
     "queue-missing": "LocalQueue team-a doesn't exist",
     "queue-stopped": "ClusterQueue gpus is inactive",
@@ -85,6 +88,55 @@ def test_what_kueue_says(cluster: Cluster, cause: str) -> None:
     job.workload(QUEUE[cause])
     told = job.why()
     assert (told.cause, told.evidence) == (cause, (QUEUE[cause],))
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        # Of flavorassigner.go in older versions of https://github.com/kubernetes-sigs/kueue
+        (f"{QUEUED}insufficient unused quota in cohort for cpu in flavor one, 1 more needed", "queue-full"),
+        (f"{QUEUED}borrowing limit for cpu in flavor one exceeded", "queue-full"),
+        (f"{QUEUED}insufficient quota for nvidia.com/gpu in flavor a100 in ClusterQueue", "queue-too-small"),
+        # https://github.com/kubernetes-sigs/kueue/pull/7232
+        (
+            f"{QUEUED}insufficient quota for nvidia.com/gpu in flavor a100, previously considered podsets requests "
+            "(16) + current podset request (8) > maximum capacity (16)",
+            "queue-too-small",
+        ),
+        # Of tas_flavor_snapshot.go
+        (f'{QUEUED}topology "default" allows to fit only 4 out of 10 pod(s)', "insufficient"),
+        (f'{QUEUED}topology "default" doesn\'t allow to fit any of 1 pod(s)', "insufficient"),
+        # Of scheduler.go
+        ("Workload namespace doesn't match ClusterQueue selector", "refused"),
+        ("resources validation failed: requests must not exceed its limits", "refused"),
+    ],
+)
+def test_what_kueue_says_in_other_words(cluster: Cluster, message: str, cause: str) -> None:
+    job = Job(cluster, queue=True)
+    job.workload(message)
+    assert (job.why().cause, job.why().evidence) == (cause, (message,))
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        # https://github.com/kubernetes-sigs/kueue/pull/2255, https://github.com/kubernetes-sigs/kueue/issues/5129
+        ("max cluster limit reached, nodepools out of resources: default-nodepool (cpu, memory)", "pool-full"),
+        ("Max nodepool size reached, affected nodepools: dws", "pool-full"),
+        ("No nodepool with QueuedProvisioning enabled is available for scale up", "no-such-node"),
+        ("Provisioning Request cannot be scheduled in a single zone of a single nodepool", "no-such-node"),
+        ("Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 0.0 in region us-central1.", "quota"),
+        ("IP space of 'projects/p/regions/r/subnetworks/s' is exhausted", "no-addresses"),
+        (
+            "Waiting for resources. Currently there are not enough resources available to fulfill the request.",
+            "waiting-for-capacity",
+        ),
+    ],
+)
+def test_why_nodes_do_not_come_all_at_once(cluster: Cluster, message: str, cause: str) -> None:
+    job = Job(cluster, queue=True)
+    job.workload(admissionChecks=[{"name": "dws", "state": "Retry", "message": message}])
+    assert job.why().cause == cause
 
 
 def test_nodes_that_were_asked_for_all_at_once(cluster: Cluster) -> None:
@@ -155,6 +207,10 @@ PENDING = {
     "quota": [("FailedScaleUp", "Node scale up in zones a failed: GCE quota exceeded. Pod is at risk")],
     "no-capacity": [("FailedScaleUp", "Node scale up in zones a failed: GCE out of resources. Pod is at risk")],
     "pool-full": [("NotTriggerScaleUp", f"pod didn't trigger scale-up: 1 {AFFINITY}, 1 max node group size reached")],
+    "no-addresses": [
+        ("FailedScaleUp", "Node scale up in zones a associated with this pod failed: IP space exhausted.")
+    ],
+    "refused": [("FailedScaleUp", "Node scale up in zones a associated with this pod failed: Internal error.")],
     "machine-starting": [
         ("NotTriggerScaleUp", "x"),
         ("TriggeredScaleUp", "pod triggered scale-up: [{pool 0->1 (max: 4)}]"),
@@ -173,6 +229,14 @@ def test_what_the_autoscaler_says(cluster: Cluster, cause: str) -> None:
     assert any(PENDING[cause][-1][1][:30] in line for line in told.evidence)
 
 
+def test_a_limit_of_the_whole_cluster(cluster: Cluster) -> None:
+    # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/core/scaleup/orchestrator/skippedreasons.go
+    job = Job(cluster, accelerator={"type": "a100"})
+    job.unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
+    job.event("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max cluster cpu, memory limit reached")
+    assert job.why().cause == "pool-full"
+
+
 def test_what_the_scheduler_says(cluster: Cluster) -> None:
     job = Job(cluster, accelerator={"type": "a100"})
     for message, cause in (
@@ -181,9 +245,66 @@ def test_what_the_scheduler_says(cluster: Cluster) -> None:
         (f"0/3 nodes are available: 1 {TAINT}, 2 Insufficient cpu.", "insufficient"),
         ('0/3 nodes are available: persistentvolumeclaim "d" not found.', "claim-missing"),
         (f"0/3 nodes are available: 3 {AFFINITY}.", "no-such-node"),
+        ("0/3 nodes are available: 3 Too many pods.", "insufficient"),
+        ("0/3 nodes are available: 3 node(s) had volume node affinity conflict.", "mount"),
+        ("0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind.", "claim-missing"),
+        # https://kubernetes.io/docs/reference/labels-annotations-taints/
+        (
+            "0/2 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }, 1 node(s) had "
+            "untolerated taint {node.cloudprovider.kubernetes.io/uninitialized: true}.",
+            "machine-starting",
+        ),
+        (
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }.",
+            "no-such-node",
+        ),
+        (
+            f"0/2 nodes are available: 1 {TAINT}, 1 node(s) had untolerated taint {{node.kubernetes.io/not-ready: }}.",
+            "taint",
+        ),
     ):
         job.unschedulable(message)
         assert (job.why().cause, job.why().evidence[0]) == (cause, message)
+
+
+@pytest.mark.parametrize("reason", ["Evicted", ""])
+def test_a_pod_that_its_node_put_out_was_not_preempted(cluster: Cluster, reason: str) -> None:
+    """The condition of a lost pod is there, too: https://github.com/kubernetes/kubernetes/issues/105467"""
+    job = Job(cluster)
+    for resource, cause in (("ephemeral-storage", "evicted-disk"), ("memory", "evicted")):
+        message = f"The node was low on resource: {resource}. Threshold quantity: 1Gi, available: 898240Ki."
+        lost = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
+        job.failed(137, conditions=[lost], reason_of_pod=reason, message=message)
+        assert job.why().cause == cause
+
+
+def test_why_a_pod_was_put_off_its_node(cluster: Cluster) -> None:
+    job = Job(cluster)
+    for reason, words in (
+        ("PreemptionByScheduler", "higher priority"),
+        ("EvictionByEvictionAPI", "drained"),
+        ("DeletionByTaintManager", "its node was preempted"),
+    ):
+        job.failed(137, conditions=[{"type": "DisruptionTarget", "status": "True", "reason": reason}])
+        told = job.why()
+        assert told.cause == "preempted" and words in told.reason and "lost_retries" in told.next_step
+
+
+def test_a_container_that_nobody_saw_end(cluster: Cluster) -> None:
+    # https://github.com/kubernetes/kubernetes/issues/104107
+    job = Job(cluster)
+    job.failed(137, reason="ContainerStatusUnknown")
+    assert job.why().cause == "host-lost"
+
+
+def test_words_of_tpus(cluster: Cluster) -> None:
+    job = Job(cluster)
+    line = "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.50G. That was not possible."
+    job.failed(1, lines=(line,))
+    assert job.why().cause == "exit-code"
+    spec = job.body["spec"]["template"]["spec"]["containers"][0]["resources"]
+    spec["limits"] = {**spec.get("limits", {}), "google.com/tpu": "4"}
+    assert job.why().cause == "tpu-out-of-memory"
 
 
 def test_a_label_that_no_node_has_is_told_with_the_nearest(cluster: Cluster) -> None:
@@ -270,6 +391,39 @@ def test_a_volume_and_a_pod_that_just_starts(cluster: Cluster) -> None:
     assert job.why().cause == "starting" and job.why().evidence[0] == "node n-1"
     job.event("FailedMount", "MountVolume.SetUp failed for volume mount-0: permission denied")
     assert job.why().cause == "mount"
+    job.event("Pulling", 'Pulling image "x:1"', 9)
+    assert job.why().cause == "starting", "its volumes are mounted by then"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "cause"),
+    [
+        # https://github.com/kubebb/core/pull/130
+        (
+            "FailedMount",
+            'MountVolume.SetUp failed for volume "kube-api-access-p" : failed to sync configmap cache: timed out',
+            "starting",
+        ),
+        (
+            "FailedMount",
+            'MountVolume.SetUp failed for volume "creds" : secret "gcs-key" not found',
+            "secret-unreadable",
+        ),
+        ("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached', "mount"),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: failed to setup network for sandbox: failed to allocate for range 0: no IP "
+            "addresses available in range set: 10.4.0.1-10.4.0.126",
+            "no-addresses",
+        ),
+    ],
+)
+def test_events_of_a_pod_that_is_made_ready(cluster: Cluster, reason: str, message: str, cause: str) -> None:
+    job = Job(cluster)
+    job.waiting("ContainerCreating")
+    cluster.objects[f"{SCOPE.core('pods')}/{job.ref.id}-x"]["spec"] = {"nodeName": "n-1"}
+    job.event(reason, message)
+    assert job.why().cause == cause
 
 
 def test_how_an_attempt_ended(cluster: Cluster) -> None:
@@ -292,9 +446,27 @@ def test_how_an_attempt_ended(cluster: Cluster) -> None:
         ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", "timeout"),
         ("Evicted", "Pod ephemeral local storage usage exceeds the total limit", "evicted-disk"),
         ("Evicted", "The node was low on resource: memory", "evicted"),
+        ("Evicted", 'Usage of EmptyDir volume "shm" exceeds the limit "64Mi".', "shared-memory"),
+        ("Evicted", 'Usage of EmptyDir volume "mount-0" exceeds the limit "10Gi".', "evicted-disk"),
+        # https://github.com/kubernetes/kubernetes/issues/130145, https://github.com/kubernetes/kubernetes/issues/97131
+        (
+            "UnexpectedAdmissionError",
+            "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+            "Requested: 1, Available: 0, which is unexpected",
+            "not-started",
+        ),
+        (
+            "UnexpectedAdmissionError",
+            "Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err: nvml: GPU is lost",
+            "gpu-failed",
+        ),
+        ("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 4000", "not-started"),
+        # https://github.com/capactio/capact/pull/679
+        ("NodeShutdown", "Pod was rejected as the node is shutting down.", "preempted"),
+        ("Terminated", "Pod was terminated in response to imminent node shutdown.", "preempted"),
     ):
         pod["status"] |= {"reason": reason, "message": message}
-        assert job.why().cause == cause
+        assert job.why().cause == cause, (reason, message)
     pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]
     assert job.why().cause == "preempted"
     job.body["metadata"]["annotations"][marks.CANCELLED] = "enough"

@@ -74,29 +74,6 @@ NOT_STARTED = (
 )
 """Words of a host's result whose command was not run."""
 
-TPU = (
-    row(
-        "tpu-out-of-memory",
-        r"Ran out of memory in memory space hbm|Exceeded hbm capacity|HBM OOM",
-        "the TPU's own memory was full",
-        "a smaller batch, a model sharded over more chips, or a generation with more memory a chip",
-    ),
-    row(
-        "tpu-busy",
-        r"TPU is already in use by process|libtpu\.so already in use|libtpu_lockfile",
-        "another process on the machine has the TPU, which one process alone can have",
-        "start one process on each host that uses the TPU; a program that imports JAX must not start another that does",
-    ),
-    row(
-        "tpu-not-visible",
-        r"initialize backend 'tpu'|No accelerator found|TPU initialization failed|open\(/dev/(accel|vfio)",
-        "the program sees no TPU",
-        "the runtime version must be the generation's (`tpu_vm.runtime_version`; leave it out), libtpu must be in the "
-        "image (pip install 'jax[tpu]'), and all hosts of a slice must run the program",
-    ),
-)
-"""Words at the end of a TPU job's log."""
-
 
 def unreleased_machines(facts: VmFacts) -> Explanation | None:
     stopped = [each.stopped for each in facts.results.values() if each.stopped]
@@ -196,7 +173,7 @@ def program(facts: VmFacts) -> Explanation | None:
     lines = facts.output
     code = f"exit code {result.exit_code}"
     if facts.record.kind == "tpu-vm" and (
-        of_tpu := match(facts, TPU, outcome.region(lines or ()), (code, *facts.place))
+        of_tpu := match(facts, words.TPU, outcome.region(lines or ()), (code, *facts.place))
     ):
         return of_tpu
     ended = outcome.FailedAttempt(

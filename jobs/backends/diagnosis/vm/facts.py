@@ -43,6 +43,8 @@ class VmFacts(LazyFacts):
         "quota too",
         "shared-memory": "raise shm_mib (half of the machine's memory where it is left out), or use fewer data loader "
         "workers",
+        "tpu-not-visible": "the runtime version must be the generation's (`tpu_vm.runtime_version`; leave it out), "
+        "libtpu must be in the image (pip install 'jax[tpu]'), and all hosts of a slice must run the program",
         "unknown": "`accel-jobs logs REF` shows what its machines printed",
     }
 
