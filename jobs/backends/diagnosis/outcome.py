@@ -106,36 +106,48 @@ WORDS = (
         re.compile(
             rf"{_NO_DRIVER}|CUDA driver version is insufficient|NVIDIA driver on your system is too old"
             r"|couldn't communicate with the NVIDIA driver|[Ff]ailed to initialize NVML"
-            r"|forward compatibility was attempted|Unexpected error from cudaGetDeviceCount"
+            r"|forward compatibility was attempted|Unexpected error from cudaGetDeviceCount|CUDA unknown error"
+            r"|PTX was compiled with an unsupported toolchain|devices are busy or unavailable"
+            r"|Failed to infer device type"
         ),
         True,
     ),
     _Words("gpu-not-requested", re.compile(rf"{_NO_DRIVER}|Torch not compiled with CUDA enabled"), False),
-    _Words("requirements-failed", re.compile(r"^accel: requirements .*: (?!installing|installed before)")),
+    _Words(
+        "requirements-failed",
+        re.compile(
+            r"^accel: requirements .*: (?!installing|installed before)"
+            r"|^ERROR: (Could not find a version that satisfies|No matching distribution found)"
+        ),
+    ),
     _Words("image-platform", words.EXEC_FORMAT.pattern, None, words.EXEC_FORMAT.reason, words.EXEC_FORMAT.next_step),
     _Words("disk-full", re.compile(r"No space left on device|\[Errno 28\]|Disk quota exceeded")),
     _Words(
         "model-forbidden",
         re.compile(
             r"GatedRepoError|access(ing)? (a )?gated repo|40[13] Client Error.* https://huggingface\.co"
+            r"|Repository Not Found for url: https://huggingface\.co"
             r"|is not a valid model identifier listed on 'https://huggingface\.co"
         ),
     ),
     _Words(
-        "hub-rate-limit", re.compile(r"429 Client Error.* https://huggingface\.co|429 Too Many Requests.*huggingface")
+        "hub-rate-limit",
+        re.compile(r"429 (Client Error|Too Many Requests).*https://\S*(huggingface|hf)\.co|We had to rate limit you"),
     ),
     _Words(
         "import-failed",
         re.compile(
             r"^(ModuleNotFoundError|ImportError): |python[\d.]*: No module named "
-            r"|: error while loading shared libraries: "
+            r"|: error while loading shared libraries: |Could not load library lib\S+\.so"
+            r"|version .(GLIBC|GLIBCXX|CXXABI)_\S+ not found"
         ),
     ),
     _Words(
         "out-of-memory",
         re.compile(
             r"^MemoryError\b|ArrayMemoryError|std::bad_alloc|DefaultCPUAllocator: (can't allocate|not enough) memory"
-            r"|Cannot allocate memory|OOM when allocating tensor"
+            r"|Cannot allocate memory|OOM when allocating tensor|ray\.exceptions\.OutOfMemoryError"
+            r"|[Oo]ut of memory: Killed process"
         ),
         None,
         "a process asked for more of the machine's memory than there was",
@@ -150,10 +162,19 @@ WORDS = (
         after=True,
     ),
     _Words(
+        "shared-memory",
+        re.compile(r"\(SIGBUS\)|\bBus error\b"),
+        None,
+        "SIGBUS ended a process of the program, as a rule because shared memory (/dev/shm) was full; a file that is "
+        "mapped and cannot be read does the same",
+        after=True,
+    ),
+    _Words(
         "collective-timeout",
         re.compile(
             r"Watchdog caught collective operation timeout|Timed out after \d+ seconds waiting for clients"
             r"|Timed out initializing process group|client socket has timed out after|RendezvousTimeoutError"
+            r"|Socket Timeout|Timeout waiting for key|Timed out waiting \d+ms|Barrier timed out"
         ),
         after=True,
     ),

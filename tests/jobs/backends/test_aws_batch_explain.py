@@ -125,6 +125,9 @@ ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
          "correct.", "mount"),
         (f"{EFS}b'mount.nfs4: mounting fs-1.efs.us-east-1.amazonaws.com:/grafana failed, reason given by server: No "
          "such file or directory' : unsuccessful EFS utils command execution; code: 32", "mount"),
+        # https://docs.aws.amazon.com/AmazonECS/latest/userguide/stopped-task-error-codes.html
+        ("CannotCreateVolumeError: something", "mount"),
+        ("ContainerRuntimeTimeoutError: Could not transition to running; timed out after waiting 1m", "not-started"),
         ("CannotCreateContainerError: Error response from daemon: create ecs-td-6: VolumeDriver.Create: mounting "
          'volume failed: Failed to resolve "fs-1"', "mount"),
     ],

@@ -56,6 +56,8 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
         ),
         (f"{TRACEBACK}MemoryError", "out-of-memory"),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "out-of-memory"),
+        ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", "out-of-memory"),
+        ("Memory cgroup out of memory: Killed process 4411 (python) total-vm:64GB", "out-of-memory"),
         ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.63 TiB for an array", "out-of-memory"),
         # https://github.com/NVIDIA/nccl/issues/525, https://github.com/pytorch/ci-infra/pull/490
         ("[3] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", "shared-memory"),
@@ -64,6 +66,8 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
             "No space left on device (28)",
             "shared-memory",
         ),
+        ("Bus error (core dumped)", "shared-memory"),
+        (f"{ELASTIC}  exitcode  : -7 (pid: 1)\n  traceback : Signal 7 (SIGBUS) received by PID 1", "shared-memory"),
         # https://github.com/datalab-to/marker/issues/181
         (
             "RuntimeError: unable to open shared memory object </torch_1> in read-write mode: Too many open files (24)",
@@ -78,6 +82,11 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
         # https://github.com/ashawkey/stable-dreamfusion/issues/64
         ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "gpu-not-visible"),
         ("AssertionError: Torch not compiled with CUDA enabled", "gpu-not-visible"),
+        # https://github.com/fauxpilot/fauxpilot/issues/19
+        ("what():  [FT][ERROR] CUDA runtime error: the provided PTX was compiled with an unsupported toolchain.",
+         "gpu-not-visible"),
+        ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment", "gpu-not-visible"),
+        ("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "gpu-not-visible"),
         ("Failed to initialize NVML: Driver/library version mismatch", "gpu-not-visible"),
         ("Error 804: forward compatibility was attempted on non supported HW", "gpu-not-visible"),
         # https://github.com/tloen/alpaca-lora/issues/123, https://github.com/nagadit/DeepFaceLab_Linux/issues/89,
@@ -102,6 +111,15 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
             f"{ELASTIC}",
             "collective-timeout",
         ),
+        # https://github.com/bytedance/HLLM/issues/20, https://github.com/pytorch/pytorch/issues/82091
+        (f"{TRACEBACK}torch.distributed.DistBackendError: [3] is setting up NCCL communicator and retrieving "
+         "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
+         "collective-timeout"),
+        ("store->get('0') got error: Timeout waiting for key: default_pg/0/0 after 1800000 ms", "collective-timeout"),
+        ("RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation",
+         "collective-timeout"),
+        ("XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect",
+         "collective-timeout"),
         ("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.", "collective-timeout"),
         # https://github.com/ToTheBeginning/PuLID/issues/97, https://github.com/huggingface/autotrain-advanced/issues/365
         ("huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: 1)", "model-forbidden"),
@@ -110,12 +128,19 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
             "https://huggingface.co/meta-llama/Llama-2-7b-hf/resolve/main/config.json",
             "model-forbidden",
         ),
-        # https://github.com/huggingface/datasets/issues/6488
+        (f"{TRACEBACK}RepositoryNotFoundError: 401 Client Error.\n\nRepository Not Found for url: "
+         "https://huggingface.co/api/models/x.", "model-forbidden"),
+        # https://github.com/huggingface/datasets/issues/6488, https://github.com/huggingface/datasets/issues/7871
+        ("HTTP status client error (429 Too Many Requests), domain: https://cas-server.xethub.hf.co/v1/x",
+         "hub-rate-limit"),
         (
             "HfHubHTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/datasets/a/b",
             "hub-rate-limit",
         ),
         (f"{TRACEBACK}ModuleNotFoundError: No module named 'flash_attn'", "import-failed"),
+        ("/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /app/train)", "import-failed"),
+        ("Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8", "import-failed"),
+        ("ERROR: No matching distribution found for torch==9.9", "requirements-failed"),
         ("/usr/bin/python3: No module named trainer", "import-failed"),
         # https://github.com/THU-MIG/yolov10/issues/306
         (f"{TRACEBACK}ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister", "import-failed"),
