@@ -30,7 +30,13 @@ def load() -> Environment:
 
 
 def deploy(environment: Environment) -> None:
-    """Create the components of the environment's sections, and export targets, network and budgets."""
+    """Create the environment, export its targets, and write them to the file of ACCEL_EXPORT."""
+    if targets := create_sections(environment):
+        pulumi.export("targets", write_targets(targets))
+
+
+def create_sections(environment: Environment) -> dict[str, pulumi.Output[dict[str, Any]]]:
+    """Create the components of the environment's sections, export network and budgets, and return the targets."""
     section, google = environment.aws, environment.gcp
     # Registered without a section too: the state of the previous run may name them.
     hooks = environment_hooks({name: spec.drain for name, spec in section.environments.items()} if section else {})
@@ -46,7 +52,5 @@ def deploy(environment: Environment) -> None:
         targets |= aws_section.deploy(environment, section, hooks, on_stop, pay)
     if google is not None:
         targets |= gcp_section.deploy(environment, google, on_pools, on_queues, on_google_stop, pay)
-    if targets:
-        path = targets_path()
-        told = {name: each.apply(lambda one: add_source(one, path) if one else one) for name, each in targets.items()}
-        pulumi.export("targets", write_targets(told))
+    path = targets_path()
+    return {name: each.apply(lambda one: add_source(one, path) if one else one) for name, each in targets.items()}

@@ -147,6 +147,15 @@ def test_google_sections_name_their_services(tmp_path: Path) -> None:
     assert "compute.googleapis.com" in document["google"]["services"]
 
 
+def test_the_targets_of_the_deployed_stack_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "targets.json"
+    file.write_text("deployed")
+    monkeypatch.setenv("ACCEL_EXPORT", str(file))
+    for purpose in ("deploy", "preview", "submit"):
+        shown(tmp_path, environment("sandbox"), "--for", purpose)
+    assert file.read_text() == "deployed"
+
+
 def test_for_whom_is_one_of_three(tmp_path: Path) -> None:
     done = run(tmp_path, environment("sandbox"), "--for", "deploi")
     assert done.exit_code == 2

@@ -17,7 +17,7 @@ from accel.catalog.aws_permissions import arn_template
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.network import GcpNetwork, GcpSubnet
 
-from ...environment.deployment import deploy
+from ...environment.deployment import create_sections
 
 if TYPE_CHECKING:
     from ...environment.config import Environment
@@ -71,7 +71,7 @@ def physical_name(kind: str, name: str, inputs: Mapping[str, Any]) -> str:
 
 
 def registered_resources(environment: Environment, project: str, stack: str) -> list[RegisteredResource]:
-    """Return resources in the order of the program. No cloud is called, and no hook runs."""
+    """Return resources in the order of the program. No cloud is called, no hook runs, and no file is written."""
     monitor = _Monitor(_Answers(environment))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
@@ -83,10 +83,14 @@ def registered_resources(environment: Environment, project: str, stack: str) -> 
     settings.callbacks = _Callbacks()
     ROOT.set(None)
     try:
-        loop.run_until_complete(run_in_stack(lambda: deploy(environment)))
+        loop.run_until_complete(run_in_stack(lambda: _run(environment)))
     finally:
         loop.close()
     return monitor.registered
+
+
+def _run(environment: Environment) -> None:
+    create_sections(environment)
 
 
 class _Answers(Mocks):
