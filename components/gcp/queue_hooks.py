@@ -77,5 +77,5 @@ def token() -> str:
         credentials, _ = import_module("google.auth").default(scopes=[SCOPE])
         credentials.refresh(import_module("google.auth.transport.requests").Request())
     except failures.GoogleAuthError as error:
-        raise pulumi.RunError(f"Google: {error}") from error
+        raise pulumi.RunError(f"Google: {error.args[0] if error.args else error}") from error
     return credentials.token

@@ -193,7 +193,7 @@ def _elsewhere() -> tuple[str, float] | None:
         found, _ = auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
         found.refresh(transport.Request())
     except auth.exceptions.GoogleAuthError as error:
-        raise StoreError(f"no token for Cloud Storage: {error}") from None
+        raise StoreError(f"no token for Cloud Storage: {error.args[0] if error.args else error}") from None
     return str(found.token), 600.0
 
 

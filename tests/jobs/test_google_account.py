@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from accel.clouds.google import account
-from accel.clouds.google.rest import auth_headers
+from accel.clouds.google.rest import SIGN_IN, auth_headers
 from accel.diagnostics.errors import NoCredentials
 from sandbox.google import USER
 from tests.support.google_fake import Fake
@@ -47,21 +47,57 @@ def test_what_is_given_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert account.email() == "me@example.com"
 
 
-def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path) -> None:
+def write_key(file: Path, token_uri: str, key_id: str) -> None:
     pem = generate_private_key(65537, 2048).private_bytes(
         form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
     )
-    file = {
-        "type": "service_account",
-        "client_email": ROBOT,
-        "private_key": pem.decode(),
-        "private_key_id": fake.token,
-        "token_uri": f"{fake.url}/oauth2.googleapis.com/token",
-    }
-    (tmp_path / "credentials.json").write_text(json.dumps(file))
+    key = {"type": "service_account", "client_email": ROBOT, "private_key": pem.decode(), "private_key_id": key_id}
+    file.write_text(json.dumps({**key, "token_uri": token_uri}))
+
+
+def test_the_key_of_a_service_account_has_its_address(fake: Fake, tmp_path: Path) -> None:
+    write_key(tmp_path / "credentials.json", f"{fake.url}/oauth2.googleapis.com/token", fake.token)
     assert account.email() == ROBOT
     # As clusters see it: their RBAC has the address, and without it the token stands for a number.
     assert auth_headers() == {"authorization": f"Bearer {fake.token}"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "is not a valid json file: Expecting value: line 1 column 1 (char 0)"),
+        (b"\xff\xfe", "is not a valid json file: 'utf-8' codec can't decode byte 0xff"),
+        (b"{}", "does not have a valid type. Type is None, expected one of"),
+        (b'{"type": "authorized_user"}', "credentials.json: Authorized user info was not in the expected format"),
+        (b'{"type": "service_account", "client_email": "a", "token_uri": "b", "private_key": "c"}', "load PEM file"),
+        (b"[]", "credentials.json: not readable as credentials: 'list' object has no attribute 'get'"),
+        (b"5", "credentials.json: not readable as credentials: 'int' object has no attribute 'get'"),
+        (b"[" * 100_000, "credentials.json: not readable as credentials: maximum recursion depth exceeded"),
+        (b'{"type": "impersonated_service_account", "source_credentials": []}', "not readable as credentials: "),
+    ],
+)
+def test_a_file_that_is_none_of_credentials_is_one_line(content: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").write_bytes(content)
+    with pytest.raises(NoCredentials) as refused:
+        auth_headers()
+    assert told in refused.value.message
+    assert refused.value.message.startswith("Google: ")
+    assert not any(each in refused.value.message for each in ("Error(", "Google: (", "\n"))
+    assert refused.value.hint == SIGN_IN
+
+
+def test_a_folder_is_no_file_of_credentials(tmp_path: Path) -> None:
+    (tmp_path / "credentials.json").mkdir()
+    with pytest.raises(NoCredentials, match=r"credentials\.json: not readable as credentials: .*Is a directory"):
+        auth_headers()
+
+
+def test_google_tells_why_it_gives_no_token(fake: Fake, tmp_path: Path) -> None:
+    """google-auth's error has the whole answer beside its text."""
+    write_key(tmp_path / "credentials.json", f"{fake.url}/oauth2.googleapis.com/token", "of-nobody")
+    with pytest.raises(NoCredentials) as refused:
+        auth_headers()
+    assert refused.value.message == "Google: invalid_grant: Bad Request"
 
 
 def test_of_a_token_google_tells_whose_it_is(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

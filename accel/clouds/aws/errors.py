@@ -1,6 +1,7 @@
 """Translation of botocore's errors into those of this package.
 
 NoCredentials   nothing was accepted: the cloud does not know the caller
+BadInput        nothing was sent: an argument, or a setting of AWS on this machine, is wrong
 CloudRefused    nothing was accepted: the cloud understood and refused
 Throttled       nothing was accepted: the same call may be repeated
 CloudSilent     unknown whether the call was accepted
@@ -16,6 +17,7 @@ from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError
 WHO_AM_I = "`aws sts get-caller-identity` shows who you are; then `aws sso login`, AWS_PROFILE or new keys"
 PERMISSION = "the message names the action; ask whoever owns the account for it, or use another AWS_PROFILE"
 REACH = "the network, the region's name, and AWS_ENDPOINT_URL if it is set, decide whether AWS can be reached"
+SETTINGS = "the variables AWS_* and the files ~/.aws/config and ~/.aws/credentials, or those that they name, hold it"
 
 UNKNOWN_CALLER = frozenset({
     "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "IncompleteSignatureException",
@@ -41,6 +43,13 @@ INPUT_ERRORS = (
     "InvalidRegionError",
     "InvalidEndpointConfigurationError",
 )
+SETTING_ERRORS = (
+    "ConfigNotFound", "ConfigParseError", "InvalidChecksumConfigError", "InvalidConfigError", "InvalidDefaultsMode",
+    "InvalidIMDSEndpointError", "InvalidIMDSEndpointModeError", "InvalidProxiesConfigError",
+    "InvalidRetryConfigurationError", "InvalidS3AddressingStyleError", "InvalidS3UsEast1RegionalEndpointConfigError",
+    "InvalidSTSRegionalEndpointsConfigError", "MissingDependencyException", "RefreshWithMFAUnsupportedError",
+    "UnknownCredentialError",
+)  # fmt: skip
 TEXT_MAX = 500
 _PAGE = re.compile(r"<(?:!doctype html|html)\b(?:.*?<title>(?P<title>[^<]*)</title>)?", re.IGNORECASE)
 
@@ -57,6 +66,11 @@ def asking(doing: str) -> Generator[None]:
         raise of_answer(doing, error.response) from error
     except (BotoCoreError, ResponseParserError) as error:
         raise of_client(doing, error) from error
+    except OSError as error:
+        if error.filename is None:
+            raise CloudSilent(f"{doing}: {_line(error)}", REACH) from error
+        # A program or a file that the settings name as a source of credentials.
+        raise NoCredentials(f"{doing}: {_line(error)}", SETTINGS) from error
     except (AttributeError, TypeError, ValueError) as error:
         # botocore's parsers assume that a body is a JSON object; a proxy's may be anything.
         raise CloudSilent(f"{doing}: the answer is not AWS's: {error}", REACH) from error
@@ -86,6 +100,8 @@ def of_client(doing: str, error: Exception) -> JobsError:
         return NoCredentials(message, WHO_AM_I)
     if kinds.intersection(INPUT_ERRORS):
         return BadInput(message)
+    if kinds.intersection(SETTING_ERRORS):
+        return BadInput(message, SETTINGS)
     return CloudSilent(message, REACH)
 
 

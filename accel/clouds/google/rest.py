@@ -60,6 +60,10 @@ https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
 """Environment variable for an existing token, the one that Pulumi's provider reads."""
 
+KEY_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
+"""Environment variable for a file of credentials. Source:
+https://cloud.google.com/docs/authentication/application-default-credentials"""
+
 ATTEMPTS = 5
 BACKOFF_S = 0.5
 LONGEST_WAIT_S = 15
@@ -69,7 +73,7 @@ UNDECIDED = frozenset({408, 425, 499})
 """Statuses that a proxy may return although it has passed the request on."""
 CONNECT_S, READ_S = 3, 30
 
-SIGN_IN = f"`gcloud auth application-default login`, GOOGLE_APPLICATION_CREDENTIALS, or a token in {GIVEN}"
+SIGN_IN = f"`gcloud auth application-default login`, {KEY_FILE}, or a token in {GIVEN}"
 REACH = "the network, the proxy's variables and CLOUDSDK_API_ENDPOINT_OVERRIDES_* decide whether Google can be reached"
 SLOWER = "the calls, or what they request, exceed a quota at the moment; try again in a minute"
 NOT_ENABLED = "the API is not enabled"
@@ -141,7 +145,17 @@ def credentials(*scopes: str) -> Any:
     except failures.TransportError as error:
         raise CloudSilent(f"Google: sign-in: {line(error)}", REACH) from error
     except failures.GoogleAuthError as error:
-        raise NoCredentials(f"Google: {line(error)}", SIGN_IN) from error
+        raise NoCredentials(f"Google: {line(_auth_error(error))}", SIGN_IN) from error
+    except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
+        # google-auth expects what gcloud writes; the file that the variable names may hold anything.
+        file = os.environ.get(KEY_FILE) or "the application default credentials"
+        raise NoCredentials(f"Google: {file}: not readable as credentials: {line(error)}", SIGN_IN) from error
+
+
+def _auth_error(error: Exception) -> str:
+    """Return the text of an error of google-auth, and that of its cause: its str() is the repr() of a tuple."""
+    text, *rest = error.args or ("no credentials",)
+    return ": ".join([str(text).rstrip("."), *(str(each) for each in rest if isinstance(each, Exception))])
 
 
 def get(http: Any, api: str, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:

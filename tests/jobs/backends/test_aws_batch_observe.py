@@ -4,13 +4,17 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import (
+    ConfigParseError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    InvalidConfigError,
+    InvalidDefaultsMode,
     NoCredentialsError,
     ProfileNotFound,
     ReadTimeoutError,
@@ -18,7 +22,8 @@ from botocore.exceptions import (
 )
 from botocore.stub import ANY, Stubber
 
-from accel.clouds.aws.errors import asking
+from accel.clouds.aws.clients import Clients
+from accel.clouds.aws.errors import SETTINGS, asking
 from accel.diagnostics.errors import (
     BadInput,
     CloudRefused,
@@ -446,6 +451,11 @@ def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) ->
         (NoCredentialsError(), NoCredentials),
         (ProfileNotFound(profile="x"), NoCredentials),
         (TokenRetrievalError(provider="sso", error_msg="expired"), NoCredentials),
+        (FileNotFoundError(2, "No such file or directory", "/opt/sign-in"), NoCredentials),
+        (ConfigParseError(path="/home/me/.aws/config"), BadInput),
+        (InvalidConfigError(error_msg="The source_profile gone does not exist"), BadInput),
+        (InvalidDefaultsMode(mode="fast", valid_modes="legacy"), BadInput),
+        (ConnectionResetError(104, "Connection reset by peer"), CloudSilent),
         (ConnectTimeoutError(endpoint_url="x"), CloudSilent),
         (ReadTimeoutError(endpoint_url="x"), CloudSilent),
         (EndpointConnectionError(endpoint_url="x"), CloudSilent),
@@ -457,6 +467,34 @@ def test_what_botocore_raises(error: Exception, kind: type[JobsError]) -> None:
     assert caught.value.message.startswith("ListJobs: ")
     assert caught.value.hint
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "config", "kind"),
+    [
+        ("nowhere", "", BadInput),
+        ("http://[::1", "", BadInput),
+        ("", "credential_process = echo hello", BadInput),
+        ("", "credential_process = /nowhere/sign-in", NoCredentials),
+        ("", "web_identity_token_file = /nowhere/token\nrole_arn = arn:aws:iam::123456789012:role/x", NoCredentials),
+        ("", "source_profile = gone\nrole_arn = arn:aws:iam::123456789012:role/x", BadInput),
+        ("", "[", BadInput),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(
+    endpoint: str, config: str, kind: type[JobsError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text(f"[default]\n{config}\n")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    with pytest.raises(kind) as caught, asking("batch in us-east-1"):
+        Clients(REGION, QUICK).batch.list_jobs(jobQueue=QUEUE)
+    assert caught.value.message.startswith("batch in us-east-1: ")
+    assert caught.value.hint == SETTINGS
 
 
 @pytest.mark.parametrize(
