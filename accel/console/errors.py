@@ -1,14 +1,19 @@
 """Errors as lines on stderr: `error: ...`, once for each fault, then at most one `hint: ...`."""
 
+import errno
 import os
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
 from ..diagnostics.errors import BadInput, BadInputs, Interrupted, JobsError
 from .reporter import Reporter
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What the system says where a disk, a quota or a limit on the size of files is used up."""
 
 EXTRAS = {
     **dict.fromkeys(("pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes"), "pulumi"),
@@ -58,6 +63,13 @@ def silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def open_missing_streams() -> None:
+    """Open the null device for each standard stream that the caller has closed, as `command >&-` does."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115, as long as the command runs
+
+
 def interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -71,6 +83,10 @@ def _known(error: BaseException) -> JobsError | None:
         return _usage(error)
     if isinstance(error, click.ClickException):
         return BadInput(error.format_message())
+    if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+        return JobsError(f"the output cannot be written: {error.strerror}", "what the command did before is done")
+    if isinstance(error, OSError) and isinstance(error.filename, str) and error.strerror:
+        return BadInput(f"{error.filename}: {error.strerror}")
     if isinstance(error, ModuleNotFoundError) and (package := (error.name or "").partition(".")[0]) in EXTRAS:
         hint = f"install accel-infra with its extra: accel-infra[{EXTRAS[package]}]"
         return BadInput(f"{package} is not installed here", hint)
@@ -121,7 +137,7 @@ def _sentence(text: str) -> str:
 
 def _line(kind: str, message: str) -> None:
     word = click.style(f"{kind}:", fg=_COLOURS[kind]) if _coloured() else f"{kind}:"
-    with suppress(BrokenPipeError):  # nobody listens; the exit code still says it
+    with suppress(OSError):  # nobody listens, or the disk is full; the exit code still says it
         click.echo(f"{word} {_plain(message)}", err=True, color=True)
 
 

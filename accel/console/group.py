@@ -14,7 +14,7 @@ import click
 from accel.diagnostics.redaction import redact_output
 
 from ..diagnostics.errors import BadInput
-from .errors import code_of, silence_stdout
+from .errors import code_of, open_missing_streams, silence_stdout
 from .options import COMMON, Settings, options, program
 
 
@@ -74,6 +74,7 @@ class Verbs(click.Group):
 
             sys.exit(shell_complete(self, {}, name, variable, instruction))
         settings = Settings()
+        open_missing_streams()
         # A job's output may hold characters that the terminal's encoding lacks.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

@@ -12,7 +12,8 @@ import click
 from accel.console.errors import say
 from accel.console.options import Settings
 from accel.console.verb import Verb
-from accel.diagnostics.errors import BadInput, JobsError
+from accel.diagnostics.errors import JobsError
+from accel.files import write_output
 
 from ..backends.base import Attempts, Explain, Logs, Phase, Resubmit
 from ..backends.tasks import Tasks
@@ -48,10 +49,7 @@ def report(settings: Settings, job: str, out: str) -> None:
         click.echo(text, nl=False)
         return
     path = Path(out)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--out: {out}: cannot be written: {error.strerror}") from error
+    write_output("--out", path, text)
     say(f"wrote {path} ({len(text.encode()) // 1024 + 1} KiB)")
 
 

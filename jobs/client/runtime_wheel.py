@@ -9,6 +9,8 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+from accel.files import replace_file
+
 PACKAGE = "accel_runtime"
 WHEN = (1980, 1, 1, 0, 0, 0)
 """Earliest time that a zip can store."""
@@ -53,7 +55,7 @@ def name() -> str:
 def write(to: Path) -> Path:
     """Write the file into a folder under its own name, or to the path `to` itself. Raises OSError."""
     path = to / name() if to.is_dir() else to
-    path.write_bytes(content())
+    replace_file(path, content())
     return path
 
 

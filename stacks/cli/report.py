@@ -9,6 +9,7 @@ import click
 from accel.console.options import OneOf, Settings
 from accel.diagnostics.errors import BadInput, JobsError, OverLimit
 from accel.diagnostics.redaction import redact
+from accel.files import write_output
 
 from ..operations.report import tool_findings
 from ..operations.report.markdown import render
@@ -98,6 +99,5 @@ def _preview(stack: str, kept: str | None, config_file: str | None, refresh: boo
 
 
 def _write(folder: Path, texts: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(redact(texts["markdown"]), encoding="utf-8")
-    (folder / "report.json").write_text(redact(texts["json"]), encoding="utf-8")
+    write_output("--save", folder / "report.md", redact(texts["markdown"]), folders=True)
+    write_output("--save", folder / "report.json", redact(texts["json"]), folders=True)

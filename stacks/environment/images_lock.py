@@ -1,7 +1,6 @@
 """`images.lock.yaml`, beside the stacks' config files: the machine image (AMI) of each image type and region. A person
 may read and edit it. Driver and CUDA of an image, which no API returns, may be filled in by hand."""
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInputs
 from accel.diagnostics.faults import Fault, parse
 from accel.diagnostics.messages import printable_name
+from accel.files import write_output
 from accel.rules.aws.images import IMAGE_TYPES, image_lock
 
 if TYPE_CHECKING:
@@ -102,11 +102,9 @@ def write(folder: Path, lock: ImageLock) -> Path:
     import yaml
 
     text = _HEAD + yaml.safe_dump(lock.model_dump(), sort_keys=False)
-    # Written to a temporary file and renamed: a simultaneous preview never reads half a file.
-    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{LOCK}", delete=False, encoding="utf-8") as half:
-        half.write(text)
-    Path(half.name).chmod(0o644)
-    return Path(half.name).replace(folder / LOCK)
+    path = folder / LOCK
+    write_output("--yes", path, text, 0o644)
+    return path
 
 
 def uses(section: "Aws") -> Iterator[tuple[str, str]]:

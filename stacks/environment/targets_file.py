@@ -2,24 +2,23 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
+from accel.diagnostics.errors import BadInput
+from accel.files import write_output
+
 EXPORT = "ACCEL_EXPORT"
 """Environment variable: the file to which each `pulumi up` writes its targets, as `stacks export` does on request."""
 
 
-def write(targets: Mapping[str, Any], out: Path) -> None:
-    """Write a temporary file and rename it, so that a reader never sees half a file. Raise OSError."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=out.parent, prefix=out.name, delete=False) as half:
-        json.dump(targets, half, indent=2, sort_keys=True)
-        half.write("\n")
-    Path(half.name).replace(out)
+def write(targets: Mapping[str, Any], out: Path, option: str = "--out") -> None:
+    """Raise BadInput if the file cannot be written."""
+    # Nobody else may write to it: `accel-jobs` refuses such a file.
+    write_output(option, out, json.dumps(targets, indent=2, sort_keys=True) + "\n", 0o600, folders=True)
 
 
 def write_targets(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
@@ -31,9 +30,9 @@ def write_targets(targets: Mapping[str, pulumi.Output[Any]]) -> Any:
     def put(known: dict[str, Any]) -> dict[str, Any]:
         if all(known.values()):
             try:
-                write(known, Path(out))
-            except OSError as error:
-                pulumi.log.warn(f"targets are not written to {out}: {error}; `stacks export` does it")
+                write(known, Path(out), EXPORT)
+            except BadInput as error:
+                pulumi.log.warn(f"{error.message}; `stacks export` writes the targets")
         return known
 
     return pulumi.Output.all(**targets).apply(put)

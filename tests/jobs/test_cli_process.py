@@ -101,6 +101,32 @@ def test_a_closed_stderr_is_quiet() -> None:
     assert process.returncode in (6, 141)
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("targets >&-", 0, ""),
+        ("submit j.yaml --wait >&- <&-", 0, "submitted hello"),
+        ("submit - <&-", 2, "error: stdin:1: is empty"),
+        ("import slurm - <&-", 2, "error: stdin: is no Slurm script"),
+        ("cancel local:/gone <&-", 2, "error: cancel local:/gone: cannot be confirmed without a terminal"),
+        ("targets 2>&-", 0, ""),
+        ("get local:/gone 2>&-", 6, ""),
+        ("get local:/gone 2>/dev/full", 6, ""),
+        ("targets >/dev/full", 1, "error: the output cannot be written: No space left on device"),
+        ("submit j.yaml >/dev/full", 1, "hint: what the command did before is done"),
+        ("--help >/dev/full", 1, "error: the output cannot be written: No space left on device"),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_is_no_bug(line: str, code: int, told: str) -> None:
+    shell = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m jobs {line}"], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    assert shell.returncode == code, shell.stderr
+    assert told in shell.stderr
+    assert "unexpected" not in shell.stderr and "Traceback" not in shell.stderr
+
+
 @pytest.mark.parametrize("no_color", [False, True])
 def test_colour_at_a_terminal_only(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if no_color:

@@ -303,3 +303,23 @@ def test_without_a_project_nothing_is_written(tmp_path: Path, project: str | Non
     said = "error: no Pulumi.yaml with a name in . or here, and a URN holds the project's name"
     assert (code, errors[0]) == (6, said)
     assert {path.name for path in tmp_path.iterdir()} <= {"in.json", "Pulumi.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("config: 5\n", "is there, and no config of a stack"),
+        ("config: [a]\n", "is there, and no config of a stack"),
+        ("- a\n", "is there, and no config of a stack"),
+        ("a: [\n", "is there and is not YAML"),
+        ("[" * 5000, "is there and is not YAML"),
+        ("config: {accel:environment: {}}\n", "has an environment already"),
+    ],
+)
+def test_a_config_file_that_is_there_stays_as_it_is(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(described()))
+    (tmp_path / "Pulumi.yaml").write_text("name: accel\n")
+    (tmp_path / "Pulumi.adopted.yaml").write_text(text)
+    code, _, errors = stacks("adopt", "in.json", cwd=tmp_path)
+    assert (code, errors[0]) == (2, f"error: Pulumi.adopted.yaml: {said}")
+    assert (tmp_path / "Pulumi.adopted.yaml").read_text() == text

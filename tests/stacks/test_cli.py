@@ -147,3 +147,14 @@ def test_export_writes_where_jobs_looks(tmp_path: Path) -> None:
     assert stacks("export", cwd=tmp_path)[:2] == (0, ["gpu"])
     assert json.loads((tmp_path / ".accel" / "targets.json").read_text()) == {"gpu": {"kind": "local"}}
     assert list((tmp_path / ".accel").iterdir()) == [tmp_path / ".accel" / "targets.json"]
+
+
+@pytest.mark.parametrize("out", [".", "pulumi/x", "/proc/x", "x" * 300, ""])
+def test_export_to_what_is_no_place_for_a_file(out: str, tmp_path: Path) -> None:
+    fake = tmp_path / "pulumi"
+    fake.write_text('#!/bin/sh\necho \'{"gpu": {"kind": "local"}}\'\n')
+    fake.chmod(0o755)
+    code, said, errors = stacks("export", "--out", out, cwd=tmp_path)
+    assert (code, said) == (2, [])
+    assert len(errors) == 1 and errors[0].startswith("error: --out: ") and ": cannot be written: " in errors[0]
+    assert list(tmp_path.iterdir()) == [fake]

@@ -18,6 +18,7 @@ from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
 from accel.diagnostics.faults import Fault, parse, parse_path, replace_value
 from accel.diagnostics.findings import Finding
+from accel.files import write_output
 from components.aws.compute_environment import ComputeEnvironment, OnDemandSpec, SpotSpec
 from components.aws.job_definition import ExitRule, JobDefinition, JobDefinitionSpec
 from components.aws.job_queue import JobQueue
@@ -79,13 +80,13 @@ def write(files: list[str], stack: str, region: str | None, out: Path) -> Writte
         raise BadInputs(said or ["these files hold nothing of AWS Batch"])
     after = {**before, "config": {**before.get("config", {}), KEY: found.values}}
     project = _project(out) if found.existing else ""
-    config.write_text(yaml.safe_dump(after, sort_keys=False, allow_unicode=True, width=110))
+    write_output("--out", config, yaml.safe_dump(after, sort_keys=False, allow_unicode=True, width=110))
     lines = [f"{config}: {_counted(section)}"]
     commands = [f"pulumi stack init {stack}"] if "encryptionsalt" not in before else []
     if found.existing:
         imports = out / f"import-{stack}.json"
         document = import_document(found.existing, section["region"], project, stack)
-        imports.write_text(json.dumps(document, indent=2) + "\n")
+        write_output("--out", imports, json.dumps(document, indent=2) + "\n")
         lines.append(f"{imports}: {len(found.existing)} that exist")
         commands.append(f"pulumi import --stack {stack} --file {imports} --generate-code=false")
     commands.append(f"pulumi up --stack {stack}")
@@ -160,9 +161,11 @@ def _before(config: Path) -> dict[str, Any]:
         return {}
     try:
         there: Any = yaml.safe_load(config.read_text()) or {}
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, RecursionError, ValueError):
         raise BadInput(f"{config}: is there and is not YAML") from None
-    if not isinstance(there, dict) or KEY in (there.get("config") or {}):  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(there, dict) or not isinstance(there.get("config", {}), dict):  # pyright: ignore[reportUnknownMemberType]
+        raise BadInput(f"{config}: is there, and no config of a stack")
+    if KEY in there.get("config", {}):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         raise BadInput(f"{config}: has an environment already", "give another --stack or --out")
     return there  # pyright: ignore[reportUnknownVariableType]
 
