@@ -1,9 +1,12 @@
 """A first deployment in a project of Google Cloud that has no API enabled, on the real engine."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.support.engine import Engine
-from tests.support.google_fake import Fake, P
+from tests.support.google_fake import Fake, P, engine_on, provider_of, serving
 from tests.support.soak import soak_only
 
 from .test_google_budget import SECTION, program
@@ -11,9 +14,20 @@ from .test_google_budget import SECTION, program
 pytestmark = pytest.mark.engine
 
 
+CONFIG = {"gcp:project": "accel-sandbox", "gcp:region": "us-central1"}
+
+
 @pytest.fixture
-def engine(engine_on_fresh: Engine) -> Engine:
-    return engine_on_fresh
+def fresh(tmp_path: Path) -> Iterator[Fake]:
+    """A Google project that has no API enabled."""
+    with serving(tmp_path / "google") as made:
+        yield made
+
+
+@pytest.fixture
+def engine(tmp_path: Path, fresh: Fake) -> Iterator[Engine]:
+    with provider_of(fresh) as variables:
+        yield from engine_on(tmp_path / "project", fresh, variables, CONFIG, "--run-program")
 
 
 @soak_only

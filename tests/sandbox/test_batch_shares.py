@@ -1,6 +1,5 @@
 """Scheduling policies and fair-share queues, through plain boto3."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +121,8 @@ def test_a_reservation_leaves_room_for_a_share_to_come(aws: Any) -> None:
     own = [submit(aws, queue, definition, "a") for _ in range(3)]
     for job in own[:2]:
         aws.reaches(job, "RUNNING")
-    time.sleep(0.5)
+    # When a job of another queue has run, the scheduler has served this one too.
+    aws.ended(aws.submit(aws.queue(aws.environment()), aws.definition(["true"])))
     assert aws.job(own[2])["status"] == "RUNNABLE"
     late = submit(aws, queue, definition, "b")
     aws.reaches(late, "RUNNING")
