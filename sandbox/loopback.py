@@ -4,10 +4,18 @@ each has an address of its own. https://www.rfc-editor.org/rfc/rfc1122#section-3
 
 import functools
 import hashlib
+import itertools
 import os
 import socket
+from collections.abc import Iterator
 
 LOCAL = "127.0.0.1"
+_PORTS = range(20_000, 32_000)  # below those that systems give to outgoing connections
+_PORTS_APART = 5
+
+
+class NoFreePort(Exception):
+    """Every port that the sandbox uses is taken."""
 
 
 def address(*names: object) -> str:
@@ -37,5 +45,31 @@ def _all_of_it() -> bool:
         try:
             probe.bind(("127.1.2.3", 0))
         except OSError:  # macOS
+            return False
+    return True
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different ports on loopback that nobody listens on. It takes seconds until servers listen on them, so a
+    process gets each port once, and processes that start at the same time, whose numbers differ, get different ones.
+    Raise NoFreePort."""
+    found = [*itertools.islice(filter(_is_free, itertools.islice(_candidates(os.getpid()), len(_PORTS))), count)]
+    if len(found) < count:
+        raise NoFreePort(f"no free ports on {LOCAL}")
+    return found
+
+
+@functools.cache
+def _candidates(process: int) -> Iterator[int]:
+    first = process * _PORTS_APART % len(_PORTS)
+    return itertools.cycle((*_PORTS[first:], *_PORTS[:first]))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOCAL, port))
+        except OSError:
             return False
     return True

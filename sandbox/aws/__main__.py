@@ -33,7 +33,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from ..keys import key
-from ..starting import without_collector
+from ..starting import announce, without_collector
 from . import account, budgets, calls, limits
 from .answers import Answer, document, send
 from .permissions import Callers
@@ -250,10 +250,7 @@ def serve(home: Path, port: int, root: Path) -> None:
         signal.signal(number, lambda *_: stop.set())
     scheduler.start()
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    (home / "cloud.json.new").write_text(
-        json.dumps({"port": server.port, "url": world.endpoint, "pid": os.getpid(), "account_id": ACCOUNT_ID})
-    )
-    (home / "cloud.json.new").replace(told)
+    announce(told, port=server.port, url=world.endpoint, account_id=ACCOUNT_ID)
     stop.wait()
     told.unlink(missing_ok=True)
     server.shutdown()

@@ -42,7 +42,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from .. import keys, loopback, peers
-from ..starting import without_collector
+from ..starting import announce, without_collector
 from . import EMAIL, UNIQUE_ID, USER, billing, container, functions, permissions, quotas, scope_token, services
 from .api import PREEMPT, Methods, answer, authorize
 from .batch import api as batch
@@ -228,9 +228,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    new = home / "google.json.new"
-    new.write_text(json.dumps({"pid": os.getpid(), "port": port, "url": world.url}))
-    new.replace(told)
+    announce(told, port=port, url=world.url)
     stop.wait()
     told.unlink(missing_ok=True)
     server.shutdown()

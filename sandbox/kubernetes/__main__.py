@@ -3,7 +3,6 @@ JobSet and Kueue would find mounted and injected is kept so when their installat
 
 import argparse
 import json
-import os
 import shutil
 import signal
 import sys
@@ -15,6 +14,8 @@ from typing import Any
 
 from .. import toolchain
 from ..keys import key
+from ..loopback import NoFreePort
+from ..starting import announce
 from . import bootstrap
 from .certificates import Certificates
 from .client import Cluster, Object, Refusal
@@ -96,12 +97,9 @@ def serve(home: Path) -> None:
         remember(plane.cluster)
         tend(plane.cluster, stop)
         layout = plane.layout
-        about = {"pid": os.getpid(), "url": layout.url, "endpoint": layout.endpoint}
         secret = {"token": layout.token, "ca": bootstrap.ca_bundle(layout.certificates)}
         _lend(home, layout.kubeconfig())
-        (home / "kubernetes.json.new").touch(0o600)
-        (home / "kubernetes.json.new").write_text(json.dumps({**about, **secret}))
-        (home / "kubernetes.json.new").replace(told)
+        announce(told, url=layout.url, endpoint=layout.endpoint, **secret)
         nodes.start()
         while not stop.wait(_LOOK_S):
             plane.watch()
@@ -141,7 +139,7 @@ def main() -> int:
     home.mkdir(parents=True, exist_ok=True)
     try:
         serve(home)
-    except (ProcessFailure, toolchain.ToolchainError) as error:
+    except (ProcessFailure, NoFreePort, toolchain.ToolchainError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     return 0

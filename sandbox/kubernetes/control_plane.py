@@ -27,6 +27,7 @@ import requests
 import yaml
 
 from ..google import UNIQUE_ID, scope_token
+from ..loopback import free_ports
 from . import bootstrap
 from .certificates import Certificates, make
 from .client import Cluster, Refusal
@@ -277,7 +278,6 @@ COMMANDS: Mapping[str, Callable[[Layout], list[str]]] = {
 
 
 _START_S = 120
-_PORTS = range(20_000, 32_000)  # below those that systems give to outgoing connections
 _AGAIN_S = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
@@ -306,7 +306,7 @@ class ControlPlane:
         keys = make(self.folder / bootstrap.KEYS, tuple(f"{name}.{space}.svc" for space, name in services))
         (self.folder / "ca.crt").write_bytes(keys.ca.read_bytes())
         (self.folder / "manifests").symlink_to(self.binaries / "manifests")
-        ports = dict(zip(PORTS, _free(len(PORTS)), strict=True))
+        ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         self.layout = Layout(self.folder, ports, keys, self.token)
         configure(self.layout)
         self.tunnel = Tunnel(self.folder, {place: ports[name] for place, name in services.items()})
@@ -395,21 +395,3 @@ def _with_us() -> None:
     left."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _free(count: int) -> list[int]:
-    """Return different ports on loopback that nobody listens on. Processes that start at the same time, whose numbers
-    differ, look at different ones, because it takes seconds until the servers listen."""
-    found: list[int] = []
-    first = os.getpid() * count % len(_PORTS)
-    for port in (*_PORTS[first:], *_PORTS[:first]):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise ProcessFailure("no free ports on 127.0.0.1")

@@ -2,13 +2,12 @@
 
 import argparse
 import json
-import os
 import signal
 from pathlib import Path
 from typing import Any
 
 from ..keys import key
-from ..starting import without_collector
+from ..starting import announce, without_collector
 
 
 def _serve(home: Path, cloud_url: str) -> dict[str, tuple[Any, int]]:
@@ -39,9 +38,7 @@ def main() -> None:
     with without_collector():
         running = _serve(given.home, given.cloud_url)
 
-    told = given.home / "plugins.json.new"
-    told.write_text(json.dumps({"pid": os.getpid(), "providers": {name: port for name, (_, port) in running.items()}}))
-    told.replace(given.home / "plugins.json")
+    announce(given.home / "plugins.json", providers={name: port for name, (_, port) in running.items()})
     signal.signal(signal.SIGTERM, lambda *_: [server.stop(grace=0.5) for server, _ in running.values()])
     for server, _ in running.values():
         server.wait_for_termination()

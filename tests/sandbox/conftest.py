@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from jobs.backends.diagnosis.causes import of_platform
 from sandbox import keys
 from tests.support.forking import Forked
 from tests.support.gathering import until_there
-from tests.support.waiting import until
+from tests.support.waiting import announced, until
 
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
@@ -31,11 +31,10 @@ ENDED = ("SUCCEEDED", "FAILED")
 class Aws:
     """Plain boto3 clients of one server, and short cuts for what a test is not about."""
 
-    def __init__(self, home: Path, process: Forked, root: Path) -> None:
-        self.home, self.process, self.root = home, process, root
+    def __init__(self, home: Path, process: Forked, root: Path, told: Mapping[str, Any]) -> None:
+        self.home, self.process, self.root, self.told = home, process, root, told
         self._session = boto3.Session(**keys.boto(keys.key(home)), region_name="us-east-1")
         self._clients: dict[str, Any] = {}
-        self.told = json.loads((home / "cloud.json").read_text())
         self.batch = self.client("batch")
         self.made: dict[str, str] = {}
 
@@ -176,8 +175,7 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
     where = ["--home", str(home), "--root", str(root)]
     environ = {**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment}
     process = Forked(["-m", "sandbox.aws", *where], ROOT, environ)
-    until(lambda: (home / "cloud.json").exists() or process.poll() is not None)
-    found = Aws(home, process, root)
+    found = Aws(home, process, root, announced(home / "cloud.json", process))
     # A session makes more than AWS lets one account have.
     codes = [quota.code for quota in quotas() if quota.service == "ec2"]
     found.control("quotas", **dict.fromkeys(codes, 1024), **dict.fromkeys(["batch/environments", "batch/queues"], 9999))

@@ -15,6 +15,7 @@ from unittest.mock import MagicMock
 import psutil
 import pytest
 
+from sandbox import loopback
 from sandbox.kubernetes import bootstrap, control_plane
 from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.wipe import wipe
@@ -91,10 +92,10 @@ def done(cluster: Cluster, path: str) -> bool:
 def test_control_planes_that_start_at_once_take_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds pass between the choice of a port and the server's bind."""
     taken: list[int] = []
-    monkeypatch.setattr(control_plane.socket, "socket", MagicMock())  # whatever listens on this machine now
+    monkeypatch.setattr(loopback.socket, "socket", MagicMock())  # whatever listens on this machine now
     for number in range(4000, 4060):
         monkeypatch.setattr(os, "getpid", lambda number=number: number)
-        taken += control_plane._free(len(control_plane.PORTS))
+        taken += loopback.free_ports(len(control_plane.PORTS))
     assert len({*taken}) == len(taken) == 60 * len(control_plane.PORTS)
 
 

@@ -16,7 +16,7 @@ from sandbox.environment import project
 from tests.support.google_fake import Fake
 from tests.support.google_vertex import API, JOBS, get, job, key, local, logs, pool, preempt, printed, reach, slow
 from tests.support.soak import soak_only
-from tests.support.waiting import until
+from tests.support.waiting import announced, until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_vertex"]
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -234,8 +234,7 @@ def test_processes_end_with_the_sandbox(tmp_path: Path, number: signal.Signals) 
     server = subprocess.Popen(
         [sys.executable, "-m", "sandbox.google", "--home", str(tmp_path), "--all-services"], cwd=project()
     )
-    until(lambda: (tmp_path / "google.json").exists())
-    own = Fake(tmp_path, json.loads((tmp_path / "google.json").read_text())["url"], (tmp_path / "key").read_text())
+    own = Fake(tmp_path, announced(tmp_path / "google.json", server)["url"], (tmp_path / "key").read_text())
     made = run(own, local(f"import os; print(os.getpid()); {SLEEP}"))
     pid = int(until(lambda: printed(own, made))[0])
     server.send_signal(number)

@@ -19,7 +19,7 @@ import websocket
 
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.support.soak import soak_only
-from tests.support.waiting import until
+from tests.support.waiting import announced, until
 
 ROOT = Path(__file__).parents[2]
 PODS, NODES = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
@@ -86,10 +86,9 @@ def _handler(google: Google) -> type[BaseHTTPRequestHandler]:
 class Sandbox:
     """A control plane with nodes, and short cuts."""
 
-    def __init__(self, home: Path, google: Google) -> None:
-        self.home, self.google = home, google
+    def __init__(self, home: Path, google: Google, told: Mapping[str, Any]) -> None:
+        self.home, self.google, self.told = home, google, told
         self.cluster = Cluster.of(home)
-        self.told = json.loads((home / "kubernetes.json").read_text())
 
     def settings(self, **settings: Any) -> None:
         draft = self.home / "nodes.json.new"
@@ -177,18 +176,16 @@ def state(pod: Mapping[str, Any]) -> Any:
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     home, google = tmp_path_factory.mktemp("home"), Google()
     (home / "google.json").write_text(json.dumps({"url": f"http://127.0.0.1:{google.server_address[1]}"}))
-    with (home / "log").open("wb") as log:
+    with (home / "kubernetes.log").open("wb") as log:
         command = [sys.executable, "-m", "sandbox.kubernetes", "--home", str(home)]
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
     try:
-        until(lambda: (home / "kubernetes.json").exists() or process.poll() is not None)
-        assert process.poll() is None, (home / "log").read_text()
-        made = Sandbox(home, google)
+        made = Sandbox(home, google, announced(home / "kubernetes.json", process))
         made.settings()
         google.pool("cpu", "e2-standard-4", 1)
         until(lambda: made.nodes("cpu"))
         yield made
-        assert process.poll() is None, (home / "log").read_text()
+        assert process.poll() is None, (home / "kubernetes.log").read_text()
     finally:
         process.terminate()
         process.wait(120)

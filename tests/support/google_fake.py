@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from sandbox.environment import environment, project
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import PATIENCE_S, announced, until
 
 from .engine import Engine, Sandbox
 from .forking import Forked
@@ -93,8 +93,7 @@ def serving(home: Path, *options: str, settle_s: float = 0.05) -> Generator[Fake
     home.mkdir(exist_ok=True)
     environ = {**os.environ, "SANDBOX_SETTLE_S": str(settle_s)}
     process = Forked(["-m", "sandbox.google", "--home", home, *options], project(), environ)
-    until(lambda: (home / "google.json").exists() or process.poll() is not None)
-    told = json.loads((home / "google.json").read_text())
+    told = announced(home / "google.json", process)
     assert told["pid"] == process.pid
     try:
         yield Fake(home, told["url"], (home / "key").read_text())

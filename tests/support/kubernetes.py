@@ -14,8 +14,7 @@ from sandbox.kubernetes.client import Cluster, Refusal
 from sandbox.kubernetes.nodes import PLAYED
 
 from .forking import Forked
-
-START_S = 180
+from .waiting import announced
 
 
 @contextmanager
@@ -26,10 +25,7 @@ def kubernetes(home: Path) -> Generator[Cluster]:
         command = ["-m", "sandbox.kubernetes", "--home", home]
         process = Forked(command, project(), os.environ, log.fileno(), log.fileno())
     try:
-        give_up = time.monotonic() + START_S
-        while not (home / "kubernetes.json").exists():
-            assert process.poll() is None and time.monotonic() < give_up, (home / "kubernetes.log").read_text()
-            time.sleep(0.05)
+        announced(home / "kubernetes.json", process)
         yield Cluster.of(home)
     finally:
         process.terminate()

@@ -1,8 +1,10 @@
 """How tests wait for what other processes do: one patience for all, longer than any of it takes on a busy machine."""
 
+import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sandbox.kubernetes.client import Refusal
@@ -27,3 +29,11 @@ def until(what: Callable[[], Any]) -> Any:
                 raise
         assert time.monotonic() < give_up, f"not within {PATIENCE_S} s"
         time.sleep(max(AT_LEAST_S, min(LATEST_S, SOONEST_S + (time.monotonic() - begun) / 10)))
+
+
+def announced(told: Path, process: Any) -> Any:
+    """What a part of the sandbox writes once it answers; its log, where it has one of its own, if it ended before."""
+    until(lambda: told.exists() or process.poll() is not None)
+    log = told.with_suffix(".log")
+    assert told.exists(), log.read_text() if log.exists() else f"{told.stem} ended with {process.returncode}"
+    return json.loads(told.read_text())

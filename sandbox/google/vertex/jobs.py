@@ -12,7 +12,6 @@ port of its own where Google's have host names of their own.
 """
 
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...kubernetes.environment import expand
+from ...loopback import LOCAL, free_ports
 from .. import PROJECT, PROJECT_NUMBER
 from ..errors import ApiError
 from ..faults import Plan
@@ -49,8 +49,6 @@ _SAID = {
 }
 """Lines of the task `service`; those of cancelling are from memory."""
 
-
-LOCAL = "127.0.0.1"
 _ROLES = ("chief", "worker", "ps", "evaluator")
 """Roles of pools in TF_CONFIG."""
 _START_ERROR = 128
@@ -207,14 +205,6 @@ class Replicas:
             severity,
             **({} if service else {"payload": lambda line: {"jsonPayload": {"levelname": "INFO", "message": line}}}),
         )
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server((LOCAL, 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def state_change(state: str) -> Json:

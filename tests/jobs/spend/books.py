@@ -1,9 +1,7 @@
 """Ledgers over what serves them: a file, the sandbox's DynamoDB, and its Firestore. Without pytest: child processes use
 it."""
 
-import json
 import os
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -21,6 +19,7 @@ from jobs.client.allowances.reservation import MICRO, Hold, Ledger
 from jobs.client.allowances.reserve import ReservationRequest
 from sandbox import keys
 from tests.support.forking import Forked
+from tests.support.waiting import announced
 
 ROOT = Path(__file__).parents[3]
 KINDS = ("file", "dynamodb", "firestore")
@@ -162,11 +161,7 @@ def aws(home: Path) -> Generator[dict[str, str]]:
     """The sandbox's AWS as a process; the variables that lead to it."""
     process = Forked(["-m", "sandbox.aws", "--home", home], ROOT, os.environ)
     try:
-        until = time.monotonic() + 60
-        while not (home / "cloud.json").exists():
-            assert process.poll() is None and time.monotonic() < until
-            time.sleep(0.02)
-        url = json.loads((home / "cloud.json").read_text())["url"]
+        url = announced(home / "cloud.json", process)["url"]
         yield {"AWS_ENDPOINT_URL": url, "AWS_DEFAULT_REGION": "us-east-1", **keys.aws(keys.key(home))}
     finally:
         process.terminate()
