@@ -55,15 +55,10 @@ def image(
 
 
 def image_lock(
-    image_type: str,
-    region: str,
-    pinned: Collection[tuple[str, str]] | None,
-    *,
-    image_id_override: str | None = None,
-    field: str = "image_type",
+    image_type: str, region: str, pinned: Collection[tuple[str, str]] | None, field: str = "image_type"
 ) -> list[Finding]:
     """Check that the lock file pins an image. `pinned`: its image types and regions; None: there is no file."""
-    if pinned is None or image_id_override or (image_type, region) in pinned:
+    if pinned is None or (image_type, region) in pinned:
         return []
     message = f"is {image_type}, which images.lock.yaml does not pin in {region}: Batch picks the image"
     return [UNLOCKED.finding(field, message, "pin it: stacks images upgrade --yes")]

@@ -31,9 +31,8 @@ def job(
     array_size: int | None = None,
     depends_on: Sequence[Mapping[str, str]] = (),
     tags: Mapping[str, str] | None = None,
-    request: Mapping[str, object] | None = None,
 ) -> list[Finding]:
-    """Check a job. `depends_on`: `{jobId, type}` as in the `request`, a rendered SubmitJob."""
+    """Check a job. `depends_on`: `{jobId, type}` as in a rendered SubmitJob."""
     found = names.job(name)
     if array_size is not None and array_size not in ARRAY_RANGE:
         low, high = ARRAY_RANGE[0], ARRAY_RANGE[-1]
@@ -43,7 +42,7 @@ def job(
     found += dependencies(depends_on, is_array=array_size is not None)
     if tags and len(tags) > MAX_TAGS:
         found.append(TAGS.finding("tags", f"has {len(tags)}, of which AWS takes {MAX_TAGS}", "drop some"))
-    return found + (request_size(request) if request is not None else [])
+    return found
 
 
 def dependencies(depends_on: Sequence[Mapping[str, str]], *, is_array: bool) -> list[Finding]:

@@ -6,7 +6,6 @@ from accel.diagnostics.findings import Finding, Rule
 from accel.rules.table import rule
 
 ENVIRONMENT = rule("aws.name.environment")
-QUEUE = rule("aws.name.queue")
 DEFINITION = rule("aws.name.definition")
 JOB = rule("aws.name.job")
 
@@ -17,10 +16,6 @@ _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 def environment(name: str, field: str = "name") -> list[Finding]:
     return _check(ENVIRONMENT, field, name)
-
-
-def queue(name: str, field: str = "name") -> list[Finding]:
-    return _check(QUEUE, field, name)
 
 
 def definition(name: str, field: str = "name") -> list[Finding]:

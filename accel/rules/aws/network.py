@@ -22,8 +22,8 @@ _PREFIXES = range(16, 29)
 _PRIVATE = tuple(IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
 
 
-def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1) -> list[Finding]:
-    """Check a range split into equal subnets, `subnets_per_zone` for each zone. `zones`: names, or a number."""
+def network(cidr: str, zones: Sequence[str] | int) -> list[Finding]:
+    """Check a range split into equal subnets, one for each zone. `zones`: names, or a number."""
     count = zones if isinstance(zones, int) else len(zones)
     found = _zones(zones, count)
     try:
@@ -33,9 +33,8 @@ def network(cidr: str, zones: Sequence[str] | int, *, subnets_per_zone: int = 1)
     if block.prefixlen not in _PREFIXES:
         message = f'is "{cidr}"; a VPC is /{_PREFIXES[0]} to /{_PREFIXES[-1]}'
         return [*found, CIDR_SIZE.finding("cidr", message, f"write {block.network_address}/16")]
-    subnets = count * subnets_per_zone
-    if block.prefixlen + max(subnets - 1, 0).bit_length() > _PREFIXES[-1]:
-        message = f'is "{cidr}", too small for {subnets} subnets of at least /{_PREFIXES[-1]}'
+    if block.prefixlen + max(count - 1, 0).bit_length() > _PREFIXES[-1]:
+        message = f'is "{cidr}", too small for {count} subnets of at least /{_PREFIXES[-1]}'
         found.append(CIDR_SIZE.finding("cidr", message, f"write {block.network_address}/16"))
     if not any(block.subnet_of(private) for private in _PRIVATE):
         message = f'is "{cidr}", which holds public addresses'

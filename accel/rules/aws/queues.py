@@ -1,21 +1,17 @@
 """An AWS Batch job queue over compute environments."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from accel.catalog import nearest
 from accel.diagnostics.findings import Finding, did_you_mean
-from accel.rules.aws import names, types
+from accel.rules.aws import types
 from accel.rules.table import rule
 
 ENVIRONMENT_COUNT = rule("aws.queue.environment-count")
 DUPLICATE_ENVIRONMENT = rule("aws.queue.duplicate-environment")
-DUPLICATE_ORDER = rule("aws.queue.duplicate-order")
 ARCHITECTURES = rule("aws.queue.mixed-architecture")
 PRIORITY = rule("aws.queue.priority")
 TIME_LIMIT_SECONDS = rule("aws.queue.time-limit-seconds")
-TIME_LIMIT_ACTION = rule("aws.queue.time-limit-action")
-TIME_LIMIT_STATE = rule("aws.queue.time-limit-state")
 TIME_LIMIT_REASON = rule("aws.queue.time-limit-reason")
 UNNAMED = rule("aws.queue.unnamed-environment")
 
@@ -43,17 +39,8 @@ def queue_membership(
     return [UNNAMED.finding(field, message, fix)]
 
 
-def queue(
-    *,
-    environments: Sequence[str],
-    priority: int,
-    orders: Sequence[int] = (),
-    name: str | None = None,
-    types_by_environment: Mapping[str, Sequence[str]] | None = None,
-) -> list[Finding]:
-    """Check environments by name. `orders`: their order numbers; without these the order of the list counts.
-    `types_by_environment`: the instance types of the known environments."""
-    found = names.queue(name) if name is not None else []
+def queue(*, environments: Sequence[str], priority: int) -> list[Finding]:
+    found: list[Finding] = []
     if not 1 <= len(environments) <= MAX_ENVIRONMENTS:
         message = f"has {len(environments)} environments; a queue has 1 to {MAX_ENVIRONMENTS}"
         found.append(ENVIRONMENT_COUNT.finding("environments", message, "make several queues, or widen an environment"))
@@ -61,13 +48,9 @@ def queue(
         if environment in environments[:i]:
             message = f'is "{environment}" a second time'
             found.append(DUPLICATE_ENVIRONMENT.finding(f"environments[{i}]", message, "name each environment once"))
-    for order, count in Counter(orders).items():
-        if count > 1:
-            message = f"has the order {order} {count} times"
-            found.append(DUPLICATE_ORDER.finding("environments", message, "give each environment an order of its own"))
     if priority < 0:
         found.append(PRIORITY.finding("priority", f"must be at least 0, is {priority}", "the higher number goes first"))
-    return found + architectures(types_by_environment or {})
+    return found
 
 
 def architectures(types_by_environment: Mapping[str, Sequence[str]]) -> list[Finding]:
@@ -81,14 +64,7 @@ def architectures(types_by_environment: Mapping[str, Sequence[str]]) -> list[Fin
     return [ARCHITECTURES.finding("environments", message, "make a queue for each architecture")]
 
 
-def time_limit(
-    *,
-    reason: str,
-    max_time_s: int,
-    action: str = "CANCEL",
-    state: str = "RUNNABLE",
-    field: str = "time_limit",
-) -> list[Finding]:
+def time_limit(*, reason: str, max_time_s: int, field: str = "time_limit") -> list[Finding]:
     """Check the action on a job that heads the queue for too long."""
     found: list[Finding] = []
     if max_time_s not in TIME_LIMIT_RANGE:
@@ -96,10 +72,6 @@ def time_limit(
         message = f"must be {low} to {high} seconds, is {max_time_s}"
         fix = f"write {low if max_time_s < low else high}"
         found.append(TIME_LIMIT_SECONDS.finding(f"{field}.max_time_s", message, fix))
-    if action != "CANCEL":
-        found.append(TIME_LIMIT_ACTION.finding(f"{field}.action", f'is "{action}"', "use CANCEL"))
-    if state != "RUNNABLE":
-        found.append(TIME_LIMIT_STATE.finding(f"{field}.state", f'is "{state}"', "use RUNNABLE"))
     if reason not in TIME_LIMIT_REASONS:
         fix = did_you_mean(nearest(reason, TIME_LIMIT_REASONS, 1), TIME_LIMIT_REASONS)
         message = f'is "{reason}", on which Batch takes no action'

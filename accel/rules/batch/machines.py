@@ -1,7 +1,7 @@
 """The VMs of a job on Google Batch: tasks per VM, GPUs and drivers, disks, and locations."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from accel.catalog.disks import HYPERDISK, disk_support
 from accel.catalog.gke_machines import boot_disks
@@ -177,12 +177,12 @@ def template(name: str, beside: Mapping[str, object]) -> list[Finding]:
     ]
 
 
-def disks(names: Sequence[str], types: Sequence[str], machine: str, reserved: Collection[str] = ()) -> list[Finding]:
+def disks(names: Sequence[str], types: Sequence[str], machine: str) -> list[Finding]:
     support, boot = disk_support(machine), boot_disks(machine)
     none = bool(boot) and not any(kind.startswith("pd-") for kind in boot)
     found: list[Finding] = []
     for i, (name, kind) in enumerate(zip(names, types, strict=True)):
-        if name in names[:i] or name in reserved:
+        if name in names[:i]:
             found.append(DISK.finding(f"disks[{i}].name", f"is {name} a second time", "give each a name of its own"))
         if (none and kind.startswith("pd-")) or (support and kind in HYPERDISK and not support.attaches(kind)):
             takes = support.hyperdisk_types[:2] if support and none else ("pd-balanced", "pd-ssd")

@@ -28,15 +28,13 @@ def find_accelerator(name: str) -> Accelerator | None:
         return None
 
 
-def accelerator_name(
-    name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
-) -> list[Finding]:
-    """Check a name. `cloud="aws"`: consumer GPUs are rejected there too; `migration`: old job files may name a K80."""
-    return resolve_accelerator(name, field, cloud=cloud, migration=migration)[1]
+def accelerator_name(name: str, field: str = "accelerator", *, cloud: str = "gcp") -> list[Finding]:
+    """Check a name. `cloud="aws"`: consumer GPUs are rejected there too."""
+    return resolve_accelerator(name, field, cloud=cloud)[1]
 
 
 def resolve_accelerator(
-    name: str, field: str = "accelerator", *, cloud: str = "gcp", migration: bool = False
+    name: str, field: str = "accelerator", *, cloud: str = "gcp"
 ) -> tuple[Accelerator | None, list[Finding]]:
     try:
         kind = accelerator(name)
@@ -44,8 +42,6 @@ def resolve_accelerator(
         if "k80" not in name.lower():
             message = f'is "{name}", which is not offered on AWS or Google Cloud'
             return None, [CONSUMER.finding(field, message, _use(refused))]
-        if migration:
-            return None, []
         return None, [K80.finding(field, f'is "{name}", which is no longer offered', _use(refused))]
     except UnknownName as unknown:
         some = f"use one of {', '.join(unknown.listed[:10])}, or another of `accel-jobs offers --best-for`"

@@ -66,17 +66,14 @@ def node_block(pods_per_node: int) -> int:
     return 31 - (pods_per_node - 1).bit_length()
 
 
-def most_nodes(nodes: str, pods: str, pods_per_node: int = PODS_PER_NODE_DEFAULT) -> int:
-    """Return the nodes that a subnet holds: 2^(32 - S) - 4 by its primary range /S, and one block each of the range for
-    pods. Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing"""
-    return min(_by_primary(IPv4Network(nodes)), _by_pods(IPv4Network(pods), pods_per_node))
-
-
 def _by_primary(nodes: IPv4Network) -> int:
+    """Return the nodes that a subnet's primary range has addresses for. Source, also of _by_pods():
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing"""
     return 2 ** (32 - nodes.prefixlen) - 4
 
 
 def _by_pods(pods: IPv4Network, pods_per_node: int) -> int:
+    """Return the nodes that the range for pods has a block for."""
     return int(2 ** (node_block(pods_per_node) - pods.prefixlen))
 
 

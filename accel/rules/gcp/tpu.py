@@ -14,7 +14,6 @@ NOT_PUBLISHED = rule("gcp.tpu.not-published")
 GKE_ONLY = rule("gcp.tpu.gke-only")
 NODE = rule("gcp.tpu.node-architecture")
 SPOT_RESERVED = rule("gcp.tpu.spot-and-reserved")
-WORKER = rule("gcp.tpu.worker")
 POOL_TYPE = rule("gcp.tpu.pool-type")
 POOL_NODES = rule("gcp.tpu.pool-nodes")
 
@@ -41,15 +40,15 @@ def resolve_slice(
     return found, _name(found, field) + _published(found, field)
 
 
-def find_slice(name: str | None, topology: str | None = None) -> Slice | None:
+def find_slice(name: str | None) -> Slice | None:
     """Return None for one that accelerator_type() reports."""
-    return resolve_slice(name, topology)[0]
+    return resolve_slice(name)[0]
 
 
 def accelerator_type(
-    name: str | None, topology: str | None = None, *, api: str = "tpu", field: str = "accelerator_type"
+    name: str | None, topology: str | None = None, *, field: str = "accelerator_type"
 ) -> list[Finding]:
-    return resolve_slice(name, topology, api=api, field=field)[1]
+    return resolve_slice(name, topology, field=field)[1]
 
 
 def _name(found: Slice, field: str) -> list[Finding]:
@@ -79,15 +78,6 @@ def provisioning(*, spot: bool = False, reserved: bool = False, field: str = "re
     if not (spot and reserved):
         return []
     return [SPOT_RESERVED.finding(field, "is true beside spot", "keep one of the two")]
-
-
-def worker(name: str, index: int, field: str = "worker") -> list[Finding]:
-    found = find_slice(name)
-    if found is None or 0 <= index < found.hosts or (found.generation.recalled and found.multi_host):
-        return []
-    only = "0" if found.hosts == 1 else f"0 to {found.hosts - 1}"
-    message = f"is {index}, and {found.name} has {found.hosts} {'host' if found.hosts == 1 else 'hosts'}"
-    return [WORKER.finding(field, message, f"use {only}, or all")]
 
 
 def resolve_pool(machine_type: str, topology: str) -> tuple[Slice | None, list[Finding]]:

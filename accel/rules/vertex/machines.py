@@ -83,12 +83,8 @@ def _n1_count(machine_type: str, name: str, count: int, field: str = "accelerato
     return [broken.finding(field, message, fix)]
 
 
-def gpu(name: str, field: str = "accelerator") -> list[Finding]:
-    """Leave TPUs to tpus.py."""
-    return resolve_gpu(name, field)[1]
-
-
 def resolve_gpu(name: str, field: str = "accelerator") -> tuple[Accelerator | None, list[Finding]]:
+    """Leave TPUs to tpus.py."""
     kind, found = gpus.resolve_accelerator(name, field)
     if kind is None or kind.is_tpu or any(finding.severity == "reject" for finding in found):
         return kind, found

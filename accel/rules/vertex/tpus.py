@@ -113,17 +113,10 @@ def _by_topology(wanted: TpuNeed, named: Slice | None) -> tuple[PoolSlice | None
 
 def spec(name: str, accelerator: str | None, count: int | None, topology: str | None) -> list[Finding]:
     """Check cloud-tpu with TPU_V2 or TPU_V3 and cores, or a newer host with a topology."""
-    return trains(name, accelerator) or (_cores(count) if name == offered.CLOUD_TPU else _topology(name, topology))
-
-
-def trains(machine_type: str, accelerator: str | None, topology: str | None = None) -> list[Finding]:
-    """Check a custom job's `cloud-tpu` with TPU_V2 or TPU_V3, or a newer host with a topology."""
     kind = find_accelerator(accelerator) if accelerator is not None else None
-    if kind and kind.is_tpu and (wrong := _trained(machine_type, kind.name, accelerator)):
+    if kind and kind.is_tpu and (wrong := _trained(name, kind.name, accelerator)):
         return wrong
-    if machine_type.startswith(("ct", "tpu7x-")) and topology is not None:
-        return tpu.pool(machine_type, topology)
-    return []
+    return _cores(count) if name == offered.CLOUD_TPU else _topology(name, topology)
 
 
 def _trained(machine_type: str, generation: str | None, written: str | None) -> list[Finding]:

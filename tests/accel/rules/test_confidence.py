@@ -88,8 +88,6 @@ def on_tpus(names: list[str]) -> Iterator[Refusal]:
     for name in names:
         for topology in (None, "2x2", "3x3", "4x4", "4x4x4"):
             yield from refused(tpu.accelerator_type(name, topology), name, topology)
-        for index in (0, 1, 4, 9999):
-            yield from refused(tpu.worker(name, index), name, index)
     for host in ("ct3-hightpu-4t", "ct3p-hightpu-4t", "ct5lp-hightpu-8t", "ct6e-standard-4t"):
         for topology in ("2x2", "2x4", "4x4", "32x32"):
             yield from refused(tpu.pool(host, topology, 3), host, topology)
@@ -123,6 +121,4 @@ def test_shapes_and_hosts_from_memory_refuse_nothing() -> None:
     low = {row["accelerator"] for row in rows("machines.csv") if "tpu_topology" in row.parts("unverified_fields")}
     assert low == {each.accelerator for each in GENERATIONS if each.recalled} == {"tpu-v2"}
     for name in ("v2-32", "v2-128", "v2-256", "v2-512"):
-        assert tpu.worker(name, 9999) == []
         assert [each.severity for each in tpu.accelerator_type(name, "3x3")] == ["warn"]
-    assert tpu.worker("v2-8", 1) != [], "one host is what makes it a v2-8"

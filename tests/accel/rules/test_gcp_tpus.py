@@ -21,7 +21,7 @@ def test_every_slice_is_taken_where_it_can_be_had(generation: Generation) -> Non
     for name in slice_names(generation):
         refused = {"gcp.tpu.gke-only"} if generation.api == "gke-only" else set()
         assert ids(gcp_tpu.accelerator_type(name)) - {"gcp.tpu.not-published"} == refused
-        assert ids(gcp_tpu.accelerator_type(name, api="gke")) <= {"gcp.tpu.not-published"}
+        assert ids(gcp_tpu.resolve_slice(name, api="gke")[1]) <= {"gcp.tpu.not-published"}
         if generation.runtime:
             assert tpu_runtimes.runtime(generation.runtime.name, name) == []
 
@@ -51,12 +51,6 @@ def test_a_translated_name(name: str, topology: str | None, own: str) -> None:
     (finding,) = gcp_tpu.accelerator_type(name, topology)
     assert finding.replacement == own
     assert gcp_tpu.accelerator_type(own, topology) == []
-
-
-@pytest.mark.parametrize("name, hosts", [("v2-8", 1), ("v5e-8", 1), ("v5e-16", 4), ("v4-32", 4), ("v6e-256", 64)])
-def test_workers(name: str, hosts: int) -> None:
-    assert [index for index in range(-1, hosts + 1) if not gcp_tpu.worker(name, index)] == list(range(hosts))
-    assert gcp_tpu.worker("v9-8", 99) == []
 
 
 @pytest.mark.parametrize(
@@ -97,12 +91,12 @@ def test_software_versions(name: str, slice_name: str, rule: str | None) -> None
 
 @pytest.mark.parametrize("accelerator", [None, "NVIDIA_L4", "TPU_V2", "TPU_V3", "nonsense"])
 def test_what_vertex_takes_with_cloud_tpu(accelerator: str | None) -> None:
-    assert tpus.trains("cloud-tpu", accelerator) == []
+    assert tpus.spec("cloud-tpu", accelerator, 8, None) == []
 
 
 def test_hosts_on_vertex() -> None:
-    assert tpus.trains("ct6e-standard-4t", None, "2x2") == []
-    assert ids(tpus.trains("ct6e-standard-8t", None, "4x4")) == {"gcp.tpu.pool-type"}
+    assert tpus.spec("ct6e-standard-4t", None, None, "2x2") == []
+    assert ids(tpus.spec("ct6e-standard-8t", None, None, "4x4")) == {"vertex.tpu.topology"}
     assert ids(gcp_tpu.pool("n1-standard-4", "2x2")) == {"gcp.tpu.pool-type"}
 
 
@@ -169,7 +163,7 @@ def test_pools_of_v5e(chips: int, topology: str, machine: str, nodes: int) -> No
 def test_which_tpus_vertex_trains_on(accelerator: str) -> None:
     refused = {"gcp.tpu.vertex"} if accelerator in ("TPU_V4_POD", "v5p") else set[str]()
     doubted = {"gcp.tpu.vertex-machine"} if accelerator in ("TPU_V5_LITEPOD", "tpu7x") else set[str]()
-    assert ids(tpus.trains("cloud-tpu", accelerator)) == refused | doubted
+    assert ids(tpus.spec("cloud-tpu", accelerator, 8, None)) == refused | doubted
 
 
 @pytest.mark.parametrize("zone, found", [("us-central2-b", set()), ("us-central1-a", {"gcp.zones.not-listed"})])

@@ -196,7 +196,7 @@ def test_ids_of_another_form(value: str) -> None:
 
 
 def test_a_name_of_nothing_but_signs_has_a_fix_too() -> None:
-    (finding,) = names.queue("!!!")
+    (finding,) = names.definition("!!!")
     assert finding.fix == "write a name"
     assert ids(names.job("")) == {"aws.name.job"}
 

@@ -20,12 +20,8 @@ NAMES = [
         lambda: names.environment("gpu env"), lambda: names.environment("gpu_env-" + "x" * 120),
     ),
     Case(
-        "aws.name.queue", "name", ("129 characters", "128"), "shorten",
-        lambda: names.queue("q" * 129), lambda: names.queue("q" * 128),
-    ),
-    Case(
-        "aws.name.definition", "name", ('"train.v2"',), "write train-v2",
-        lambda: names.definition("train.v2"), lambda: names.definition("train-v2"),
+        "aws.name.definition", "name", ("129 characters", "128"), "shorten",
+        lambda: names.definition("d" * 129), lambda: names.definition("d" * 128),
     ),
     Case(
         "aws.name.job", "name", ('"-run"', "the first a letter or digit"), "write run",
@@ -192,8 +188,7 @@ ENVIRONMENTS = [
         "aws.image.unlocked", "image_type", ("ECS_AL2023_NVIDIA", "does not pin in us-east-1"), "stacks images upgrade",
         lambda: images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-west-2")}),
         lambda: images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", {("ECS_AL2023_NVIDIA", "us-east-1")})
-        + images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", None)
-        + images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", set(), image_id_override="ami-12345678"),
+        + images.image_lock("ECS_AL2023_NVIDIA", "us-east-1", None),
     ),
     Case(
         "aws.template.moving-version", "launch_template", ("gpu-template at $Latest",), "by its number",

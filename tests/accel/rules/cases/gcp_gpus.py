@@ -25,7 +25,7 @@ GPUS = [
     Case(
         "gcp.gpu.k80", "accelerator", ('"NVIDIA_TESLA_K80"', "no longer"), "nvidia-tesla-t4 or nvidia-l4",
         lambda: gpus.accelerator_name("NVIDIA_TESLA_K80"),
-        lambda: gpus.accelerator_name("NVIDIA_TESLA_K80", migration=True),
+        lambda: gpus.accelerator_name("NVIDIA_TESLA_T4"),
     ),
     Case(
         "gcp.gpu.old", "accelerator", ("old generation", "Volta"), "nvidia-l4",

@@ -32,7 +32,7 @@ SLICES = [
     ),
     Case(
         "gcp.tpu.gke-only", "accelerator_type", ('"tpu7x-8"', "does not have"), "tpu7x-standard-4t with topology 2x2x1",
-        lambda: tpu.accelerator_type("tpu7x-8"), lambda: tpu.accelerator_type("tpu7x-8", api="gke"),
+        lambda: tpu.accelerator_type("tpu7x-8"), lambda: tpu.resolve_slice("tpu7x-8", api="gke")[1],
     ),
     Case(
         "gcp.tpu.node-architecture", "architecture", ('"node"',), "TPU VM",
@@ -41,10 +41,6 @@ SLICES = [
     Case(
         "gcp.tpu.spot-and-reserved", "reserved", ("spot",), "one of the two",
         lambda: tpu.provisioning(spot=True, reserved=True), lambda: tpu.provisioning(spot=True),
-    ),
-    Case(
-        "gcp.tpu.worker", "worker", ("is 4", "v4-32 has 4 hosts"), "0 to 3",
-        lambda: tpu.worker("v4-32", 4), lambda: tpu.worker("v4-32", 3),
     ),
     Case(
         "gcp.tpu.pool-type", "topology", ('"4x4"', "ct5lp-hightpu-8t"), "ct5lp-hightpu-4t",
@@ -56,12 +52,12 @@ SLICES = [
     ),
     Case(
         "gcp.tpu.vertex", "accelerator", ("TPU_V4_POD",), "ct5lp-hightpu-4t with topology 2x2",
-        lambda: tpus.trains("cloud-tpu", "TPU_V4_POD"), lambda: tpus.trains("cloud-tpu", "TPU_V3"),
+        lambda: tpus.spec("cloud-tpu", "TPU_V4_POD", 8, None), lambda: tpus.spec("cloud-tpu", "TPU_V3", 8, None),
     ),
     Case(
         "gcp.tpu.vertex-machine", "machine_type", ("cloud-tpu", "TPU_V5_LITEPOD"), "ct5lp-hightpu-4t",
-        lambda: tpus.trains("cloud-tpu", "TPU_V5_LITEPOD"),
-        lambda: tpus.trains("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", "2x2"),
+        lambda: tpus.spec("cloud-tpu", "TPU_V5_LITEPOD", 8, None),
+        lambda: tpus.spec("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", None, "2x2"),
     ),
 ]  # fmt: skip
 

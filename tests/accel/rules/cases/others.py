@@ -98,7 +98,7 @@ NETWORK = [
     Case(
         "aws.network.cidr-size", "cidr", ('"10.0.0.0/15"', "/16 to /28"), "write 10.0.0.0/16",
         lambda: network.network("10.0.0.0/15", 2),
-        lambda: network.network("10.0.0.0/26", 2, subnets_per_zone=2),
+        lambda: network.network("10.0.0.0/26", 4),
     ),
     Case(
         "aws.network.cidr-public", "cidr", ('"8.8.0.0/16"', "public"), "10.0.0.0/16",

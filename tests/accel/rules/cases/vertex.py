@@ -28,7 +28,7 @@ MACHINES = [
     ),
     Case(
         "vertex.accelerator.not-offered", "accelerator", ('"nvidia-gb300"',), "nvidia-b200",
-        lambda: machines.gpu("nvidia-gb300"), lambda: machines.gpu("nvidia-gb200"),
+        lambda: machines.resolve_gpu("nvidia-gb300")[1], lambda: machines.resolve_gpu("nvidia-gb200")[1],
     ),
     Case(
         "vertex.machine.reserved-only", "provisioning", ("on-demand without a reservation", "a4x"), "a4-highgpu-8g",
