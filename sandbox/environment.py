@@ -3,9 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from . import SandboxError, keys, toolchain
 from .google import PROJECT
@@ -26,15 +24,14 @@ _PATHS = {
     "storage": "storage/v1/",
 }
 _RELAY = "ACCEL_IAP_URL"
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def project() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
-def home_of(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    return (given or Path(environ.get("SANDBOX_HOME") or project() / ".sandbox")).absolute()
+def home_of(given: Path | None = None) -> Path:
+    return (given or Path(os.environ.get("SANDBOX_HOME") or project() / ".sandbox")).absolute()
 
 
 def environment(home: Path | None = None) -> dict[str, str]:
@@ -77,19 +74,3 @@ def _google(home: Path, url: str) -> dict[str, str]:
     roots = {f"{_ROOT}{name.upper()}": f"{url}/{name}.googleapis.com/{path}" for name, path in _PATHS.items()}
     relay = {_RELAY: f"{url.replace('http', 'ws', 1)}/v4"}
     return {"GOOGLE_OAUTH_ACCESS_TOKEN": keys.key(home), "GOOGLE_CLOUD_PROJECT": PROJECT, **relay, **roots}
-
-
-def require_sandbox(environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse (SandboxError, exit code 2) an environment that does not lead to the sandbox alone."""
-    backend, home = urlsplit(environ.get("PULUMI_BACKEND_URL", "")), home_of(environ=environ)
-    hint = 'set the sandbox\'s environment first: eval "$(python -m sandbox env)"'
-    if backend.scheme != "file" or not Path(unquote(backend.path)).resolve().is_relative_to(home.resolve()):
-        shown = environ.get("PULUMI_BACKEND_URL") or "not set"
-        raise SandboxError(2, f"PULUMI_BACKEND_URL is {shown}, not a file:// folder under {home}", hint)
-    google = sorted(name for name, value in environ.items() if name.startswith((_ROOT, _RELAY)) and value)
-    for name in ("AWS_ENDPOINT_URL", *google):
-        if urlsplit(environ.get(name, "")).hostname not in _LOOPBACK:
-            raise SandboxError(2, f"{name} is {environ.get(name) or 'not set'}, not loopback", hint)
-    for path in filter(None, environ.get("KUBECONFIG", "").split(os.pathsep)):
-        if not Path(path).resolve().is_relative_to(home.resolve()):
-            raise SandboxError(2, f"KUBECONFIG is {path}, not a file under {home}", hint)

@@ -4,7 +4,6 @@ from accel.catalog.accelerators import Accelerator, accelerator, accelerators
 from accel.catalog.machines import (
     Machine,
     NoMachine,
-    confidence,
     expand,
     families,
     hosts,
@@ -22,7 +21,7 @@ from accel.catalog.memory import (
     usable_memory_mib,
 )
 from accel.catalog.nearest import AmbiguousName, UnavailableName, UnknownName, nearest
-from accel.catalog.places import check_place, check_zone, regions, where, zones
+from accel.catalog.places import check_place, regions, where, zones
 from accel.catalog.prices import Price, price, prices_for
 from accel.catalog.spot import Interruption, interruption
 from accel.catalog.tables import DamagedData
@@ -42,8 +41,6 @@ __all__ = [
     "accelerator",
     "accelerators",
     "check_place",
-    "check_zone",
-    "confidence",
     "expand",
     "families",
     "fits",

@@ -14,7 +14,7 @@ class Accelerator:
     per second (`interconnect_gb_s`: between accelerators of this kind). `vertex_name` is Vertex AI's AcceleratorType,
     or None if it has none. `gce_quota_metric` is the regional Compute Engine quota of on-demand use (with
     `PREEMPTIBLE_` before it for Spot), None if no page that was read names one. `unverified` names the columns of
-    accelerators.csv that nobody compared with a vendor's page; see `confidence`."""
+    accelerators.csv that nobody compared with a vendor's page."""
 
     name: str
     vendor: str

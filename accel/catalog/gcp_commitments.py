@@ -13,7 +13,6 @@ from accel.catalog.tables import Row, rows
 HOURS_A_MONTH = 730
 """Of the price list: https://cloud.google.com/compute/vm-instance-pricing."""
 
-MONTHS = {"TWELVE_MONTH": 12, "THIRTY_SIX_MONTH": 36}
 _COLUMNS = {"TWELVE_MONTH": "one_year_usd_month", "THIRTY_SIX_MONTH": "three_year_usd_month"}
 
 

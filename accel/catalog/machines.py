@@ -1,13 +1,13 @@
-"""Machine types of AWS and Google Cloud that can be rented whole, and the confidence in their figures."""
+"""Machine types of AWS and Google Cloud that can be rented whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
-from accel.catalog.accelerators import Accelerator, accelerators
 from accel.catalog.accelerators import accelerator as accelerator_named
+from accel.catalog.accelerators import accelerators
 from accel.catalog.nearest import UnknownName
 from accel.catalog.tables import Row, Table, read, rows
 
@@ -291,29 +291,3 @@ def hosts(attachment: Machine) -> tuple[Machine, ...]:
         for each in machines(attachment.cloud, family=attachment.family)
         if each.vcpus <= attachment.vcpus and each.memory_mib <= attachment.memory_mib
     )
-
-
-_FIELDS = {
-    "cuda_compute_capability": "compute_capability",
-    "bf16_dense_tflops": "bf16_tflops",
-    "fp16_dense_tflops": "fp16_tflops",
-    "aws_api_name": "aws_name",
-    "gcp_accelerator_type": "gcp_type",
-    "accelerator_memory_gib_total": "accelerator_memory_gib",
-    "gke_accelerator_label": "gke_label",
-    "memory_gib_max": "memory_mib",
-    "vcpus_max": "vcpus",
-    "efa": "efa_interfaces",
-    "efa_max_interfaces": "efa_interfaces",
-}
-"""Columns whose field has another name."""
-
-
-def confidence(row: Accelerator | Machine) -> dict[str, Literal["high", "low"]]:
-    """Return `low` for the fields that `unverified` names (taken from memory of a vendor's page), otherwise `high`
-    (from the sources that `sources` names)."""
-    low = {_FIELDS.get(column, column) for column in row.unverified}
-    if "memory_gib" in low and isinstance(row, Machine):
-        low.add("memory_mib")
-    said = ("sources", "unverified", "notes")
-    return {each.name: "low" if each.name in low else "high" for each in fields(row) if each.name not in said}

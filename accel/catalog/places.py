@@ -93,40 +93,24 @@ def zones(cloud: str, region: str, machine: str) -> tuple[str, ...]:
 
 
 def check_place(cloud: str, machine: str, place: str) -> None:
-    """Raise UnavailableName with the nearest regions if a region lacks a machine, or for a zone, naming its region (use
-    `check_zone`); UnknownName if either does not exist. The data may lag months behind a cloud, so a machine may be in
+    """Raise UnavailableName with the nearest regions if a region lacks a machine, or for a zone, naming its region;
+    UnknownName if either does not exist. The data may lag months behind a cloud, so a machine may be in
     more places."""
     check_name(cloud, machine)
     offered = _where(cloud, machine)
     if place not in offered:
         check_region(cloud, place)
-        raise _not_offered("region", machine, place, place, tuple(offered))
+        raise _not_offered(machine, place, tuple(offered))
 
 
-def check_zone(cloud: str, machine: str, zone: str) -> None:
-    """Raise UnavailableName unless a zone offers a machine, or its region does without a known zone; UnknownName for a
-    zone or machine that does not exist. AWS zones are ids (use1-az1): us-east-1a is a different zone in each account,
-    and is rejected with the ids of its region."""
-    check_name(cloud, machine)
-    region = _region_of(cloud, zone)
-    if region is None:
-        raise UnknownName("zone", zone, _zones(cloud))
-    if cloud == "aws" and zone not in _zones(cloud):
-        ids = zones(cloud, region, machine)
-        hint = f"; here {', '.join(ids)}" if ids else ""
-        raise UnavailableName("zone", zone, f"{zone} is another zone in each account; give the zone's id{hint}", ids)
-    check_place(cloud, machine, region)
-    known = _where(cloud, machine)[region]
-    if known and zone not in known:
-        raise _not_offered("zone", machine, zone, region, known)
-
-
-def _not_offered(kind: str, machine: str, place: str, near_to: str, offered: tuple[str, ...]) -> UnavailableName:
+def _not_offered(machine: str, region: str, offered: tuple[str, ...]) -> UnavailableName:
     if not offered:
-        return UnavailableName(kind, place, f"{machine}: no {kind} is known to offer it", ())
-    near = nearest_places(near_to, offered)
+        return UnavailableName("region", region, f"{machine}: no region is known to offer it", ())
+    near = nearest_places(region, offered)
     more = f" and {len(offered) - len(near)} more" if len(offered) > len(near) else ""
-    return UnavailableName(kind, place, f"{machine} is not offered in {place}; nearest: {', '.join(near)}{more}", near)
+    return UnavailableName(
+        "region", region, f"{machine} is not offered in {region}; nearest: {', '.join(near)}{more}", near
+    )
 
 
 def nearest_places(place: str, known: tuple[str, ...], n: int = 3) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from accel.catalog.gke import offered_gpus
 from accel.catalog.gke_machines import node_machine
 from accel.diagnostics.findings import Finding
 from accel.rules.gcp import gpus, machines
-from accel.rules.gke import capacity, drivers, drivers_daemonset, nodes, pools
+from accel.rules.gke import capacity, drivers, drivers_daemonset, nodes
 from accel.rules.gke import sharing as gke_sharing
 
 from ..base import Component, Spec
@@ -79,13 +79,6 @@ class GpuPoolSpec(PoolSpec):
     def offered_gpus(self) -> int:
         clients = self.sharing.clients if self.sharing else 1
         return offered_gpus(accelerator_named(self.accelerator_type).name, self.whole_gpus, self.mig_partition, clients)
-
-    @property
-    def quota_gpus(self) -> int:
-        """Return the most GPUs, which need quota. Unknown zones count as one where limits are per zone."""
-        return pools.most_accelerators(
-            self.machine_type, self.most_nodes(self.zone_count or 1), self.accelerator_count or 1
-        )
 
     @property
     def node_labels(self) -> dict[str, str]:

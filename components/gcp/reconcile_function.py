@@ -27,9 +27,9 @@ SERVICES = ("artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler"
 SCHEDULE_USD, SCHEDULES_FREE = 0.10, 3
 """Monthly price of a Cloud Scheduler job, whatever it runs, and the number of free ones per billing account. Source:
 https://cloud.google.com/scheduler/pricing, read 2026-11-23"""
-VCPU_S_FREE, VCPU_S_USD = 180_000, 0.000024
-"""Free vCPU seconds of Cloud Run per month and billing account, and the price of more; vCPUs are the dearer of its
-resources. Source: https://cloud.google.com/run/pricing, read 2026-11-23"""
+VCPU_S_FREE = 180_000
+"""Free vCPU seconds of Cloud Run per month and billing account; vCPUs are the dearer of its resources. Source:
+https://cloud.google.com/run/pricing, read 2026-11-23"""
 VCPU = 1 / 6
 """vCPUs of a function with 256 MiB. Source: https://docs.cloud.google.com/functions/docs/configuring/memory"""
 

@@ -8,9 +8,6 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-VALUE_MAX = 256 * 1024
-"""Largest value of metadata, in bytes."""
-
 _MAIN = "import sys\n\nfrom program.run import main\n\nsys.exit(main())\n"
 _WHEN = (1980, 1, 1, 0, 0, 0)
 """Time of every file, so that the same files give the same archive; a zip's time begins here."""

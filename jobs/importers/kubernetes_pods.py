@@ -64,7 +64,6 @@ CONTAINER: Mapping[str, tuple[str, str]] = {
     "resources.claims": ("refused", "asks for devices by claims: write nvidia.com/gpu into limits"),
     "restartPolicyRules": ("decision", "starts the container again; see retries"),
 }  # fmt: skip
-_SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
 _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|horovodrun|mpirun")
 
 
@@ -77,7 +76,6 @@ class PodJob:
     command: list[str] = field(default_factory=list[str])
     machines: Machines = field(default_factory=Machines)
     container: str = ""
-    has_command: bool = False
 
 
 def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: ConfigMaps) -> PodJob:
@@ -176,7 +174,6 @@ def _command(given: ManifestFields, base: str, options: ImportOptions, found: Po
     report = given.report
     words, arguments = given.texts(f"{base}.command"), given.texts(f"{base}.args")
     entry = options.variables.get("ENTRYPOINT", "")
-    found.has_command = bool(words or entry)
     if not words and entry:
         words = entry.split()
     elif arguments and not words:

@@ -21,7 +21,7 @@ import venv
 from pathlib import Path
 
 FAILED = 69
-"""Exit code for packages that cannot be installed. accel.rules.jobs.exit_codes has the same."""
+"""Exit code for packages that cannot be installed: "service unavailable" of sysexits.h."""
 CACHE = "ACCEL_REQUIREMENTS_CACHE"
 _ARCHIVE = Path(__file__).parents[2]
 """Folder of the unpacked archive, which has this package in .accel."""

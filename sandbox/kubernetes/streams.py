@@ -35,7 +35,6 @@ from .container import Container
 from .kubelet import Kubelet
 
 _POLL_S = 0.1
-_CHUNK = 1 << 16
 _ENTER = """
 import json, os, sys
 sys.path[:0] = [sys.argv[2]]

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from accel.contract.schema import OUTPUTS, breaking_changes, document, fields, version
+from accel.contract.schema import OUTPUTS, document
 from accel.contract.targets import KINDS, read_one, write
 from tests.support import states
+
+from .contract_changes import breaking_changes, fields, version
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "contract.json"

@@ -10,6 +10,3 @@ CANNOT_RUN = (126, 127)
 same way. Source: https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02"""
 LOST = (BAD_NODE, STOPPED)
 """Codes that count as lost. jobs/runtime, which imports nothing of the project, has the same two."""
-REQUIREMENTS = 69
-"""The job's packages could not be installed before it began: "service unavailable" of sysexits.h.
-jobs/runtime/requirements has the same code."""

@@ -1,6 +1,6 @@
 import pytest
 
-from accel.catalog import UnavailableName, UnknownName, check_place, check_zone, regions, where, zones
+from accel.catalog import UnavailableName, UnknownName, check_place, regions, where, zones
 
 A2_ZONES = {
     "asia-northeast1": ("a", "c"), "asia-northeast3": ("a", "b"), "asia-southeast1": ("b", "c"),
@@ -31,7 +31,7 @@ def test_regions() -> None:
 
 def test_a_region_may_be_all_that_is_known() -> None:
     assert zones("gcp", "us-central1", "g4-standard-48") == ()
-    check_zone("gcp", "g4-standard-48", "us-central1-b")
+    check_place("gcp", "g4-standard-48", "us-central1")
 
 
 def test_a_slice_of_no_known_region_is_nowhere() -> None:
@@ -49,8 +49,6 @@ def test_slices_attachments_and_zone_ids() -> None:
     assert "us-central1-a" in zones("gcp", "us-central1", "v5litepod-16")
     assert "us-central1-a" in zones("gcp", "us-central1", "n1+nvidia-tesla-t4x1")
     assert all(zone.startswith("use1-az") for zone in zones("aws", "us-east-1", "g5.xlarge"))
-    check_zone("aws", "g5.xlarge", zones("aws", "us-east-1", "g5.xlarge")[0])
-    check_zone("gcp", "a2-highgpu-1g", "us-central1-f")
 
 
 @pytest.mark.parametrize(
@@ -70,11 +68,6 @@ def test_slices_attachments_and_zone_ids() -> None:
          "p5.48xlarge is not offered in eu-west-3; nearest: eu-"),
         (lambda: zones("gcp", "us-east1", "a2-ultragpu-1g"), UnavailableName,
          "a2-ultragpu-1g is not offered in us-east1; nearest: us-east4, us-east5, "),
-        (lambda: check_zone("gcp", "a2-highgpu-1g", "us-central1-d"), UnavailableName,
-         "a2-highgpu-1g is not offered in us-central1-d; nearest: us-central1-a, "),
-        (lambda: check_zone("gcp", "a2-highgpu-1g", "mars-north1-a"), UnknownName, 'unknown zone "mars-north1-a"; '),
-        (lambda: check_zone("aws", "g5.xlarge", "us-east-1a"), UnavailableName,
-         "us-east-1a is another zone in each account; give the zone's id; here use1-az"),
         (lambda: where("gcp", "a2-higpu-1g"), UnknownName, 'unknown machine type "a2-higpu-1g"; nearest: a2-highgpu'),
         (lambda: where("azure", "x"), UnknownName, 'unknown cloud "azure"'),
         (lambda: regions("azure"), UnknownName, 'unknown cloud "azure"'),
@@ -89,8 +82,8 @@ def test_wrong_places_are_refused_with_the_nearest(call, kind: type[Exception], 
 @pytest.mark.parametrize("zone", ["us-east1-a", "europe-west1-a"])
 @pytest.mark.parametrize("machine", ["n1+nvidia-tesla-t4x1", "g2-standard-8"])
 def test_not_every_region_has_a_zone_a(zone: str, machine: str) -> None:
-    with pytest.raises(UnavailableName, match=f"{zone}; nearest: {zone[:-1]}[bcd]"):
-        check_zone("gcp", machine, zone)
+    known = zones("gcp", zone[:-2], machine)
+    assert known and zone not in known
 
 
 def test_the_error_carries_the_nearest_regions() -> None:
