@@ -135,7 +135,7 @@ def _machines(types: Iterable[str]) -> tuple[list[Machine], list[str]]:
     unknown: list[str] = []
     for name in types:
         try:
-            known += expand("aws", [name])
+            known += expand([name])
         except UnknownName:
             unknown.append(name)
     return known, unknown

@@ -49,7 +49,7 @@ def _batch(resource: Resource) -> Iterator[Capacity]:
         return
     limit = own.number("minVcpus" if view.text("state") == "DISABLED" else "maxVcpus") or 0
     types = own.texts("instanceTypes")
-    machines = expand("aws", [each for each in types if each not in BUNDLES])
+    machines = expand([each for each in types if each not in BUNDLES])
     region = _aws_region(resource)
     options = [cost.Option(each.name, each.vcpus, find_price("aws", region, each.name).on_demand) for each in machines]
     counts = [cost.instances(round(limit), each.vcpus) * each.whole_accelerators for each in machines]

@@ -229,17 +229,17 @@ def machines(cloud: str, *, family: str | None = None) -> tuple[Machine, ...]:
     return tuple(sorted(known, key=lambda machine: (machine.family, *_by_size(machine))))
 
 
-def expand(cloud: str, names: Iterable[str]) -> tuple[Machine, ...]:
-    """Return the machine types that families and sizes refer to, as AWS Batch reads `instanceTypes`: in the given
+def expand(names: Iterable[str]) -> tuple[Machine, ...]:
+    """Return the instance types that families and sizes refer to, as AWS Batch reads `instanceTypes`: in the given
     order, a family's smaller sizes first, each type once. Raise UnknownName for the first name that is neither."""
     found: dict[str, Machine] = {}
     for name in names:
-        if name in families(cloud):
-            found.update((machine.name, machine) for machine in machines(cloud, family=name))
-        elif name in _machines(cloud):
-            found[name] = machine(cloud, name)
+        if name in families("aws"):
+            found.update((machine.name, machine) for machine in machines("aws", family=name))
+        elif name in _machines("aws"):
+            found[name] = machine("aws", name)
         else:
-            raise UnknownName(_NOUN[cloud], name, (*_machines(cloud), *families(cloud)))
+            raise UnknownName(_NOUN["aws"], name, (*_machines("aws"), *families("aws")))
     return tuple(found.values())
 
 

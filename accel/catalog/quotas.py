@@ -82,9 +82,7 @@ def _index() -> dict[tuple[str, str, str, str], Quota]:
     }
 
 
-def quota_for(
-    cloud: str, name: str, spot: bool = False, *, service: str | None = None, committed: bool = False
-) -> Quota | None:
+def quota_for(cloud: str, name: str, spot: bool = False, *, service: str | None = None) -> Quota | None:
     """Return the quota that limits an AWS instance type or family, or a Google accelerator (a key of accelerators.csv),
     `cpus`, `ssd` or `gpus-all-regions`; None if unknown, which never means "no limit". AWS names quotas by letters (P,
     G and VT) or generations (P5), so a family is looked up whole, then by its letters. Raise UnknownName for another
@@ -95,7 +93,7 @@ def quota_for(
     known = {quota.service for quota in quotas() if quota.cloud == cloud}
     if service not in known:
         raise UnknownName("service with quotas", service, known)
-    purchase = "committed" if committed else "spot" if spot else "on-demand"
+    purchase = "spot" if spot else "on-demand"
     names = _aws_names(name) if cloud == "aws" else (name,)
     tries = [(cloud, service, bought, each) for each in names for bought in (purchase, "")]
     return next((_index()[key] for key in tries if key in _index()), None)

@@ -30,21 +30,20 @@ class Diagnostics:
     def warning(self, text: str) -> None:
         self.warnings.append(text)
 
-    def add(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None, *, under: str = "") -> bool:
-        """Add a `reject` as an error, others as warnings. Return whether none was a `reject`. `names` replaces
-        `name_of`; `under` is a path prefix."""
+    def add(self, findings: Iterable[Finding], *, under: str = "") -> bool:
+        """Add a `reject` as an error, others as warnings. Return whether none was a `reject`. `under` is a path
+        prefix."""
         before = len(self.errors)
         for finding in findings:
-            field = f"{under}.{finding.field}" if under else finding.field
-            name = self._name_of(field) if names is None else names.get(field, field)
+            name = self._name_of(f"{under}.{finding.field}" if under else finding.field)
             (self.errors if finding.severity == "reject" else self.warnings).append(f"{name}: {finding.text}")
         return len(self.errors) == before
 
-    def add_errors(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> bool:
-        return self.add((each for each in findings if each.severity == "reject"), names)
+    def add_errors(self, findings: Iterable[Finding]) -> bool:
+        return self.add(each for each in findings if each.severity == "reject")
 
-    def add_warnings(self, findings: Iterable[Finding], names: Mapping[str, str] | None = None) -> None:
-        self.add((each for each in findings if each.severity != "reject"), names)
+    def add_warnings(self, findings: Iterable[Finding]) -> None:
+        self.add(each for each in findings if each.severity != "reject")
 
     def with_names(self, names: Mapping[str, str]) -> "Diagnostics":
         """Return a view on the same errors and warnings, with other names for fields of the rules."""

@@ -53,11 +53,11 @@ class AppliedFindings(NamedTuple):
     replacements: dict[str, object]
 
 
-def apply(findings: Iterable[Finding], strict: bool = False) -> AppliedFindings:
-    """Sort findings: a `reject` is an error, a `translate` has the value to use. `strict`: all are errors."""
+def apply(findings: Iterable[Finding]) -> AppliedFindings:
+    """Sort findings: a `reject` is an error, a `translate` has the value to use."""
     applied = AppliedFindings([], [], {})
     for finding in findings:
-        if strict or finding.severity == "reject":
+        if finding.severity == "reject":
             applied.errors.append(finding)
         else:
             applied.warnings.append(finding)

@@ -61,8 +61,6 @@ def run(
     settings: Settings,
     caller: str,
     receipts: "Receipts",
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Wait for the job, and move it in time. Raises JobFailed; Interrupted and WaitedTooLong say how to go on."""
     plan = plan_of(backend, ref)
@@ -75,15 +73,15 @@ def run(
         return submit_one(backend, request, caller, settings, submitter, receipts)
 
     follower = Follower(ref, backend, plan, known, partial(_sent, known, settings, send), beat.tell)
-    pauses, seen = Pauses(timeout, clock), clock()
+    pauses, seen = Pauses(timeout), time.monotonic()
     last: Status | None = None
     silent = False
     try:
-        with beat.of(lambda: so_far(ref, last, pauses.waited_s, clock() - seen)):
+        with beat.of(lambda: so_far(ref, last, pauses.waited_s, time.monotonic() - seen)):
             while True:
                 try:
                     status, second = follower.look()
-                    silent, seen = False, clock()
+                    silent, seen = False, time.monotonic()
                 except CloudSilent as error:
                     if not silent:
                         beat.tell(f"{ref}: cannot be seen just now ({error.message}); still waiting")
@@ -98,7 +96,7 @@ def run(
                 if pause_s is None:
                     said = f"{ref}: has not ended within {timeout} s; it goes on, and nobody moves it"
                     raise WaitedTooLong(said, _how(ref))
-                sleep(pause_s)
+                time.sleep(pause_s)
         ended = [status] if status else []
         settle_ended_jobs(ended)
         if second:

@@ -162,7 +162,7 @@ def _pod(work: Work) -> None:
     finish(work, found, "")
 
 
-def deadline(given: ManifestFields, job: str, spec: str, values: Json, key: str = "activeDeadlineSeconds") -> None:
+def deadline(given: ManifestFields, job: str, spec: str, values: Json) -> None:
     """Set `timeout_s` from the pod's deadline at `spec`, or else from the job's at `job`."""
     own = given.whole(f"{spec}.activeDeadlineSeconds", 1)
     if own and own < 2**31:
@@ -170,8 +170,8 @@ def deadline(given: ManifestFields, job: str, spec: str, values: Json, key: str 
         given.keep(f"{spec}.activeDeadlineSeconds", "timeout_s")
     if job == spec:
         return
-    whole = given.whole(f"{job}.{key}", 1)
-    path = f"{job}.{key}"
+    path = f"{job}.activeDeadlineSeconds"
+    whole = given.whole(path, 1)
     if not whole or whole >= 2**31:
         return
     if own:

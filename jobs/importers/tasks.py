@@ -48,12 +48,12 @@ class Destination:
     region: str = ""
 
 
-def mib(text: str, unit: str = "G") -> int | None:
-    """Return a size in MiB, rounded up, or None if no job can have it. `unit`: the unit of a number without one."""
+def mib(text: str) -> int | None:
+    """Return a size in MiB, rounded up, or None if no job can have it. A number without a unit is in GiB."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
-    size = -(-float(found[1]) * _MIB[(found[2] or unit).upper()] // 1)
+    size = -(-float(found[1]) * _MIB[(found[2] or "G").upper()] // 1)
     return int(size) if 0 < size <= INT_MAX else None
 
 
@@ -145,7 +145,7 @@ def is_filled(given: RequestFields, path: str, text: str) -> bool:
     return given.report.findings(at, placeholders.value(at, text))
 
 
-def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *, read_only: bool = False) -> bool:
+def mount(given: RequestFields, path: str, source: str, at: str, values: Json) -> bool:
     """Return whether the mount was added, not refused. `at`: its path in the container, where ~ is root's home."""
     name = given.name(path)
     plain = re.sub(r"^~(?=/|$)", "/root", at)
@@ -156,7 +156,7 @@ def mount(given: RequestFields, path: str, source: str, at: str, values: Json, *
     if any(each["path"].rstrip("/") == plain.rstrip("/") for each in mounts):
         given.report.refuse(name, f"is seen at {plain[:80]}, as another one is; use a path for each")
         return False
-    mounts.append({"source": source, "path": plain, **({"read_only": True} if read_only else {})})
+    mounts.append({"source": source, "path": plain})
     if plain != at:
         given.report.note(name, f"is mounted at {plain}: in a container, ~ is root's home")
     return True

@@ -138,9 +138,9 @@ def _split(template: str) -> Iterator[tuple[int, str]]:
     return enumerate(re.split(r"\{(\w+)\}", template))
 
 
-def check(document: Document, schema: str, body: Any, at: str = "") -> None:
+def check(document: Document, schema: str, body: Any) -> None:
     """Raise ApiError for everything in `body` that the schema does not have, all at once."""
-    if faults := list(_faults(document, document.schemas[schema], body, at)):
+    if faults := list(_faults(document, document.schemas[schema], body, "")):
         raise invalid(faults)
 
 

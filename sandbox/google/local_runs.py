@@ -41,9 +41,9 @@ def credentials(world: World, account: str) -> dict[str, str]:
 class Run:
     """One process, from start to end. `why` says why it did not start, once `poll` returns an exit code."""
 
-    def __init__(self, process: RunnerProcess, grace_s: float) -> None:
+    def __init__(self, process: RunnerProcess) -> None:
         self.folder, self.why, self.timed_out = process.folder, "", False
-        self._process, self._grace_s = process, grace_s
+        self._process = process
         self._kill_at: float | None = None
 
     def poll(self) -> int | None:
@@ -68,14 +68,14 @@ class Run:
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after the grace period. Does not wait."""
         if self._kill_at is None and self._process.poll() is None:
-            self._kill_at = time.monotonic() + self._grace_s + 10
+            self._kill_at = time.monotonic() + GRACE_S + 10
             self._process.terminate()
 
     def kill(self) -> None:
         self._process.kill()
 
 
-def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str], grace_s: float = GRACE_S) -> Run:
+def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, str]) -> Run:
     """Run a command in the folder of an image. `folder` is for the runner's files; it has to lie below the sandbox's
     machines/ for a `stop` of the sandbox to find it. Raise StartFailure, in the words of a container runtime."""
     workdir = folder_of(image)
@@ -83,22 +83,17 @@ def start(folder: Path, image: str, command: Sequence[str], env: Mapping[str, st
         raise StartFailure(f'failed to pull and unpack image "{image}": not found')
     if not command:
         raise StartFailure("failed to create containerd container: no command specified")
-    return begin(folder, command, env, workdir, grace_s)
+    return begin(folder, command, env, workdir)
 
 
 def begin(
-    folder: Path,
-    command: Sequence[str],
-    env: Mapping[str, str],
-    workdir: Path,
-    grace_s: float = GRACE_S,
-    timeout_s: float | None = None,
+    folder: Path, command: Sequence[str], env: Mapping[str, str], workdir: Path, timeout_s: float | None = None
 ) -> Run:
     """Run a command in `workdir`. After timeout_s it is stopped, and Run.timed_out is set."""
     folder.mkdir(parents=True)
-    spec = {"command": list(command), "workdir": str(workdir), "timeout_s": timeout_s, "grace_s": grace_s}
+    spec = {"command": list(command), "workdir": str(workdir), "timeout_s": timeout_s, "grace_s": GRACE_S}
     spec["env"] = {"HOME": str(folder), **env}
-    return Run(RunnerProcess(folder, spec), grace_s)
+    return Run(RunnerProcess(folder, spec))
 
 
 def _text(line: str) -> Json:

@@ -6,7 +6,6 @@ platform, under which some packages have a file too."""
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 from components.gcp.cloud_function import LOCKS, RUNTIME
 
@@ -45,10 +44,10 @@ def lock_packages(wanted: tuple[str, ...]) -> str:
     return HEAD + "\n".join(lines) + "\n"
 
 
-def main(folder: Path = LOCKS) -> None:
-    folder.mkdir(exist_ok=True)
+def main() -> None:
+    LOCKS.mkdir(exist_ok=True)
     for name, wanted in WANTED.items():
-        (folder / f"{name}.txt").write_text(lock_packages(wanted))
+        (LOCKS / f"{name}.txt").write_text(lock_packages(wanted))
 
 
 if __name__ == "__main__":

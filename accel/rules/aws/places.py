@@ -39,7 +39,7 @@ def instance_types(in_region: str, names: Sequence[str], field: str = "instance_
     found: list[Finding] = []
     for i, name in enumerate(names):
         try:
-            machines = expand("aws", [name])
+            machines = expand([name])
         except UnknownName:
             continue  # aws_types.instance_types() reports it
         offered = [place for machine in machines for place in where("aws", machine.name)]

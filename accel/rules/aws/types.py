@@ -34,7 +34,7 @@ def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
     found: list[tuple[int, Machine]] = []
     for i, name in enumerate(names):
         try:
-            found += [(i, machine) for machine in expand("aws", [name])]
+            found += [(i, machine) for machine in expand([name])]
         except UnknownName:
             continue  # instance_types() reports it
     return found
@@ -51,7 +51,7 @@ def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple
     unknown: dict[str, None] = {}
     for name in names:
         try:
-            found.update((machine.name, machine) for machine in expand("aws", [name]))
+            found.update((machine.name, machine) for machine in expand([name]))
         except UnknownName:
             unknown[name] = None
     return tuple(found.values()), tuple(unknown)
@@ -71,7 +71,7 @@ def _instance_type(field: str, name: str) -> list[Finding]:
         message = f'is "{name}", which picks CPU families only'
         return [NO_GPU.finding(field, message, "name GPU families, such as g5, g6 or p4d")]
     try:
-        found = expand("aws", [name])
+        found = expand([name])
     except UnknownName as unknown:
         if family(name) in NEEDS_OWN_AMI:
             return []  # real, though too old for the catalogue; the image rules speak of it

@@ -69,7 +69,7 @@ def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], diagnost
     places = [
         fit.QueueEnvironment(each.name, each.instance_types, each.max_vcpus, region) for each in target.environments
     ]
-    diagnostics.add(fit.placement(size, places), FIELDS)
+    diagnostics.with_names(FIELDS).add(fit.placement(size, places))
     if unknown and not holding(fit.startable(places), *size).fits:
         diagnostics.warning(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
 

@@ -29,7 +29,7 @@ def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnviro
 def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
     """Return None if a name is not in the catalog, or no instance holds a node."""
     try:
-        held = holding(expand("aws", environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
+        held = holding(expand(environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
     except UnknownName:
         return None
     return min((machine.vcpus for machine in held.fits or held.tight), default=None)

@@ -83,7 +83,7 @@ def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[
     unsized: list[str] = []
     for name in environment.instance_types:
         try:
-            machines.update((machine.name, machine) for machine in expand("aws", [name]))
+            machines.update((machine.name, machine) for machine in expand([name]))
         except UnknownName:
             unsized.append(name)
     held = holding(machines.values(), size.vcpus, size.memory_mib, size.gpus)

@@ -182,10 +182,10 @@ def _programs(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
 
 def _machines(draft: Draft, plan: Plan, diagnostics: Diagnostics) -> None:
     for pool in {each.field: each for each in plan.pools.values()}.values():
-        choice, names = pool.choice, pools.names_of(pool.field)
+        choice, own = pool.choice, diagnostics.with_names(pools.names_of(pool.field))
         if not pool.field or choice is not plan.first.choice:
-            diagnostics.add(machines.region(choice.key, draft.target.region, choice.places), names)
-        diagnostics.add(machines.disk(choice.machine, pool.disk_gb, draft.block.disk_type), names)
+            own.add(machines.region(choice.key, draft.target.region, choice.places))
+        own.add(machines.disk(choice.machine, pool.disk_gb, draft.block.disk_type))
         if not choice.tpu:
             diagnostics.add(jobs.visible_devices(draft.job.env, choice.gpus))
     first = plan.first

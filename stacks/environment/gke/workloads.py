@@ -86,9 +86,7 @@ def deploy(
     return targets
 
 
-def kubernetes_provider(
-    name: str, cluster: pulumi.Output[GkeCluster], opts: pulumi.ResourceOptions | None = None
-) -> kubernetes.Provider:
+def kubernetes_provider(name: str, cluster: pulumi.Output[GkeCluster]) -> kubernetes.Provider:
     """Return a provider bound to the cluster's generated name: a replaced cluster has a new one, and all resources are
     created again there, before the old cluster is deleted. A new address or certificate of the same is an update."""
     # Imported here: a stack without workloads never imports pulumi_kubernetes.
@@ -102,7 +100,6 @@ def kubernetes_provider(
         enable_server_side_apply=True,
         # Otherwise a change deletes and recreates a ConfigMap, and readers of targets find none for a moment.
         enable_config_map_mutable=True,
-        opts=opts,
     )
 
 

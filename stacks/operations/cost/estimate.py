@@ -93,7 +93,7 @@ def _prices(region: str, spec: ComputeSpec, path: str) -> tuple[list[Machine], l
     machines: dict[str, Machine] = {}
     for name in spec.instance_types:
         try:
-            machines.update((machine.name, machine) for machine in expand("aws", [name]))
+            machines.update((machine.name, machine) for machine in expand([name]))
         except UnknownName as error:
             unknown.append(f"{path}: {error}")
     prices: list[Price] = []

@@ -34,11 +34,11 @@ SECRETS = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetPar
 https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html"""
 
 
-def check_aws(section: Aws, reader: Reader | None = None) -> CheckResult:
+def check_aws(section: Aws) -> CheckResult:
     """Raise NoCredentials, CloudSilent, and BadInput for credentials of another account."""
     if section.account_id is not None:
         check_account(section.region, section.account_id)
-    reader = reader or Reader(Clients(section.region, Timing()))
+    reader = Reader(Clients(section.region, Timing()))
     found = [*_networks(section, reader), *_environments(section, reader), *_definitions(section, reader)]
     return CheckResult(tuple(dict.fromkeys(found)), tuple(reader.looked), reader.unread_lines())
 

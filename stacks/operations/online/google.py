@@ -65,9 +65,9 @@ class GoogleReader:
             return False, None
 
 
-def check_google(section: Gcp, reader: GoogleReader | None = None) -> CheckResult:
+def check_google(section: Gcp) -> CheckResult:
     """Raise NoCredentials."""
-    reader = reader or GoogleReader()
+    reader = GoogleReader()
     found = [*_network(section, reader), *_cluster(section, reader), *_node_account(section, reader)]
     return CheckResult(
         tuple(found), tuple(reader.looked), tuple(f"{what}: {why}" for what, why in reader.unread.items())

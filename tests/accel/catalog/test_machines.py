@@ -44,7 +44,7 @@ def test_a_family_comes_smaller_first() -> None:
 
 
 def test_expand_takes_families_and_sizes_and_keeps_the_order() -> None:
-    names = [each.name for each in expand("aws", ["p4d.24xlarge", "g6f", "p4d"])]
+    names = [each.name for each in expand(["p4d.24xlarge", "g6f", "p4d"])]
     assert names == ["p4d.24xlarge", "g6f.large", "g6f.xlarge", "g6f.2xlarge", "g6f.4xlarge"]
 
 
@@ -54,7 +54,7 @@ def test_expand_takes_families_and_sizes_and_keeps_the_order() -> None:
         (lambda: machine("aws", "g5.xlrge"), 'unknown instance type "g5.xlrge"; nearest: g5.xlarge'),
         (lambda: machine("gcp", "a2-higpu-1g"), 'unknown machine type "a2-higpu-1g"; nearest: a2-highgpu-1g'),
         (lambda: machines("aws", family="p4dd"), 'unknown instance type family "p4dd"; nearest: p4d'),
-        (lambda: expand("aws", ["g5", "p4x"]), 'unknown instance type "p4x"; nearest: p4d'),
+        (lambda: expand(["g5", "p4x"]), 'unknown instance type "p4x"; nearest: p4d'),
         (lambda: machine("aws", "p4d"), 'unknown instance type "p4d"; nearest: p4d.24xlarge'),
         (lambda: machines("azure"), 'unknown cloud "azure"'),
     ],

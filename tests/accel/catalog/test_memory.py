@@ -20,7 +20,7 @@ GPU_FAMILIES = ["g4dn", "g5", "g6"]
 
 
 def test_four_gpus_32_vcpus_131072_mib() -> None:
-    held = holding(expand("aws", GPU_FAMILIES), 32, 131072, 4)
+    held = holding(expand(GPU_FAMILIES), 32, 131072, 4)
     assert {each.name for each in held.fits if ecs_gpus(each) == 4} == {
         "g4dn.12xlarge", "g5.12xlarge", "g5.24xlarge", "g6.12xlarge", "g6.24xlarge",
     }  # fmt: skip
@@ -34,7 +34,7 @@ def test_four_gpus_32_vcpus_131072_mib() -> None:
 
 
 def test_a_full_size_request_misses_every_2xlarge() -> None:
-    held = holding(expand("aws", GPU_FAMILIES), 8, 32768, 1)
+    held = holding(expand(GPU_FAMILIES), 8, 32768, 1)
     fitting = {each.name for each in held.fits}
     assert not {name for name in fitting if name.endswith(".2xlarge")}
     assert {"g4dn.4xlarge", "g5.4xlarge", "g6.4xlarge"} <= fitting
@@ -91,7 +91,7 @@ def test_the_default_ratio_is_below_every_figure_seen_from_8_gib_up() -> None:
 
 
 def test_usable_is_below_the_ceiling_and_the_ceiling_below_nominal() -> None:
-    for each in expand("aws", ["g4dn", "g5", "g6", "p4d", "p5", "trn1"]):
+    for each in expand(["g4dn", "g5", "g6", "p4d", "p5", "trn1"]):
         assert usable_memory_mib(each) < ceiling_memory_mib(each) < each.memory_mib
 
 

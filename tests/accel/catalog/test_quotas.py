@@ -90,10 +90,8 @@ def test_metrics_of_google(accelerator: str, spot: bool, key: str) -> None:
 def test_services_count_apart() -> None:
     vertex = quota_for("gcp", "nvidia-l4", service="aiplatform")
     api = quota_for("gcp", "tpu-v6e", True, service="tpu")
-    committed = quota_for("gcp", "nvidia-l4", committed=True)
     assert vertex and vertex.code == "custom_model_training_nvidia_l4_gpus"
     assert api and (api.code, api.scope) == ("TPUV6EPreemptiblePerProjectPerZoneForTPUAPI", "zone")
-    assert committed and committed.code == "COMMITTED_NVIDIA_L4_GPUS"
     assert quota_for("gcp", "nvidia-gb300") is None
 
 

@@ -69,11 +69,6 @@ def test_apply_sorts_findings() -> None:
     assert replacements == {"image_type": "ECS_AL2023_NVIDIA"}
 
 
-def test_strict_makes_everything_an_error() -> None:
-    found = images.image("ECS_AL2_NVIDIA", ["g5"]) + environments.capacity(4, 8, [])
-    assert apply(found, strict=True) == (found, [], {})
-
-
 def test_none_as_replacement_leaves_the_field_out() -> None:
     found = containers.aws_environment({"NVIDIA_VISIBLE_DEVICES": "all"}, 1)
     assert apply(found).replacements == {"env.NVIDIA_VISIBLE_DEVICES": None}

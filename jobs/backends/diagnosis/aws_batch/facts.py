@@ -128,7 +128,7 @@ class Environment:
         found: dict[str, Machine] = {}
         for name in self.instance_types:
             try:
-                found.update((machine.name, machine) for machine in expand("aws", [name]))
+                found.update((machine.name, machine) for machine in expand([name]))
             except UnknownName:
                 continue
         return tuple(found.values())
@@ -138,7 +138,7 @@ class Environment:
         """Whether it has types that are not in the catalog."""
         for name in self.instance_types:
             try:
-                expand("aws", [name])
+                expand([name])
             except UnknownName:
                 return True
         return False
