@@ -1,4 +1,4 @@
-"""Folders for data that outlives a command, following the XDG base directory specification."""
+"""Folders and files for data that outlives a command, following the XDG base directory specification."""
 
 import json
 import os
@@ -16,11 +16,21 @@ def cache() -> Path:
     return _base("XDG_CACHE_HOME", ".cache") / "accel"
 
 
+def write(path: Path, data: str | bytes) -> None:
+    """Replace a file atomically: a reader sees the old data or the new, never a part. Create its folder, for this user
+    alone, if there is none. Raise OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")  # two threads may write the same file
+    try:
+        draft.write_bytes(data.encode() if isinstance(data, str) else data)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Replace a file atomically: a reader sees the old text or the new one, never a part."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(value, indent=1))
-    draft.replace(path)
+    write(path, json.dumps(value, indent=1))
 
 
 def _base(variable: str, default: str) -> Path:

@@ -65,5 +65,4 @@ def _keep(path: Path, rows: Mapping[str, tuple[float, Limit]]) -> None:
     document = {name: {"at": at, "value": limit.value, "why": limit.why} for name, (at, limit) in rows.items()}
     # Without a copy the next command asks again, which costs one call only.
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, document)

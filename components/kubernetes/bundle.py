@@ -1,7 +1,6 @@
 """A release of Kueue or JobSet, installed from the manifest that its project publishes and pinned by its digest."""
 
 import hashlib
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from accel.diagnostics.faults import several
+from accel.folders import write
 
 from ..base import Component, Spec
 from .objects import Document, register
@@ -109,11 +109,7 @@ def manifest(spec: ReleaseBundleSpec, cache: Path | None = None) -> str:
     if kept.exists():
         return _checked(kept.read_bytes(), spec.sha256, f"{told}: {kept}")
     text = _checked(_fetched(spec.url, told), spec.sha256, f"{told}: {spec.url}")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    # Two programs may download at once, and one may be killed: the file is renamed when it is complete.
-    part = kept.with_suffix(f".{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(kept)
+    write(kept, text)  # two programs may download at once, and one may be killed
     return text
 
 

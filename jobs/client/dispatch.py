@@ -283,6 +283,5 @@ def _read_image(name: str) -> entry_points.Image | None:
     except JobsError:
         return None
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, {"at": time.time(), "entry_point": found.entry_point, "cmd": found.cmd})
     return entry_points.Image(found.entry_point, found.cmd)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import redact
-from accel.folders import state
+from accel.folders import state, write
 
 from ..backends.base import JobRef
 
@@ -38,9 +38,7 @@ def append(
     with path().open("a", encoding="utf-8") as file:
         file.write(redact(json.dumps(line)) + "\n")
     if path().stat().st_size > SIZE_MAX:
-        draft = path().with_suffix(".draft")
-        draft.write_text("".join(json.dumps(entry) + "\n" for entry in reversed(recent()[:KEPT])))
-        draft.replace(path())
+        write(path(), "".join(json.dumps(entry) + "\n" for entry in reversed(recent()[:KEPT])))
 
 
 def recent() -> list[dict[str, Any]]:

@@ -164,7 +164,6 @@ def _kept(path: Path) -> dict[str, Any] | None:
 
 def _keep(path: Path, kept: dict[str, Any]) -> tuple[str, ...]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, kept)
     except OSError as error:
         return (f"the targets could not be kept for the next command: {error}",)

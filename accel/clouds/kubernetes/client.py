@@ -3,7 +3,6 @@
 import hashlib
 import ipaddress
 import json
-import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ...diagnostics.errors import BadInput, CloudSilent, NotFound
-from ...folders import cache
+from ...folders import cache, write
 from ..google.rest import entries, mapping, no_session_auth
 from ..timeouts import Timing, classify_failure, with_retries
 from .responses import REACH, StaleList, describe_path, line, object_of, refusal
@@ -198,10 +197,7 @@ def _ca_file(pem: str) -> Path:
     path = cache() / name
     try:
         if not path.exists() or path.read_text() != pem:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = path.with_name(f".{name}.{random.randrange(2**32):08x}")  # noqa: S311 - a name, not a secret
-            draft.write_text(pem)
-            draft.replace(path)
+            write(path, pem)
     except OSError:
         # The cache is not writable: use a folder of this process.
         path = Path(tempfile.mkdtemp(prefix="accel-")) / name

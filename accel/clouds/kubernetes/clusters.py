@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -167,8 +168,5 @@ def _kept(path: Path) -> list[Endpoint] | None:
 
 
 def _keep(path: Path, places: list[Endpoint]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(OSError):  # the next command asks again
         write_json(path, {"fetched": time.time(), "places": places})
-    except OSError:
-        return  # the next command asks again

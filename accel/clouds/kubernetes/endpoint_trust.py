@@ -30,10 +30,8 @@ def of(cluster: str) -> list[Endpoint]:
 
 def add(cluster: str, place: Endpoint) -> None:
     """Store it until somebody removes the file. Raise OSError."""
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     name = hashlib.sha256(f"{cluster}\n{place.fingerprint}".encode()).hexdigest()[:32]
-    write_json(folder / f"{name}.json", {"cluster": cluster, "endpoint": place.endpoint, "ca": place.ca_pem})
+    write_json(_folder() / f"{name}.json", {"cluster": cluster, "endpoint": place.endpoint, "ca": place.ca_pem})
 
 
 def _kept() -> Iterator[tuple[float, str, Endpoint]]:

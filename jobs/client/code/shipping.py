@@ -1,6 +1,5 @@
 """Shipping of code: a job whose command first fetches the code that was sent with it."""
 
-import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, CloudRefused, CloudSilent, JobsError, NotFound
-from accel.folders import state
+from accel.folders import state, write
 from accel.rules.batch import runnables
 from accel.rules.jobs.containers import LOCAL
 
@@ -72,11 +71,8 @@ class Folder:
         path = self._path(archive)
         if path.exists():
             return False
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft.write_bytes(_whole(archive))
-            draft.replace(path)
+            write(path, _whole(archive))
         except OSError as error:
             raise JobsError(f"the code cannot be kept in {path.parent}: {error.strerror}") from error
         return True
