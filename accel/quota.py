@@ -55,7 +55,7 @@ class GooglePool:
 class Need:
     """The maximum use of one quota by an environment, in the quota's unit. `quota` is None if unknown; `label` names it
     in any case. `extra` is the part of `amount` for the one instance beyond max_vcpus; `unsized` names the types that
-    the catalog lacks, which `amount` therefore excludes."""
+    the catalogue lacks, which `amount` therefore excludes."""
 
     quota: Quota | None
     label: str

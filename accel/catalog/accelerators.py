@@ -53,7 +53,7 @@ class Accelerator:
 
 @cache
 def accelerators() -> dict[str, Accelerator]:
-    """Return all accelerators by catalog key. Raises DamagedData."""
+    """Return all accelerators by catalogue key. Raises DamagedData."""
     return {row["accelerator"]: _accelerator(row) for row in rows("accelerators.csv")}
 
 
@@ -86,9 +86,9 @@ def _accelerator(row: Row) -> Accelerator:
 
 
 def accelerator(name: str) -> Accelerator:
-    """Return the accelerator of a name: the catalog key, that of AWS, GCE, Vertex AI, GKE or SkyPilot, or an alias such
-    as `h100`, in any case and with `_` or spaces for `-`. AWS uses V100 and A100 for two memory sizes each; both mean
-    the smaller one here, as in SkyPilot and GCE. Raise UnknownName with the nearest names or all known ones,
+    """Return the accelerator of a name: the catalogue key, that of AWS, GCE, Vertex AI, GKE or SkyPilot, or an alias
+    such as `h100`, in any case and with `_` or spaces for `-`. AWS uses V100 and A100 for two memory sizes each; both
+    mean the smaller one here, as in SkyPilot and GCE. Raise UnknownName with the nearest names or all known ones,
     AmbiguousName with the choices, UnavailableName with the reason for what exists but cannot be rented: consumer GPUs,
     the K80."""
     names = _names()

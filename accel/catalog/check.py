@@ -1,4 +1,4 @@
-"""Consistency checks of prices, regions and sources. A refreshed catalog must pass them before it is written."""
+"""Consistency checks of prices, regions and sources. A refreshed catalogue must pass them before it is written."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Facts of GKE's autoscaler that supplement the catalog: sizes of CPU machines, local SSDs, placement. Read from
+"""Facts of GKE's autoscaler that supplement the catalogue: sizes of CPU machines, local SSDs, placement. Read from
 Google's own source, GoogleCloudPlatform/cluster-autoscaler, whose date is inferred (2026)."""
 
 from functools import cache
@@ -20,7 +20,7 @@ def _shapes() -> dict[str, tuple[str, int, int]]:
 
 
 def node_machine(name: str) -> Machine:
-    """Look in the catalog and in GKE's CPU machines. Raise UnknownName with the nearest names."""
+    """Look in the catalogue and in GKE's CPU machines. Raise UnknownName with the nearest names."""
     if found := find_node_machine(name):
         return found
     near = [each for each in _shapes() if each.startswith(name.rpartition("-")[0] + "-")]

@@ -113,7 +113,7 @@ def a100_machines() -> dict[str, int]:
 
 
 def vertex_counts(machine_type: str, accelerator: str) -> Counts | None:
-    """Return the numbers of an accelerator (its catalog name, or nvidia-tesla-k80) that Vertex AI allows on a machine
+    """Return the numbers of an accelerator (its catalogue name, or nvidia-tesla-k80) that Vertex AI allows on a machine
     type, or None if the table does not cover these. A number is allowed if it exists and that many GPUs cover the vCPUs
     and the memory; all 55 published cells agree."""
     if accelerator == "nvidia-tesla-a100" and machine_type in a100_machines():

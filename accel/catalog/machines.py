@@ -35,9 +35,9 @@ class Machine:
     `none`; `gpudirect` is empty if none is stated. `sources` are ids of sources.csv; `unverified` names the columns
     taken from memory of vendor pages.
 
-    With `is_attachment`, `name` (`n1+nvidia-tesla-t4x2`) is the catalog's own: GPUs attached to an N1 machine of one's
-    choice, as listed by `hosts`. `vcpus` and `memory_mib` are then the maximum of such a host, and a price covers the
-    GPUs alone.
+    With `is_attachment`, `name` (`n1+nvidia-tesla-t4x2`) is the catalogue's own: GPUs attached to an N1 machine of
+    one's choice, as listed by `hosts`. `vcpus` and `memory_mib` are then the maximum of such a host, and a price covers
+    the GPUs alone.
     """
 
     cloud: str
@@ -108,7 +108,7 @@ def kinds(cloud: str) -> dict[str, str]:
 
 
 def check_cloud(cloud: str) -> None:
-    """Raise UnknownName if the catalog lacks the cloud."""
+    """Raise UnknownName if the catalogue lacks the cloud."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
 
@@ -204,7 +204,7 @@ def families(cloud: str) -> tuple[str, ...]:
 
 @cache
 def as_of(cloud: str) -> str:
-    """Return the day of the newest list of machine types in the catalog, shipped or refreshed."""
+    """Return the day of the newest list of machine types in the catalogue, shipped or refreshed."""
     used = {f"live-{cloud}-types", *(source for each in _machines(cloud).values() for source in each.sources)}
     days = (row["snapshot"] for row in rows("sources.csv") if row["source_id"] in used)
     return max(day for day in days if len(day) == len("2026-01-01") and day[:4].isdigit())
@@ -263,7 +263,7 @@ def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tu
 
 
 def counts_of(accelerator: str, cloud: str | None = None) -> tuple[float, ...]:
-    """Return the numbers on machines of a cloud (None: any), shares of one included, by catalog key."""
+    """Return the numbers on machines of a cloud (None: any), shares of one included, by catalogue key."""
     return tuple(sorted({each.accelerator_count for each in _sellers(accelerator, cloud)}))
 
 

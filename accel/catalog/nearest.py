@@ -36,8 +36,8 @@ _LISTED = 40
 
 
 class UnknownName(LookupError):
-    """A name that the catalog does not have. `nearest` holds the most similar known names. If there are none, `listed`
-    has all known names, or the ones the caller passes for display, unless there are too many."""
+    """A name that the catalogue does not have. `nearest` holds the most similar known names. If there are none,
+    `listed` has all known names, or the ones the caller passes for display, unless there are too many."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], listed: Iterable[str] | None = None) -> None:
         known = tuple(known)

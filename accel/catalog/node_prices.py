@@ -17,7 +17,7 @@ _LEAST_SURE_FIRST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def find_price(cloud: str, region: str, machine: str) -> Price:
-    """Return a Price without figures, with the reason, for a machine or region that may be newer than the catalog."""
+    """Return a Price without figures, with the reason, for a machine or region that may be newer than the catalogue."""
     try:
         return price(cloud, region, machine)
     except UnknownName as error:

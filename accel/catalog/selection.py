@@ -1,4 +1,4 @@
-"""Source of prices and offers: the shipped data, or a refreshed catalog if $ACCEL_CATALOG asks for one."""
+"""Source of prices and offers: the shipped data, or a refreshed catalogue if $ACCEL_CATALOG asks for one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CHOICE = "ACCEL_CATALOG"
 """Environment variable: `refreshed`, or the path of a folder. If unset or empty, the shipped data is read."""
 
 NEWEST = "refreshed"
-"""Value for the newest catalog in the cache."""
+"""Value for the newest catalogue in the cache."""
 
 REFRESHED = ("prices.csv", "regions.csv", "sources.csv")
 """Files that such a folder replaces entirely."""
@@ -17,15 +17,16 @@ ADDED = ("accelerators.csv", "machines.csv")
 """Files to which such a folder may add lines. All other files are always the shipped ones."""
 
 
-class NoCatalogue(Exception):
-    """A catalog of $ACCEL_CATALOG that is missing or unreadable. No ValueError, for the same reason as DamagedData."""
+class NoCatalog(Exception):
+    """A catalogue of $ACCEL_CATALOG that is missing or unreadable. No ValueError, for the same reason as
+    DamagedData."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{CHOICE}={os.environ.get(CHOICE, '')}: {why}")
 
 
 def cache() -> str:
-    """Return the user's folder of refreshed catalogs, each a dated folder. It need not exist."""
+    """Return the user's folder of refreshed catalogues, each a dated folder. It need not exist."""
     import platformdirs  # only where a refresh is asked for
 
     return os.path.join(platformdirs.user_cache_dir("accel"), "catalog")  # noqa: PTH118  pathlib takes 5 ms to import
@@ -40,10 +41,10 @@ def snapshots() -> list[str]:
 
 
 def folder(choice: str) -> str:
-    """Return the folder of a value of $ACCEL_CATALOG. Raise NoCatalogue."""
+    """Return the folder of a value of $ACCEL_CATALOG. Raise NoCatalog."""
     if choice != NEWEST:
         return choice
     names = snapshots()
     if not names:
-        raise NoCatalogue(f"nothing was refreshed yet into {cache()}")
+        raise NoCatalog(f"nothing was refreshed yet into {cache()}")
     return os.path.join(cache(), names[-1])  # noqa: PTH118  as above

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from operator import itemgetter
 
-from accel.catalog.selection import ADDED, CHOICE, REFRESHED, NoCatalogue, folder
+from accel.catalog.selection import ADDED, CHOICE, REFRESHED, NoCatalog, folder
 
 DATA = os.path.join(os.path.dirname(__file__), "data")  # noqa: PTH118, PTH120  pathlib takes 5 ms to import
 
@@ -116,7 +116,7 @@ class Table:
 
 def read(file: str) -> Table:
     """Read a CSV file of data/ or of the folder of $ACCEL_CATALOG: one header line without quotes, no line break inside
-    a cell. Raise NoCatalogue, and DamagedData, with the full path for a file of such a folder."""
+    a cell. Raise NoCatalog, and DamagedData, with the full path for a file of such a folder."""
     choice = os.environ.get(CHOICE) if file in (*REFRESHED, *ADDED) else None
     if not choice:
         return _read(f"{DATA}/{file}", file)
@@ -127,7 +127,7 @@ def read(file: str) -> Table:
     try:
         return _read(path, path)
     except OSError as error:
-        raise NoCatalogue(f"{path}: {error.strerror}") from None
+        raise NoCatalog(f"{path}: {error.strerror}") from None
 
 
 def add_missing_lines(table: Table, added: Table) -> Table:

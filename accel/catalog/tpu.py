@@ -21,8 +21,8 @@ _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A TPU slice. `name` is the catalog's, `written` the one requested, such as `v5e-4` for v5litepod-4; `api_type` is
-    the Cloud TPU API's `accelerator_type`, None for a generation that it lacks. `host` is the kind of its hosts."""
+    """A TPU slice. `name` is the catalogue's, `written` the one requested, such as `v5e-4` for v5litepod-4; `api_type`
+    is the Cloud TPU API's `accelerator_type`, None for a generation that it lacks. `host` is the kind of its hosts."""
 
     name: str
     written: str

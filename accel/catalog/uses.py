@@ -17,7 +17,7 @@ class Use:
 
 @cache
 def uses() -> dict[str, Use]:
-    """Return uses by catalog key, without accelerators that no source covers. Raise DamagedData."""
+    """Return uses by catalogue key, without accelerators that no source covers. Raise DamagedData."""
     return {
         row["accelerator"]: Use(tuple(parts(row["best_for"])), row["source"], row["source_date"])
         for row in rows("accelerator_uses.csv")

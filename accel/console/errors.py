@@ -90,18 +90,18 @@ def _known(error: BaseException) -> JobsError | None:
     if isinstance(error, ModuleNotFoundError) and (package := (error.name or "").partition(".")[0]) in EXTRAS:
         hint = f"install accel-infra with its extra: accel-infra[{EXTRAS[package]}]"
         return BadInput(f"{package} is not installed here", hint)
-    if type(error).__name__ in ("DamagedData", "NoCatalogue"):
+    if type(error).__name__ in ("DamagedData", "NoCatalog"):
         return _damaged(error)
     return None
 
 
 def _damaged(error: BaseException) -> BadInput | None:
-    from accel.catalog.selection import CHOICE, NoCatalogue
+    from accel.catalog.selection import CHOICE, NoCatalog
     from accel.catalog.tables import DATA, DamagedData
 
     if isinstance(error, DamagedData) and "/" not in error.file:
         return BadInput(f"{DATA}/{error}", "accel's own data: install accel again")
-    if isinstance(error, DamagedData | NoCatalogue):
+    if isinstance(error, DamagedData | NoCatalog):
         return BadInput(str(error), f"`stacks refresh` makes a new one; without {CHOICE} the shipped one is used")
     return None
 

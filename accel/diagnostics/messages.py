@@ -101,7 +101,7 @@ def display(value: Any, hidden: bool = False) -> str:
 
 def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> str:
     """Return `; did you mean a or b?`, or the known names if there are at most `most`, or an empty string."""
-    # Imported here, since the catalog is needed only for a wrong name.
+    # Imported here, since the catalogue is needed only for a wrong name.
     from accel.catalog.nearest import nearest
 
     # A name may be a megabyte of garbage, and the distance takes the product of the lengths.

@@ -13,10 +13,10 @@ _PLACES = (
 
 
 def region(text: str) -> str | None:
-    """Return a hint about the first region that the catalog does not know."""
+    """Return a hint about the first region that the catalogue does not know."""
     for cloud, pattern in _PLACES:
         for found in pattern.finditer(text):
-            # Imported here, since the catalog is needed only after a failed call.
+            # Imported here, since the catalogue is needed only after a failed call.
             from accel.catalog.places import check_region
 
             name = next(filter(None, found.groups()))

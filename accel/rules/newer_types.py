@@ -1,4 +1,4 @@
-"""Recognition of machine types that may be newer than the catalog rather than misspelt.
+"""Recognition of machine types that may be newer than the catalogue rather than misspelt.
 
 Clouds add families at the newest generation of a series or above it: g6f came after g6e, g7 after g7e, p6-b300 after
 p6-b200, a3-ultragpu while a4 was announced. An unknown family name of the cloud's form, and not of an older generation,
@@ -16,7 +16,7 @@ from accel.catalog.machines import as_of
 from accel.catalog.nearest import edits
 
 _AHEAD = 2
-"""Maximum number of generations above the newest known one; no catalog is older than that."""
+"""Maximum number of generations above the newest known one; no catalogue is older than that."""
 
 _MISSPELT = 2
 """Edit distance up to which two kinds of one series are the same kind misspelt (highgpu, higgpu); ultragpu and megagpu
@@ -29,7 +29,7 @@ _SUFFIX = {"a": "g", "g": ""}
 
 
 def aws(name: str) -> bool:
-    """Return whether EC2 may have an NVIDIA GPU type or family of that name that the catalog lacks."""
+    """Return whether EC2 may have an NVIDIA GPU type or family of that name that the catalogue lacks."""
     form, of = _AWS.fullmatch(name), name.partition(".")[0]
     newest = _newest_of_aws().get(form[1]) if form else None
     if form is None or newest is None or of in families("aws") or not newest <= int(form[2]) <= newest + _AHEAD:
@@ -39,7 +39,7 @@ def aws(name: str) -> bool:
 
 
 def gcp(name: str) -> bool:
-    """Return whether Compute Engine may have a machine type of that name with built-in GPUs that the catalog lacks."""
+    """Return whether Compute Engine may have a type of that name with built-in GPUs that the catalogue lacks."""
     form = _GCP.fullmatch(name)
     if form is None or _SUFFIX.get(form[1]) != form[5]:
         return False

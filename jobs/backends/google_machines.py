@@ -25,7 +25,7 @@ VCPUS_A_GPU = 4
 
 @dataclass(frozen=True)
 class Offer:
-    """Machine type of Google Cloud. `gpu` is the catalog's name of its GPUs. Size 0: no table has it."""
+    """Machine type of Google Cloud. `gpu` is the catalogue's name of its GPUs. Size 0: no table has it."""
 
     name: str
     vcpus: int = 0

@@ -10,7 +10,7 @@ from accel.rules.gcp.gpus import accelerator_name, find_accelerator
 
 from .kubernetes_values import ManifestFields, at, gpus_of_machine, list_of, object_of
 from .reading import Json
-from .slurm_resources import catalogue_gpu
+from .slurm_resources import catalog_gpu
 
 GKE = "cloud.google.com/gke-"
 SLICE = f"{GKE}tpu-slice-topology"
@@ -186,7 +186,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
         else:
             report.refuse(name, "must be text")
             return
-    if key in _ACCELERATOR or (key == _OWN and (find_accelerator(value) or catalogue_gpu(value))):
+    if key in _ACCELERATOR or (key == _OWN and (find_accelerator(value) or catalog_gpu(value))):
         _accelerator(given, path, value, found)
     elif key in _MACHINE:
         _machine(given, path, value, found)
@@ -222,7 +222,7 @@ def _label(given: ManifestFields, path: str, key: str, values: list[Any], found:
 
 def _accelerator(given: ManifestFields, path: str, value: str, found: Machines) -> None:
     report, name = given.report, given.name(path)
-    kind = value if find_accelerator(value) else catalogue_gpu(value)
+    kind = value if find_accelerator(value) else catalog_gpu(value)
     if not kind:
         report.findings(name, accelerator_name(value, "accelerator", cloud="aws"))
         return

@@ -193,7 +193,7 @@ _NICKNAMES = {"tesla": "", "volta": "v100", "ampere": "a100", "hopper": "h100", 
 """Clusters' own names of GPUs; v100l is from https://docs.alliancecan.ca/wiki/Using_GPUs_with_Slurm."""
 
 
-def catalogue_gpu(written: str) -> str:
+def catalog_gpu(written: str) -> str:
     """Return the catalogue's name for a GPU that a cluster may call otherwise; empty if there is none."""
     plain = re.sub(r"[\s_.]+", "-", written.lower())
     tries = [plain, re.sub(r"-(sxm\d?|pcie|nvlink|hbm\d\w?|nvl)(?=-|$)", "", plain)]
@@ -205,7 +205,7 @@ def catalogue_gpu(written: str) -> str:
 
 def gpu_type(written: str, leaf: str, report: Report) -> str:
     """Report how the catalogue's name for a GPU relates to the written one, and return it; empty if there is none."""
-    found = catalogue_gpu(written)
+    found = catalog_gpu(written)
     if found:
         if found != written:
             report.changed(leaf, f"accelerator.type: {found}", "has this name in the catalogue")
@@ -220,7 +220,7 @@ def gpu_type(written: str, leaf: str, report: Report) -> str:
 
 def _constraint(found: tuple[str, str], report: Report, accelerator: Json) -> None:
     leaf, text = found
-    named = {known for word in re.split(r"[&|,\[\]()*\s]+", text) if word and (known := catalogue_gpu(word))}
+    named = {known for word in re.split(r"[&|,\[\]()*\s]+", text) if word and (known := catalog_gpu(word))}
     if len(named) == 1:
         accelerator["type"] = named.pop()
         report.changed(leaf, f"accelerator.type: {accelerator['type']}", "names a GPU")

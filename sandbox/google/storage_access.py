@@ -66,7 +66,7 @@ def is_granted(world: World, email: str, permission: str, bucket: str, name: str
 
 
 def _permissions(world: World, role: str) -> frozenset[str]:
-    """Return the permissions of a role of the project's own, or of Google's as far as the catalog names them."""
+    """Return the permissions of a role of the project's own, or of Google's as far as the catalogue names them."""
     if own := world.items.get(f"iam/{role}"):
         return frozenset(own.get("includedPermissions", []))
     return next((each.permissions for each in roles() if each.name == role), frozenset())

@@ -205,7 +205,7 @@ def _again(look: Callable[[], None], every_s: float, changed: threading.Event, s
 
 
 def _known(pool: Pool, unknown: set[str]) -> bool:
-    """Return whether the catalog has the pool's machines. A pool of unknown machines has no nodes."""
+    """Return whether the catalogue has the pool's machines. A pool of unknown machines has no nodes."""
     try:
         return bool(pool.labels)
     except UnknownName as error:

@@ -78,7 +78,7 @@ class Pool:
 
     @cached_property
     def machine(self) -> Machine:
-        """Machine type of the pool. Raises UnknownName for one that the catalog does not have."""
+        """Machine type of the pool. Raises UnknownName for one that the catalogue does not have."""
         return node_machine(self.config.get("machineType", "e2-medium"))
 
     @cached_property

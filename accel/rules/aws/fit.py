@@ -54,8 +54,8 @@ class QueueEnvironment:
 
 def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
     """Check that some instance type of a queue holds a job, and that max_vcpus has room for one such instance, not
-    relying on the one by which Batch may exceed it. If the catalog lacks some of the types, and none of the known ones
-    holds the job, there is no finding about types."""
+    relying on the one by which Batch may exceed it. If the catalogue lacks some of the types, and none of the known
+    ones holds the job, there is no finding about types."""
     if not places:
         return []
     if all(place.max_vcpus < size.vcpus for place in places):
@@ -100,7 +100,7 @@ def unserved_queue(sizes: Mapping[str, Size], places: Sequence[QueueEnvironment]
 def fit(
     vcpus: int, memory_mib: int, gpus: int, instance_types: Sequence[str], region: str | None = None
 ) -> list[Finding]:
-    """Ignore types that the catalog does not know; if none is known, there is no finding."""
+    """Ignore types that the catalogue does not know; if none is known, there is no finding."""
     return list(_fit(vcpus, memory_mib, gpus, tuple(instance_types), region))
 
 

@@ -46,7 +46,7 @@ def gpus(names: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """Return the machines, each once, and the names that the catalog lacks."""
+    """Return the machines, each once, and the names that the catalogue lacks."""
     found: dict[str, Machine] = {}
     unknown: dict[str, None] = {}
     for name in names:

@@ -33,7 +33,7 @@ def fit(asked: Mapping[str, int | None], machine: str, vcpus: int, memory_mib: i
 
 
 def zones(wanted: Sequence[str], machine: str, places: Mapping[str, Sequence[str]]) -> tuple[list[str], list[Finding]]:
-    """Return the zones known to have the machine, all if none is (the catalog may be outdated), and findings on the
+    """Return the zones known to have the machine, all if none is (the catalogue may be outdated), and findings on the
     others. `places` are zones by region; a region without zones is known as a whole."""
     known = [zone for zone in wanted if offers(places, zone)]
     others = [zone for zone in wanted if zone not in known]

@@ -25,7 +25,7 @@ _OURS_BYTES = 4 * 1024
 
 
 def zones(wanted: Sequence[str], found: Slice, field: str = "zones") -> tuple[list[str], list[Finding]]:
-    """Return the zones known to have the slice; if none is, all with a warning, since the catalog may be outdated."""
+    """Return the zones known to have the slice; if none is, all with a warning, since the catalogue may be outdated."""
     regions = found.places
     known = [zone for zone in wanted if _has(regions, zone)]
     if known or not regions:

@@ -30,7 +30,7 @@ _NEW = "tpu-v6e"
 
 
 def zone(name: str, accelerator_type: str, field: str = "zone") -> list[Finding]:
-    """Ignore regions whose zones the catalog does not have."""
+    """Ignore regions whose zones the catalogue does not have."""
     of = find_slice(accelerator_type)
     regions = of.places if of else {}
     offered = tuple(sorted(each for zones in regions.values() for each in zones))

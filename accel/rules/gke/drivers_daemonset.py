@@ -38,7 +38,7 @@ def installer(node_image: str, version: str) -> list[Finding]:
 
 
 def partition(profile: str, accelerator: str, field: str = "mig_partition") -> list[Finding]:
-    """Check a profile of a GPU (a key of the catalog) on nodes whose driver the DaemonSet installs."""
+    """Check a profile of a GPU (a key of the catalogue) on nodes whose driver the DaemonSet installs."""
     if partitioner_since(accelerator, profile) <= PARTITIONER_DAY:
         return []
     message = f"is {profile} of {accelerator}, which the DaemonSet's partitioner of {PARTITIONER_DAY} does not know"

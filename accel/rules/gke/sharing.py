@@ -18,7 +18,7 @@ _NOT_IN_PLUGIN = ("4g.20gb", "4g.40gb")
 
 
 def partition(profile: str, accelerator: str, count: float, field: str = "mig_partition") -> list[Finding]:
-    """Check a MIG profile of a GPU (a key of the catalog), of which a node has `count`."""
+    """Check a MIG profile of a GPU (a key of the catalogue), of which a node has `count`."""
     if 0 < count < 1:
         return [WHOLE.finding(field, f"is {profile}, and the machine has {count:g} of a GPU", "use a larger machine")]
     known = gpu_partitions(accelerator)

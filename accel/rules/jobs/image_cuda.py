@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from accel.catalog import cuda as catalogue
+from accel.catalog import cuda as catalog
 from accel.catalog.accelerators import Accelerator
 from accel.catalog.cuda import Version, format_driver, version_text
 from accel.diagnostics.findings import Finding
@@ -58,7 +58,7 @@ def _gpus(name: str, cuda: Version, kinds: dict[str, Accelerator], field: str) -
     said: dict[str, Finding] = {}
     of = f'is "{name}", of CUDA {version_text(cuda)}'
     for each, kind in kinds.items():
-        known = catalogue.architecture(kind)
+        known = catalog.architecture(kind)
         if known and cuda[:2] < known.first:
             first = version_text(known.first)
             fix = f"use an image of CUDA {first} or later"
@@ -71,7 +71,7 @@ def _gpus(name: str, cuda: Version, kinds: dict[str, Accelerator], field: str) -
 
 
 def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> list[Finding]:
-    release = catalogue.release(cuda)
+    release = catalog.release(cuda)
     if driver is None or release is None or driver >= release.driver:
         return []
     of = f'is "{name}", of CUDA {version_text(cuda)}, and the machines\' driver is {format_driver(driver)}'
@@ -84,8 +84,8 @@ def _driver(name: str, cuda: Version, driver: Version | None, field: str) -> lis
 
 def _new_gpus(driver: Version, kinds: dict[str, Accelerator]) -> list[Finding]:
     for each, kind in kinds.items():
-        known = catalogue.architecture(kind)
-        release = catalogue.releases().get(known.first) if known else None
+        known = catalog.architecture(kind)
+        release = catalog.releases().get(known.first) if known else None
         if release and driver < release.driver:
             message = f"is {each}, and the machines' driver {format_driver(driver)} is older than it"
             fix = f"use machines with driver {format_driver(release.driver)} or later"

@@ -25,7 +25,7 @@ _GENERATIONS = (*_BY_CORES, "tpu-v5litepod", "tpu-v6e", "tpu7x")
 @dataclass(frozen=True)
 class TpuNeed:
     """The TPUs that a pool requests; None if unset. `written` is the accelerator as in the job, `generation` its
-    catalog name, `slice_name` the name of its slices (v5p-8, or v5p alone). `sized` says that it may have a size."""
+    catalogue name, `slice_name` the name of its slices (v5p-8, or v5p alone). `sized` says that it may have a size."""
 
     machine_type: str | None
     written: str | None
@@ -38,7 +38,7 @@ class TpuNeed:
 
 @dataclass(frozen=True)
 class PoolSlice:
-    """A slice. `shape` is its entry in the catalog. v2 and v3 have `kind` and `cores`, newer ones a `topology`."""
+    """A slice. `shape` is its entry in the catalogue. v2 and v3 have `kind` and `cores`, newer ones a `topology`."""
 
     machine: str
     hosts: int
@@ -49,7 +49,7 @@ class PoolSlice:
 
     @property
     def name(self) -> str:
-        """In the catalog, or the machine's."""
+        """In the catalogue, or the machine's."""
         return self.shape.name if self.shape else self.machine
 
     def host_size(self, cpus: int | None, memory_mib: int | None) -> list[Finding]:

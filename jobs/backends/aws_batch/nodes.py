@@ -27,7 +27,7 @@ def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnviro
 
 
 def least_vcpus(environment: AwsBatchEnvironment, size: Size) -> int | None:
-    """Return None if a name is not in the catalog, or no instance holds a node."""
+    """Return None if a name is not in the catalogue, or no instance holds a node."""
     try:
         held = holding(expand(environment.instance_types), size.vcpus, size.memory_mib, size.gpus)
     except UnknownName:

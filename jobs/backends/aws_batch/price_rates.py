@@ -21,7 +21,7 @@ class EnvironmentPlace:
     capacity: str
     machines: tuple[Machine, ...]
     unknown: tuple[str, ...] = ()
-    """Names in the environment that are not in the catalog."""
+    """Names in the environment that are not in the catalogue."""
 
 
 @dataclass(frozen=True)

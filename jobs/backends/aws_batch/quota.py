@@ -78,7 +78,7 @@ def _judged(
 
 
 def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], list[str]]:
-    """Return the smallest type that holds the task under each quota, and the names that are not in the catalog."""
+    """Return the smallest type that holds the task under each quota, and the names that are not in the catalogue."""
     machines: dict[str, Machine] = {}
     unsized: list[str] = []
     for name in environment.instance_types:

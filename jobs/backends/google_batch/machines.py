@@ -284,8 +284,8 @@ def _choice(
 
 
 def _zones(offer: Offer, block: GoogleBatch, target: GoogleBatchTarget) -> tuple[list[str], list[Finding]]:
-    """Try all zones that a job names, whatever the catalog says. Limit the target's or the region's to those that have
-    the machine: Batch fails if one does not. Source: https://github.com/nextflow-io/nextflow/issues/5550"""
+    """Try all zones that a job names, whatever the catalogue says. Limit the target's or the region's to those that
+    have the machine: Batch fails if one does not. Source: https://github.com/nextflow-io/nextflow/issues/5550"""
     places = offer.places
     if block.zones:
         known = [zone for zones in places.values() for zone in zones]

@@ -25,7 +25,7 @@ RETIRED = {
     "g3.16xlarge": (64, 488, 4),
 }
 
-# Types newer than moto's EC2 data, with the catalog's figures and sources.
+# Types newer than moto's EC2 data, with the catalogue's figures and sources.
 NEWER = {each.name: each for each in machines("aws") if each.name not in INSTANCE_TYPES and each.name not in RETIRED}
 
 NAMES = (*INSTANCE_TYPES, *RETIRED, *NEWER)

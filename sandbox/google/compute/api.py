@@ -1,4 +1,4 @@
-"""Compute Engine v1: networks, addresses, disks, reservations, and what the catalog knows of zones and machines."""
+"""Compute Engine v1: networks, addresses, disks, reservations, and what the catalogue knows of zones and machines."""
 
 import ipaddress
 import json
@@ -20,7 +20,7 @@ _SHORT = {"network": "global/networks", "subnetwork": "regions/{region}/subnetwo
 
 @cache
 def zones() -> dict[str, str]:
-    """Return the region of each zone that the catalog knows."""
+    """Return the region of each zone that the catalogue knows."""
     found: dict[str, str] = {}
     for machine in machines("gcp"):
         for region, inside in where("gcp", machine.name).items():

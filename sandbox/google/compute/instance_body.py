@@ -19,7 +19,7 @@ from .api import offered_machines, zones
 _CPUS = re.compile(
     r"(?:e2|n1|n2d?|n4|t2[ad]|c2d?|c3d?|c4[ad]?|m1|m2|m3)-(?:micro|small|medium|(?:standard|high[a-z]+|custom)-[\w-]+)"
 )
-"""CPU machine types, of which the catalog has a few."""
+"""CPU machine types, of which the catalogue has a few."""
 _LINKS = re.compile(r"(?:https://(?:www|compute)\.googleapis\.com/(?:compute/v1/)?)?(projects/[^/]+/.+)")
 
 

@@ -202,12 +202,12 @@ DRIVER, IDLE = "570.158.01", {"temperature.gpu": 34, "utilization.gpu": 0}
 
 
 def gpu_rows(machine: Machine) -> list[dict[str, Any]]:
-    """Return what nvidia-smi reports of each GPU, by the names of its --query-gpu. The name is the catalog's."""
+    """Return what nvidia-smi reports of each GPU, by the names of its --query-gpu. The name is the catalogue's."""
     kind, count = machine.gpu, machine.gpus
     if not kind and machine.machine_type:
         try:
             found = machine_type("gcp", machine.machine_type)
-        except UnknownName:  # a type without an accelerator: the catalog has few of them
+        except UnknownName:  # a type without an accelerator: the catalogue has few of them
             return []
         kind, count = found.accelerator, found.whole_accelerators
     if not kind or not accelerator(kind).is_nvidia_gpu:

@@ -1,4 +1,4 @@
-"""Cloud TPU API v2: nodes, queued resources, and what the catalog knows of zones, types and software versions.
+"""Cloud TPU API v2: nodes, queued resources, and what the catalogue knows of zones, types and software versions.
 
 Queued resources are requests for nodes, which wait for room, hold nodes, and lose them:
 

@@ -29,7 +29,7 @@ _DEFAULT = "v2-8"  # https://cloud.google.com/tpu/docs/reference/rest/v2/project
 
 @cache
 def zones() -> dict[str, tuple[str, ...]]:
-    """Return the names of the slices of each zone with TPUs. A size without places in the catalog is wherever its
+    """Return the names of the slices of each zone with TPUs. A size without places in the catalogue is wherever its
     generation is."""
     found: dict[str, list[str]] = {}
     for generation in (each for each in GENERATIONS if each.api == "tpu"):

@@ -10,7 +10,7 @@ import platformdirs
 import pytest
 
 from accel.catalog import DamagedData, machine, price, regions, zones
-from accel.catalog.selection import REFRESHED, NoCatalogue, cache
+from accel.catalog.selection import REFRESHED, NoCatalog, cache
 from accel.catalog.tables import DATA, shipped_table
 from tests.support.catalog import forget
 
@@ -80,10 +80,10 @@ def test_offers_follow_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_is_not_there(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCEL_CATALOG", "refreshed")
-    with pytest.raises(NoCatalogue, match=f"^ACCEL_CATALOG=refreshed: nothing was refreshed yet into {home}$"):
+    with pytest.raises(NoCatalog, match=f"^ACCEL_CATALOG=refreshed: nothing was refreshed yet into {home}$"):
         on_demand()
     monkeypatch.setenv("ACCEL_CATALOG", str(tmp_path / "none"))
-    with pytest.raises(NoCatalogue, match=r"none: .*prices\.csv: No such file"):
+    with pytest.raises(NoCatalog, match=r"none: .*prices\.csv: No such file"):
         on_demand()
 
 

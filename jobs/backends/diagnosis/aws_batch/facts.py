@@ -124,7 +124,7 @@ class Environment:
 
     @cached_property
     def machines(self) -> tuple[Machine, ...]:
-        """Types that are in the catalog."""
+        """Types that are in the catalogue."""
         found: dict[str, Machine] = {}
         for name in self.instance_types:
             try:
@@ -135,7 +135,7 @@ class Environment:
 
     @cached_property
     def unknown(self) -> bool:
-        """Whether it has types that are not in the catalog."""
+        """Whether it has types that are not in the catalogue."""
         for name in self.instance_types:
             try:
                 expand([name])
@@ -263,7 +263,7 @@ class AwsFacts(engine.Facts):
 
     @property
     def candidates(self) -> tuple[Environment, ...]:
-        """Environments that Batch may use now and that hold the job, as far as the catalog knows."""
+        """Environments that Batch may use now and that hold the job, as far as the catalogue knows."""
         return tuple(each for each in self.usable if each.unknown or self._holds(each))
 
     @property

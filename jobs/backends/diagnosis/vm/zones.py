@@ -30,7 +30,7 @@ def own(record: Record) -> str:
 
 
 def others(record: Record) -> str:
-    """Name zones that the catalog lists for the type and that the job may not use. Return "" if none is known."""
+    """Name zones that the catalogue lists for the type and that the job may not use. Return "" if none is known."""
     known = [zone for zone in _known(record) if zone not in record.body["zones"]]
     if not known:
         return ""
@@ -50,7 +50,7 @@ def _known(record: Record) -> list[str]:
 
 
 def _priced(record: Record) -> str:
-    """Return the catalog's name: GPUs on N1 machines have rows of their own."""
+    """Return the catalogue's name: GPUs on N1 machines have rows of their own."""
     attached = objects_at(object_at(record.body, "machine", "properties"), "guestAccelerators")
     if not attached:
         return str(record.body["type"])

@@ -144,7 +144,7 @@ def _size_of(name: str) -> Offer | None:
 
 
 def _having(offer: Offer, zones: list[str], block: Gce) -> tuple[list[str], list[Finding]]:
-    """Try all zones that a job names, whatever the catalog says; limit the target's to those with the machine."""
+    """Try all zones that a job names, whatever the catalogue says; limit the target's to those with the machine."""
     if not block.zones:
         return gpu_vm_jobs.zones(zones, offer.name, offer.places)
     offered = [zone for known in offer.places.values() for zone in known]

@@ -75,7 +75,7 @@ def _slice(job: Job, block: TpuVm, target: TpuVmTarget, diagnostics: Diagnostics
 
 
 def _having(found: Slice, zones: list[str], block: TpuVm, diagnostics: Diagnostics) -> list[str]:
-    """Try all zones that a job names, whatever the catalog says; limit the target's to those with the slice."""
+    """Try all zones that a job names, whatever the catalogue says; limit the target's to those with the slice."""
     if block.zones:
         offered = [zone for known in found.places.values() for zone in known]
         for i, zone in enumerate(zones):
