@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .files import replace_file
+
 
 def state() -> Path:
     """Return $XDG_STATE_HOME/accel, which holds local jobs and the history of submitted ones."""
@@ -17,16 +19,9 @@ def cache() -> Path:
 
 
 def write(path: Path, data: str | bytes) -> None:
-    """Replace a file atomically: a reader sees the old data or the new, never a part. Create its folder, for this user
-    alone, if there is none. Raise OSError."""
+    """Replace a file as a whole. Create its folder, for this user alone, if there is none. Raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")  # two threads may write the same file
-    try:
-        draft.write_bytes(data.encode() if isinstance(data, str) else data)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    replace_file(path, data)
 
 
 def write_json(path: Path, value: Any) -> None:
