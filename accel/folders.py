@@ -20,8 +20,11 @@ def cache() -> Path:
 
 def write(path: Path, data: str | bytes) -> None:
     """Replace a file as a whole. Create its folder, for this user alone, if there is none. Raise OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace_file(path, data)
+    try:
+        replace_file(path, data)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(path, data)
 
 
 def write_json(path: Path, value: Any) -> None:
