@@ -83,6 +83,8 @@ def test_a_node_says_what_ails_it() -> None:
     "error, kind",
     [
         ({"code": 8, "message": CAPACITY}, NoCapacity),
+        # https://github.com/skypilot-org/skypilot/issues/4579: of a request without a reservation
+        ({"code": 8, "message": "Insufficient reserved capacity. Contact customer support."}, NoCapacity),
         ({"code": 13, "message": "internal"}, CloudSilent),
         ({"code": 3, "message": "bad"}, CloudRefused),
     ],

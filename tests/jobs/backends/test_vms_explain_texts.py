@@ -179,12 +179,21 @@ def test_a_machine_that_told_nothing_after_its_timeout() -> None:
         ("expired", "waited 60 s", "waited-too-long"),
         ("no-capacity", "the allocation interval has elapsed", "waited-too-long"),
         ("no-capacity", "There is no more capacity in the zone", "no-capacity"),
+        ("no-capacity", "Insufficient reserved capacity. Contact customer support.", "no-capacity"),
     ],
 )
 def test_requests_that_were_not_filled(outcome: str, reason: str, cause: str) -> None:
     late = tpu("late").with_last(state="gone", outcome=outcome, reason=reason, ended=ago(1))
     told = Cloud(replace(late, ended=ago(1), outcome="failed"), ABSENT).why()
     assert told.cause == cause and reason in told.evidence[1]
+
+
+def test_a_reservation_that_has_nothing_left() -> None:
+    record = tpu("reserved")
+    record = replace(record, body={**record.body, "spot": False, "machine": {"reservation": "r"}})
+    late = record.with_last(state="gone", outcome="no-capacity", reason="Insufficient reserved capacity.", ended=ago(1))
+    told = Cloud(replace(late, ended=ago(1), outcome="failed"), ABSENT).why()
+    assert told.cause == "reservation" and "of reservation r" in told.evidence[0]
 
 
 def test_hosts_that_are_missing_and_a_command_that_is_not_there_yet() -> None:

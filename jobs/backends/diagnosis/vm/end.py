@@ -16,6 +16,7 @@ _VANISHED = re.compile(r"no longer there|it was deleted")
 """Words about machines that are missing. Google leaves preempted ones in place, in another state, or says so."""
 _RAN_OUT = re.compile(r"allocation interval|valid.until|its time ran out", re.IGNORECASE)
 """Words of a queued resource that failed: see STOCKOUT of tpu/queued_resources.py."""
+_RESERVED = re.compile(r"reserved capacity|reservation", re.IGNORECASE)
 _NOT_RELEASED = re.compile(r"the machines are not released")
 _RELEASE = (
     "`accel-jobs tend REF` removes them; the account that jobs run as must be able to delete its own machines, so that "
@@ -120,6 +121,8 @@ def no_capacity(facts: VmFacts) -> Explanation | None:
         zones.own(facts.record),
         zones.others(facts.record),
     )
+    if _RESERVED.search(facts.last.reason) and zones.reservation(facts.record):
+        return facts.explanation("reservation", evidence=evidence)
     step = f"`accel-jobs retry REF` asks again; {zones.hint(facts.record).removeprefix('wait; ')}"
     return facts.explanation(cause, reason, evidence, step)
 

@@ -14,15 +14,20 @@ SHOWN = 6
 def request_text(record: Record) -> str:
     """Return what the job requests, in words: `v5litepod-16, Spot`."""
     body = record.body
-    machine = object_at(body, "machine")
-    named = entries(object_at(machine, "properties", "reservationAffinity").get("values"))
-    reserved = machine.get("reservation") or next(iter(named), None)
+    machine, reserved = object_at(body, "machine"), reservation(record)
     how = "Spot" if body.get("spot") else f"of reservation {reserved}" if reserved else "on demand"
     if machine.get("wait_s"):
         how = "flex-start"
     slices = int(machine.get("slices") or 1)
     count = slices if record.kind == "tpu-vm" else record.hosts
     return f"{f'{count} x ' if count > 1 else ''}{body['type']}, {how}"
+
+
+def reservation(record: Record) -> str | None:
+    """Return the reservation that the job draws on."""
+    machine = object_at(record.body, "machine")
+    named = entries(object_at(machine, "properties", "reservationAffinity").get("values"))
+    return machine.get("reservation") or next(iter(named), None)
 
 
 def own(record: Record) -> str:

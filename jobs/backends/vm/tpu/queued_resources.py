@@ -214,14 +214,16 @@ STOCKOUT = (
     "stockout",
     "resource_pool_exhausted",
     "not enough resources",
+    "insufficient reserved capacity",
     "allocation interval",
     "valid until",
     "valid_until",
     "valid-until",
 )
 """Parts of messages from a zone that has no capacity, or had none in time. The first is in many logs, for example
-https://github.com/hashicorp/terraform-provider-google/issues/21243; "allocation interval" is from the page; the others
-are those of Compute Engine's VMs, or recalled."""
+https://github.com/hashicorp/terraform-provider-google/issues/21243; "reserved" is said without a reservation, too:
+https://github.com/skypilot-org/skypilot/issues/4579; "allocation interval" is from the page; the others are those of
+Compute Engine's VMs, or recalled."""
 NOT_THERE = ("invalid acceleratortype", "could not be found in the zonal accelerator", "was not found in zone")
 """Parts of messages from a zone that does not offer the type. Source: https://github.com/skypilot-org/skypilot/issues/3840"""
 QUOTA = ("quota limit", "quota '")
