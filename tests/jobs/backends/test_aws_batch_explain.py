@@ -77,7 +77,8 @@ ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
         ("CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref "
          f"{ARN}: {ARN}: not found", "image-missing"),
         (f"CannotPullContainerError: Error response from daemon: pull access denied for {ARN}, repository does not "
-         "exist or may require 'docker login'", "image-pull"),
+         "exist or may require 'docker login'", "image-forbidden"),
+        ("CannotPullContainerError: pull command failed: something new", "image-pull"),
         ("CannotPullContainerError: AccessDeniedException: User: arn:aws:sts::1:assumed-role/x is not authorized to "
          "perform: ecr:GetAuthorizationToken", "image-forbidden"),
         ("CannotPullContainerError: no basic auth credentials", "image-forbidden"),

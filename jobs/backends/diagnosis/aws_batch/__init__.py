@@ -276,7 +276,10 @@ def _pull(facts: AwsFacts, reason: str) -> Explanation:
             return facts.explanation(each.cause, each.reason, evidence, each.next_step)
     if facts.image_exists() is False:
         return facts.explanation("image-missing", "ECR has no such image or tag", evidence)
-    return facts.explanation("image-pull", evidence=(*evidence, "ECR has it" if facts.image_exists() else ""))
+    there = "ECR has it" if facts.image_exists() else ""
+    if words.PULL_DENIED.fits(reason):
+        return facts.explanation("image-forbidden", "" if there else words.PULL_DENIED.reason, (*evidence, there))
+    return facts.explanation("image-pull", evidence=(*evidence, there))
 
 
 def _secret_of_attempt(facts: AwsFacts) -> Explanation | None:
