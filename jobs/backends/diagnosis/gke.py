@@ -358,7 +358,7 @@ START = (
         "a Secret that the job names is not there",
         kind="waiting",
     ),
-    *of_kind("waiting", *within(_NOT_MADE, words.START)),
+    *of_kind("waiting", *within(_NOT_MADE, (words.MOUNT, *words.START))),
     row("not-started", _NOT_MADE, kind="waiting"),
 )
 """Words about a pod that is refused, or whose container does not start."""
@@ -439,7 +439,7 @@ FAILED = (
     # https://github.com/capactio/capact/pull/679
     row(
         "preempted",
-        r"^(Terminated|Shutdown|NodeShutdown): ",
+        r"^(Terminated|Shutdown|NodeShutdown|NodeLost|Preempting): ",
         "its node was shut down under it",
         f"{_AGAIN}; {_STAY}",
         "pod",
@@ -463,7 +463,7 @@ FAILED = (
         "container",
     ),
     # The exit code, 128, is the kubelet's: https://github.com/kubernetes/kube-state-metrics/issues/1861
-    *of_kind("container", *within(_NOT_MADE, words.START)),
+    *of_kind("container", *within(_NOT_MADE, (words.MOUNT, *words.START))),
     row("not-started", _NOT_MADE, kind="container"),
     row("timeout", r"^DeadlineExceeded", kind="pod"),
     row("out-of-memory", r"^OOMKilled", kind="container"),

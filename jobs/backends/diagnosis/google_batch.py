@@ -31,6 +31,8 @@ class BatchFacts(LazyFacts):
         "disk-full": "write to a bucket, or give disk_gib or a disk of its own (google_batch.disks)",
         "gpu-not-visible": "the image's CUDA must not be newer than the driver that Batch installs: leave "
         "driver_version and boot_image out, and build the image for an older CUDA if that is not enough",
+        "mount": "of a bucket: is it there, and has the account that jobs run as roles/storage.objectUser on it? of "
+        "NFS: server, path, and a firewall that lets the VMs to it",
         "not-offered": "`accel-jobs offers` shows the zones that have it; give those to the job (google_batch.zones) "
         "or to the target",
     }
@@ -122,11 +124,9 @@ EVENTS = (
     ),
     # https://github.com/amnahsiddiqa/cloud_nfcore_pipelines
     words.QUOTA,
-    # https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability
     row(
         "no-capacity",
-        r"RESOURCE_POOL_EXHAUSTED|does not have enough resources available|stockout"
-        r"|currently unavailable in the \S+ zone",
+        words.STOCKOUT,
         "its zones have no such machine just now",
         "Batch asks again by itself; more zones, another GPU, Spot or flex-start may be quicker: `accel-jobs offers`",
     ),
@@ -184,14 +184,13 @@ NOT_STARTED = (
     ),
     words.IMAGE_PLATFORM,
     words.EXEC_FORMAT,
+    words.MOUNT,
     words.PULL_DENIED,
     *within(r"docker|pull|manifest|image|registry|pkg\.dev|gcr\.io", words.PULL),
     row("secret-unreadable", r"secret\w*.*(denied|not found|disabled|destroyed)"),
     row(
         "mount",
-        r"(gcsfuse|mount\b).*(fail|error(?!: ?<nil>)|denied|exit status [1-9]|not exist|timed out)|fail\w* to mount",
-        next_step="of a bucket: is it there, and has the account that jobs run as roles/storage.objectUser on it? of "
-        "NFS: server, path, and a firewall that lets the VMs to it",
+        r"fail\w* to mount|(gcsfuse|mount\b).*(fail|error(?!: ?<nil>)|denied|exit status [1-9]|not exist|timed out)",
     ),
 )
 """Words at the end of a log and of the agent's, if the command was not started."""

@@ -13,6 +13,8 @@ from .engine import Facts
 TAIL = 100
 """Lines read, from the end."""
 ENOUGH = 20
+BEFORE_ECHO = 2 * ENOUGH
+"""Lines before the traceback of a launcher, among which is what its process said, with a stack of native code."""
 SHOWN = 5
 WIDTH = 300
 
@@ -50,7 +52,7 @@ class _Words(NamedTuple):
 
 _NO_DRIVER = (
     r"no CUDA-capable device is detected|Found no NVIDIA driver|No CUDA GPUs are available"
-    r"|libcuda\.so\.1: cannot open shared object file|torch\.cuda\.is_available\(\) is False"
+    r"|libcuda\.so\.1: cannot open shared object file|torch\.cuda\.is_available\(\) is False|No visible GPU devices"
 )
 
 # https://docs.pytorch.org/docs/stable/notes/faq.html, https://docs.jax.dev/en/latest/gpu_memory_allocation.html,
@@ -71,6 +73,7 @@ WORDS = (
             r"|cudaMalloc failed: out of memory|torch\.(cuda\.)?OutOfMemoryError|cupy\S*\.OutOfMemoryError"
             r"|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CU(BLAS|DNN|SPARSE)_STATUS_ALLOC_FAILED"
             r"|OOM when allocating tensor.*GPU|No available memory for the cache blocks"
+            r"|larger than the available KV cache memory|less than desired GPU memory utilization"
         ),
     ),
     _Words(
@@ -216,7 +219,7 @@ SHELL = {127: "command-not-found", 126: "command-not-executable"}
 
 def region(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines about the failure, from the last traceback that is not an echo of an earlier one. Without a
-    traceback, or after one that the program outlived, return the last ENOUGH; before a mere echo, return all."""
+    traceback, or after one that the program outlived, return the last ENOUGH; of a mere echo, what is before."""
     tail = [RANK.sub("", line) for line in lines[-TAIL:]]
     starts = [at for at, line in enumerate(tail) if TRACEBACK in line]
     if not starts or _went_on(tail[starts[-1] + 1 :]):
@@ -226,7 +229,9 @@ def region(lines: Sequence[str]) -> Sequence[str]:
         if not (_is_echo(tail[starts[-1] :]) or chained):
             break
         starts.pop()
-    return tail if _is_echo(tail[starts[-1] :]) and len(starts) == 1 else tail[starts[-1] :]
+    if len(starts) == 1 and _is_echo(tail[starts[0] :]):
+        return tail[max(0, starts[0] - BEFORE_ECHO) :]
+    return tail[starts[-1] :]
 
 
 def _is_echo(lines: Sequence[str]) -> bool:

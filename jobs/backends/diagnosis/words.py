@@ -25,7 +25,8 @@ PULL = (
     ),
     row(
         "image-forbidden",
-        r"(?<!pull )access ?denied|denied:|permission .*denied|not authorized|unauthorized|unauthenticated|forbidden"
+        r"(?<!pull )access ?denied|denied:|permission \S+ denied|permission denied (on|for)|not authorized"
+        r"|unauthorized|unauthenticated|forbidden"
         r"|no basic auth credentials|authorization failed|failed to authorize|\b40[13]\b",
     ),
     row(
@@ -45,6 +46,13 @@ CONTAINER_GPU = row(
     "container-gpu",
     r"could not select device driver|nvidia-container|\bnvml\b|libnvidia|unknown or invalid runtime name: nvidia",
 )
+MOUNT = row("mount", r"error (while )?mounting|mounting volume|VolumeDriver\.")
+STOCKOUT = (
+    r"RESOURCE_POOL_EXHAUSTED|does not have enough resources available|stockout|currently unavailable in the \S+ zone"
+)
+"""Words of Compute Engine about machines that it does not have just now. Sources:
+https://docs.cloud.google.com/compute/docs/troubleshooting/troubleshooting-resource-availability,
+https://github.com/kubernetes/k8s.io/issues/9834"""
 START = (
     CONTAINER_GPU,
     row(
@@ -125,7 +133,7 @@ PERMISSION = row(
     r"permission .* is missing|required '[\w.]+' permission|permission '?[\w.]+'? denied|permission[ _]denied"
     r"|does not have permission|does not have [\w.]+ access",
 )
-QUOTA = row("quota", r"quota_exceeded|quota exceeded|quota limit|quota '|quota \S+ exceeded")
+QUOTA = row("quota", r"quota_exceeded|quota exceeded|quota limit|quota '|quota \S+ exceeded|insufficient (\w+ )?quota")
 
 GOOGLE = (
     NO_ADDRESSES,

@@ -146,6 +146,7 @@ def test_what_is_refused_is_noted_once_and_what_is_missing_as_the_platform_wants
         # https://github.com/chainguard-images/images/issues/1267
         ("failed open: unexpected status code https://cgr.dev/v2/x: 503 Service Unavailable", "image-unreachable"),
         ("API error (500): manifest unknown", "image-missing"),
+        ('denied: Permission "artifactregistry.repositories.downloadArtifacts" denied on resource', "image-forbidden"),
         # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_cannot_pull_image.html
         ("CannotPullContainerError: context canceled", "image-unreachable"),
         ("pull access denied for x, repository does not exist or may require 'docker login'", None),

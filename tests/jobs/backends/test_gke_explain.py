@@ -462,6 +462,7 @@ def test_how_an_attempt_ended(cluster: Cluster) -> None:
         ),
         ("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 4000", "not-started"),
         # https://github.com/capactio/capact/pull/679
+        ("Preempting", "Preempted in order to admit critical pod", "preempted"),
         ("NodeShutdown", "Pod was rejected as the node is shutting down.", "preempted"),
         ("Terminated", "Pod was terminated in response to imminent node shutdown.", "preempted"),
     ):
@@ -487,6 +488,7 @@ EXEC = 'unable to start container process: error during container init: exec: "t
         (f"{START}{EXEC}: permission denied: unknown", "command-not-executable"),
         (f"{START}{EXEC}: exec format error: unknown", "image-platform"),
         (f"{START}error running hook #0: nvidia-container-cli: requirement error", "container-gpu"),
+        (f'{START}error mounting "/a" to rootfs at "/b": not a directory', "mount"),
         # https://github.com/kubernetes/kube-state-metrics/issues/1861
         (f'{START}container init caused: mounting "cgroup" to rootfs caused: stat ..', "not-started"),
     ],

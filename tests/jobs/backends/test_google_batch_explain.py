@@ -198,6 +198,7 @@ NOT_STARTED = {
     f"{DOCKER} manifest for us-docker.pkg.dev/a/b:c not found: manifest unknown": "image-missing",
     f"{DOCKER} Get https://us-docker.pkg.dev/v2/: dial tcp 64.233.1.1:443: i/o timeout": "image-unreachable",
     "mount: gcsfuse exit status 1: bucket acme does not exist": "mount",
+    f"{DOCKER} failed to create task: error mounting '/mnt/x' to rootfs: not a directory": "mount",
     "secret projects/p/secrets/s/versions/1: Permission denied": "secret-unreadable",
     f"{DOCKER} OCI runtime create failed: something else": "not-started",
 }

@@ -46,6 +46,8 @@ def cause(text: str, code: int = 1, gpus: int = 1) -> str:
          "cuda-out-of-memory"),
         ("cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,000 bytes", "cuda-out-of-memory"),
         ("ggml: allocating 4096.00 MiB on device 0: cudaMalloc failed: out of memory", "cuda-out-of-memory"),
+        ("ValueError: Free memory on device (3.1/79.2 GiB) on startup is less than desired GPU memory utilization",
+         "cuda-out-of-memory"),
         ("NCCL WARN Cuda failure 2 'out of memory'", "cuda-out-of-memory"),
         ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "cuda-out-of-memory"),
         # https://github.com/mxfold/mxfold2/issues/20
@@ -162,6 +164,8 @@ def test_what_other_processes_say_after_one_has_failed_is_not_the_cause() -> Non
     ends = f"{ELASTIC}  exitcode  : -9 (pid: 1)\n"
     assert cause(f"{TRACEBACK}KeyError: 'loss'\n{waits}{ends}") == "exit-code"
     assert cause(f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory.\n{waits}{ends}") == "cuda-out-of-memory"
+    noise = "step\n" * 60
+    assert cause(f"No CUDA GPUs are available\n{noise}{TRACEBACK}CalledProcessError: 'ffmpeg' failed") == "exit-code"
     assert cause(f"NCCL WARN Call to posix_fallocate failed : No space left on device\n{ends}") == "shared-memory"
 
 

@@ -100,6 +100,10 @@ REGISTRY = "not-started: docker pull ghcr.io/x/y:1: Error response from daemon: 
         ),
         ("not-started: mount gs://b: gcsfuse: Error: 403 does not have storage.objects.list access", "mount"),
         ("not-started: mount gs://b: gcsfuse: [Errno 2] No such file or directory: 'gcsfuse'", "gcsfuse-missing"),
+        (
+            'not-started: docker: Error response from daemon: error while mounting volume "/x": permission denied',
+            "mount",
+        ),
         ("not-started: secret projects/p/secrets/s/versions/1: HTTP 403: it cannot be read", "secret-unreadable"),
         ("not-started: the agent failed, see the machine's serial console", "not-started"),
         ("timeout", "timeout"),
@@ -124,6 +128,15 @@ def test_what_a_host_told(reason: str, cause: str) -> None:
         ("Service account x@p.iam.gserviceaccount.com does not exist.", "account-missing"),
         ("the API is not enabled: gcloud services enable tpu.googleapis.com --project p", "api-disabled"),
         ("permission tpu.nodes.create is missing on projects/p/locations/z", "permission"),
+        (
+            "Insufficient regional quota to satisfy request: resource 'CPUS': requires '8.0' and is short '4.0'.",
+            "quota",
+        ),
+        # https://github.com/cloud-barista/cb-spider/issues/1125
+        (
+            "The zone 'projects/p/zones/z' does not have enough resources available to fulfill the request.",
+            "no-capacity",
+        ),
         ("The reservation x was not found", "reservation"),
         ("Permission 'compute.reservations.use' denied on resource 'projects/p/zones/z/reservations/r'", "permission"),
         # https://github.com/Privatehive/gcp-hosted-github-runner/pull/7

@@ -178,9 +178,8 @@ STARTS = (
         "start",
     ),
     # https://github.com/aws/amazon-ecs-cli/issues/1083, https://github.com/ydamni/cloud-is-free/issues/3
-    row(
-        "mount", r"EFS utils|CannotCreateVolume|VolumeDriver\.|mounting volume|mount\.nfs|error mounting", kind="start"
-    ),
+    row("mount", r"EFS utils|CannotCreateVolume|mount\.nfs", kind="start"),
+    *of_kind("start", words.MOUNT),
     *of_kind("start", *words.START),
     row("not-started", r"", kind="start"),
 )

@@ -23,7 +23,11 @@ _RELEASE = (
     "they go where no client comes back"
 )
 
-REFUSALS = (words.QUOTA, *words.GOOGLE)
+REFUSALS = (
+    words.QUOTA,
+    row("no-capacity", words.STOCKOUT, "the zone had no such machines", f"more zones, or another GPU; {THEN_RETRY}"),
+    *words.GOOGLE,
+)
 
 NOT_STARTED = (
     row(
@@ -55,6 +59,7 @@ NOT_STARTED = (
     words.CONTAINER_GPU,
     words.IMAGE_PLATFORM,
     words.EXEC_FORMAT,
+    words.MOUNT,
     row("image-forbidden", r"docker login"),
     *within(r"docker(:| pull)", (words.PULL_DENIED, *words.PULL)),
     row("image-pull", r"docker pull"),
