@@ -64,6 +64,10 @@ def cause(facts: AwsFacts) -> str | None:
 
 
 REGISTRY = "ResourceInitializationError: unable to pull secrets or registry auth: "
+LOGS = (
+    "CannotStartContainerError: Error response from daemon: failed to initialize logging driver: failed to create "
+    "Cloudwatch log stream: "
+)
 EFS = "ResourceInitializationError: failed to invoke EFS utils commands to set up EFS volumes: stderr: "
 ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
 
@@ -96,6 +100,12 @@ ARN = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
         ("CannotStartContainerError: Error response from daemon: failed to initialize logging driver: failed to create "
          "Cloudwatch log stream: AccessDeniedException: User is not authorized to perform: logs:CreateLogStream",
          "log-group-forbidden"),
+        # https://github.com/seqeralabs/nf-tower/issues/305, https://github.com/moby/moby/issues/42088
+        (f"{LOGS}RequestError: send request failed caused by: Post https://logs.us-east-2.amazonaws.com/: dial tcp "
+         "10.20.10.16:443: i/o timeout", "no-egress"),
+        (f"{LOGS}ThrottlingException: Rate exceeded status code: 400", "not-started"),
+        # https://github.com/cn-terraform/terraform-aws-nexus/issues/35
+        (f"{LOGS}ResourceNotFoundException: The specified log group does not exist", "log-group-missing"),
         ("CannotStartContainerError: Error response from daemon: OCI runtime create failed: nvidia-container-cli: "
          "initialization error: nvml error: driver not loaded: unknown", "container-gpu"),
         ("CannotStartContainerError: Error response from daemon: could not select device driver with capabilities: "

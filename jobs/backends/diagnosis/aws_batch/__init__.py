@@ -177,6 +177,22 @@ STARTS = (
         "give the instance role (or the execution role) logs:CreateLogStream and logs:PutLogEvents",
         "start",
     ),
+    # https://github.com/seqeralabs/nf-tower/issues/305
+    row(
+        "no-egress",
+        r"log stream.*(RequestError|time-?out|no such host|context deadline|connection re)",
+        "the instance cannot reach CloudWatch Logs from its subnet",
+        "a NAT gateway, or a VPC endpoint for logs",
+        "start",
+    ),
+    # https://github.com/moby/moby/issues/42088
+    row(
+        "not-started",
+        r"log stream.*(Throttling|Rate exceeded)",
+        "CloudWatch Logs allowed no more log streams just now, so the container was not started",
+        RETRY,
+        "start",
+    ),
     # https://github.com/aws/amazon-ecs-cli/issues/1083, https://github.com/ydamni/cloud-is-free/issues/3
     row("mount", r"EFS utils|CannotCreateVolume|mount\.nfs", kind="start"),
     *of_kind("start", words.MOUNT),
