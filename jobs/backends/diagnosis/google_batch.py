@@ -346,10 +346,11 @@ def _not_started(facts: BatchFacts) -> Explanation | None:
 
 
 def _program(facts: BatchFacts) -> Explanation | None:
+    """Take OWN for no code: Batch gives it to a task that failed for a reason that it does not know. Source: exitCode
+    in https://docs.cloud.google.com/batch/docs/reference/rest/v1/StatusEvent"""
     code = facts.status.exit_code
-    if code is None or code >= OWN:
-        return None
-    return outcome.program_failure(facts, outcome.FailedAttempt(code, facts.lines, facts.gpus), facts.place)
+    known = None if code is None or code >= OWN else code
+    return outcome.program_failure(facts, outcome.FailedAttempt(known, facts.lines, facts.gpus), facts.place)
 
 
 RULES: dict[Phase, tuple[Rule[BatchFacts], ...]] = {

@@ -231,6 +231,13 @@ def test_what_a_program_says() -> None:
     assert told(killed, task("FAILED", ran(2), ended(20, 137))).cause == "killed"
 
 
+def test_a_task_that_failed_for_a_reason_that_batch_does_not_know() -> None:
+    failed = job("FAILED", *RUN, failed_by(20, 50000), counts={"FAILED": 1})
+    seen = task("FAILED", ran(2), ended(20, 50000))
+    assert told(failed, seen, printed=["torch.OutOfMemoryError: CUDA out of memory"]).cause == "cuda-out-of-memory"
+    assert told(failed, seen, printed=["bye"]).cause == "unknown"
+
+
 def test_lines_are_shown_in_the_order_in_which_they_were_written() -> None:
     lines = ["Traceback (most recent call last):", 'File "t.py", line 3, in <module>', "ValueError: bad"]
     failed = job("FAILED", *RUN, failed_by(20, 1), counts={"FAILED": 1})
