@@ -128,7 +128,7 @@ def _bounds(text: str) -> None:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise Fault(line, "a second document begins; write one job a file")
+                    raise Fault(line, "a second document begins; a file has one")
             elif isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):

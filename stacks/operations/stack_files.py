@@ -38,7 +38,7 @@ def _stack_file(name: str, folder: Path, known: list[Path]) -> Path:
             raise NotFound(f"{name}: no such file")
         return path
     path = folder / f"Pulumi.{name}.yaml"
-    if not path.is_file():
+    if path not in known:
         stacks = [file.name.split(".")[1] for file in known]
         near = nearest(name, stacks, 1)
         raise NotFound(f"no stack {name!r} here", f"nearest: {near[0]}" if near else f"known: {', '.join(stacks)}")
@@ -77,6 +77,8 @@ def _read(path: Path, strict: bool, locks: bool) -> ReadStack:
 
     try:
         tree = yaml_positions.read(path.read_bytes())
+    except OSError as error:
+        raise BadInputs([f"{path}: cannot be read: {error.strerror}"]) from None
     except yaml_positions.Fault as fault:
         raise BadInputs([f"{path}:{fault.line}: {fault.words}"]) from None
 

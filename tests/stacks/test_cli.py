@@ -110,6 +110,22 @@ def test_names_that_are_not_there() -> None:
     assert stacks("validate", "--sack")[0] == 2
 
 
+def test_config_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.folder.yaml").mkdir()
+    (tmp_path / "Pulumi.loop.yaml").symlink_to("Pulumi.loop.yaml")
+    (tmp_path / "Pulumi.two.yaml").write_text("config: {}\n---\nconfig: {}\n")
+    folder, loop, two = (
+        "error: Pulumi.folder.yaml: cannot be read: Is a directory",
+        "error: Pulumi.loop.yaml: cannot be read: Too many levels of symbolic links",
+        "error: Pulumi.two.yaml:2: a second document begins; a file has one",
+    )
+    for verb in ("validate", "cost", "permissions"):
+        assert stacks(verb, cwd=tmp_path) == (2, [], [folder, loop, two])
+    for name, said in (("folder", folder), ("loop", loop), ("two", two)):
+        assert stacks("validate", name, cwd=tmp_path) == (2, [], [said])
+    assert stacks("validate", "x" * 300, cwd=tmp_path)[0] == 6
+
+
 def test_export_needs_pulumi() -> None:
     code, _, errors = stacks("export", "--stack", "dev")
     assert code == 1 and errors[0] == "error: pulumi is not on PATH"
