@@ -60,6 +60,17 @@ def test_a_whole_section_has_nothing_to_warn_of() -> None:
     assert warnings(load_environment(ENVIRONMENT)) == []
 
 
+QUEUED = {
+    "releases": [{"release": "kueue", "install": False, "installed_by": "somebody"}],
+    "namespaces": {"jobs": {"namespace": "jobs"}},
+    "queueing": {
+        "queues": {"training": {"pools": [{"pool": "a100"}]}},
+        "local_queues": {"jobs": {"namespace": "jobs", "queue": "trainin"}},
+    },
+    "targets": {"gke": {"namespace": "jobs", "queue": "jobs"}},
+}
+"""Workloads with a local queue of a queue that is not there."""
+
 WRONG = [
     ("gcpp", {}, "gcpp: unknown key; did you mean gcp?"),
     ("gcp.pool", {}, "gcp.pool: unknown key; did you mean pools?"),
@@ -101,6 +112,7 @@ WRONG = [
      f"gcp.accounts.workloads.{'a' * 23}: has 23 characters"),
     ("gcp.workloads", {"namespaces": {"jobs": {"namespace": "jobs", "account": "trainin"}}},
      "gcp.workloads.namespaces.jobs.account: no 'trainin'; nearest: training"),
+    ("gcp.workloads", QUEUED, "gcp.workloads.queueing.local_queues.jobs.queue: no 'trainin'; nearest: training"),
     ("gcp.workloads", {"verify": {}}, "gcp.workloads.namespaces: have none for the jobs of verify; add one"),
     ("labels", {"cost:centre": "1", "cost-centre": "2"}, 'labels: "cost-centre" and "cost:centre" are both cost-c'),
 ]  # fmt: skip

@@ -96,12 +96,15 @@ class Workloads(Spec):
     def _references(self) -> Self:
         faults: Faults = []
         local = self.queueing.local_queues if self.queueing else {}
+        queues = self.queueing.queues if self.queueing else {}
         if self.queueing and not any(each.release == "kueue" for each in self.releases):
             faults.append(
                 ("releases", "have no kueue, which queueing needs; add it, with install: false if it is there")
             )
         if self.verify and not self.namespaces:
             faults.append(("namespaces", "have none for the jobs of verify; add one"))
+        for key, each in local.items():
+            faults += _unknown(f"queueing.local_queues.{key}.queue", each.queue, queues)
         for key, volume in self.volumes.items():
             faults += _unknown(f"volumes.{key}.namespace", volume.namespace, self.namespaces)
         for key, target in self.targets.items():
