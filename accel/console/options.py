@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +67,32 @@ class OneOf(click.ParamType[str]):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
+MOST = 2**31 - 1
+"""The largest whole number of an option, as of a field of a job file: systems and libraries take no larger one."""
+
+
+class WholeNumber(click.IntRange):
+    """A whole number up to MOST."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = int(super().convert(value, param, ctx))
+        if found > MOST:
+            self.fail(f"must be at most {MOST}, is {str(value)[:60]}", param, ctx)
+        return found
+
+
+class Amount(click.FloatRange):
+    """A number that is one: neither nan, which no comparison finds, nor inf."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = float(super().convert(value, param, ctx))
+        if not isfinite(found):
+            self.fail(f"must be a number, is {str(value)[:60]!r}", param, ctx)
+        return found
+
+
 class Duration(click.ParamType[int]):
-    """Seconds from 90, 90s, 30m, 4h or 2d."""
+    """Seconds from 90, 90s, 30m, 4h or 2d, up to MOST."""
 
     name = "duration"
 
@@ -75,6 +100,8 @@ class Duration(click.ParamType[int]):
         found = value if isinstance(value, int) else seconds(str(value))
         if found is None:
             self.fail(f"must be {WRITTEN}, is {str(value)[:60]!r}", param, ctx)
+        if found > MOST:
+            self.fail(f"must be at most {MOST} s, is {str(value)[:60]!r}", param, ctx)
         return found
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from accel.console.options import Settings
+from accel.console.options import Settings, WholeNumber
 from accel.console.verb import Verb
 
 
@@ -10,7 +10,7 @@ from accel.console.verb import Verb
 @click.argument("job", metavar="JOB")
 @click.argument("command", metavar="[-- COMMAND...]", nargs=-1)
 @click.option(
-    "--task", "--node", "task", type=click.IntRange(min=0), metavar="INDEX", help="Run in this task or node only."
+    "--task", "--node", "task", type=WholeNumber(min=0), metavar="INDEX", help="Run in this task or node only."
 )
 @click.option("--stdin", "-i", is_flag=True, help="Pass standard input to the command.")
 @click.option(

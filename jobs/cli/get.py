@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from accel.console.errors import say
-from accel.console.options import Settings, program
+from accel.console.options import Settings, WholeNumber, program
 from accel.console.output import details, show
 from accel.console.progress import Progress
 from accel.console.verb import Verb
@@ -58,9 +58,7 @@ def _waits_long(status: "Status") -> bool:
 @click.command(cls=Verb)
 @choosing
 @click.option("--all", "-a", "ended", is_flag=True, help="Include ended jobs.")
-@click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of jobs."
-)
+@click.option("--limit", "-n", type=WholeNumber(min=1), default=50, show_default=True, help="Maximum number of jobs.")
 @click.pass_obj
 def ls(
     settings: Settings,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from accel.console.options import Duration, OneOf, Settings
+from accel.console.options import Duration, OneOf, Settings, WholeNumber
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
 
@@ -25,14 +25,14 @@ TASKS_MAX = 32
     "--task",
     "--node",
     "tasks",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="INDEX",
     multiple=True,
     help="Show only this task or node. Repeatable.",
 )
 @click.option(
     "--tail",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Show only the last N lines so far (of each --task), before --grep.",
 )

@@ -8,7 +8,7 @@ import click
 
 from accel.catalog.places import nearest_places
 from accel.console.errors import say
-from accel.console.options import OneOf, Settings, program
+from accel.console.options import Amount, OneOf, Settings, WholeNumber, program
 from accel.console.output import show, show_json
 from accel.console.verb import Verb
 from accel.diagnostics.errors import BadInput
@@ -46,11 +46,11 @@ KINDS_WIDE = (*KINDS, "architecture", "source")
 @click.option("--best-for", is_flag=True, help="List the kinds of GPU, their memory, and what each is best for.")
 @click.option("--cloud", type=OneOf("aws", "gcp"), help="Without FILE: only this cloud.")
 @click.option("--region", metavar="REGION", help="Without FILE: only this region.")
-@click.option("--cpus", type=click.IntRange(min=1), help="Without FILE: minimum number of vCPUs.")
-@click.option("--memory-gib", type=click.FloatRange(min=0), help="Without FILE: minimum memory.")
+@click.option("--cpus", type=WholeNumber(min=1), help="Without FILE: minimum number of vCPUs.")
+@click.option("--memory-gib", type=Amount(min=0), help="Without FILE: minimum memory.")
 @click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: rank by this price.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Without FILE: maximum number of offers."
+    "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="Without FILE: maximum number of offers."
 )
 @click.pass_obj
 def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool, limit: int, **asked: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from accel.console.errors import say
-from accel.console.options import Settings
+from accel.console.options import Settings, WholeNumber
 from accel.console.output import show
 from accel.diagnostics.errors import ChangesFound, NotFound
 
@@ -22,13 +22,15 @@ WIDE = (*COLUMNS, "fix")
 
 
 WITHIN_DAYS = 14
+DAYS_MOST = 36_500
+"""A hundred years: dates end with the year 9999."""
 
 
 @click.command(cls=OutputVerb)
 @click.argument("names", metavar="[STACK...]", nargs=-1)
 @click.option(
     "--within",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1, max=DAYS_MOST),
     default=WITHIN_DAYS,
     show_default=True,
     metavar="DAYS",

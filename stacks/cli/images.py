@@ -10,7 +10,7 @@ from accel.catalog import AmbiguousName, UnavailableName, UnknownName, accelerat
 from accel.catalog.cuda import Version as CudaVersion
 from accel.catalog.cuda import version
 from accel.console.errors import say, warn
-from accel.console.options import Settings, options
+from accel.console.options import Settings, WholeNumber, options
 from accel.console.output import show, table
 from accel.diagnostics.errors import BadInputs, ChangesFound
 from jobs.client.targets import load
@@ -174,7 +174,7 @@ def _show_changes(changes: list[Change], form: str) -> None:
 @images.command("prune-definitions", cls=PruneVerb, short_help="Deregister old revisions of job definitions.")
 @click.option(
     "--keep",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=LATEST,
     show_default=True,
     help="Number of revisions of each definition to keep.",

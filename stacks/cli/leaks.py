@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from accel.console.errors import say, warn
-from accel.console.options import Settings
+from accel.console.options import Amount, Settings
 from accel.console.output import show
 from accel.diagnostics.errors import BadInput, ChangesFound
 
@@ -28,7 +28,7 @@ WIDE = (*COLUMNS, "fix")
 )
 @click.option(
     "--older-than",
-    type=click.FloatRange(min=0),
+    type=Amount(min=0),
     default=1.0,
     show_default=True,
     metavar="HOURS",

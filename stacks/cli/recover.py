@@ -3,7 +3,7 @@
 import click
 
 from accel.console.errors import say
-from accel.console.options import OneOf
+from accel.console.options import OneOf, WholeNumber
 from accel.diagnostics.errors import BadInput, CloudRefused
 
 from ..operations.recover.plan import Decisions
@@ -32,11 +32,11 @@ from .verb import StackVerb
     metavar="SECONDS",
     default=60,
     show_default=True,
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     help="Seconds after the last sign of the killed run until a resource that is not found counts as not created.",
 )
 @click.option(
-    "--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Timeout of each wait, in minutes."
+    "--timeout", default=30, show_default=True, type=WholeNumber(min=1), help="Timeout of each wait, in minutes."
 )
 def recover(
     stack: str,

@@ -3,6 +3,7 @@
 import click
 
 from accel.console.errors import say
+from accel.console.options import WholeNumber
 from accel.diagnostics.errors import BadInput, CloudRefused, NotFound
 
 from ..operations.inventory.aws import Region
@@ -17,7 +18,7 @@ from .verb import StackVerb
 @click.option("--stack", metavar="STACK", help="Stack, a name or a file. Default: all in this folder.")
 @click.option("--region", metavar="REGION", help="Region to search, in place of the stacks' regions.")
 @click.option(
-    "--timeout", default=30, show_default=True, type=click.IntRange(min=1), help="Timeout of each wait, in minutes."
+    "--timeout", default=30, show_default=True, type=WholeNumber(min=1), help="Timeout of each wait, in minutes."
 )
 @click.option(
     "--permissions-boundary",

@@ -126,6 +126,21 @@ def test_config_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert stacks("validate", "x" * 300, cwd=tmp_path)[0] == 6
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("leaks dev --older-than nan", "stacks leaks: --older-than: must be a number, is 'nan'"),
+        ("leaks dev --older-than inf", "stacks leaks: --older-than: must be a number, is 'inf'"),
+        ("drift dev --within 99999999999", "stacks drift: --within: 99999999999 is not in the range 1<=x<=36500"),
+        ("unwedge spot --timeout 99999999999", "stacks unwedge: --timeout: must be at most 2147483647"),
+        ("recover dev --settle 99999999999", "stacks recover: --settle: must be at most 2147483647"),
+    ],
+)
+def test_numbers_that_no_clock_has(line: str, said: str) -> None:
+    code, _, errors = stacks(*line.split())
+    assert code == 2 and errors[0].startswith(f"error: {said}")
+
+
 def test_export_needs_pulumi() -> None:
     code, _, errors = stacks("export", "--stack", "dev")
     assert code == 1 and errors[0] == "error: pulumi is not on PATH"
