@@ -16,7 +16,7 @@ from .api import get as get
 from .backends.base import Explanation, LogLine, Status
 from .client.results import Row
 from .client.targets import Targets
-from .handle import CANCELLED, AnyJob, Run, final_statuses, reference, waiting_for
+from .handle import CANCELLED, AnyJob, Run, final_statuses, references, waiting_for
 
 
 @overload
@@ -55,7 +55,7 @@ async def wait(
     jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check: bool = True
 ) -> Status | list[Status]:
     """Wait as api.wait does. One wait for many jobs makes fewer requests than a wait for each."""
-    refs = [reference(job) for job in ([jobs] if isinstance(jobs, AnyJob) else jobs)]
+    refs = references(jobs)
     waiting = waiting_for(refs, timeout)
     while (pause_s := await asyncio.to_thread(waiting.look)) is not None:
         await asyncio.sleep(pause_s)

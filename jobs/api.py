@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 from accel.console.progress import untold
 from accel.diagnostics.errors import BadInput
@@ -12,8 +12,9 @@ from .backends.base import Status
 from .client.listing import list_jobs
 from .client.submission import SubmissionPlan, SubmitOptions, plan_submission, read_jobs
 from .client.targets import Targets, known_targets
-from .handle import AnyJob, QuietReporter, Run, reference, wait_for
-from .model.document import document_of, read
+from .handle import AnyJob, QuietReporter, Run, reference, references, wait_for
+from .model import arguments
+from .model.document import Document, document_of, read
 from .model.job import Job, Written
 
 Work = Job | Written | str | os.PathLike[str]
@@ -97,6 +98,9 @@ def submit_many(
     `rate` is the most submits per second. Setting `stop` sends no more. An error part way says how many jobs were made;
     the same call with the same key makes the rest.
     """
+    if not isinstance(jobs, Iterable) or isinstance(jobs, str | bytes | dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"jobs: must be a list of jobs, is {arguments.describe_value(cast(object, jobs))}")
+    arguments.whole_number("rate", rate, 1)
     works = list(jobs)
     if not works:
         return []
@@ -113,9 +117,8 @@ def wait(jobs: AnyJob | Sequence[AnyJob], timeout: float | None = None, *, check
 
     Raises WaitedTooLong, and with `check` JobFailed where a job failed. A timeout does not stop the jobs.
     """
-    if isinstance(jobs, AnyJob):
-        return wait_for([reference(jobs)], timeout, check)[0]
-    return wait_for([reference(job) for job in jobs], timeout, check)
+    statuses = wait_for(references(jobs), timeout, check)
+    return statuses[0] if isinstance(jobs, AnyJob) else statuses
 
 
 def get(job: AnyJob) -> Run:
@@ -130,6 +133,8 @@ def ls(
     to: str | None = None, *, ended: bool = False, limit: int = 50, targets: str | None = None, strict: bool = False
 ) -> list[Status]:
     """Return the jobs of a target, or of all targets, newest first; with `ended` those that have ended too."""
+    arguments.text(to=to, targets=targets)
+    arguments.whole_number("limit", limit, 1)
     return list_jobs(to, ended, limit, QuietReporter(targets, strict), untold)
 
 
@@ -138,6 +143,7 @@ def list_targets(source: str | None = None, *, refresh: bool = False, strict: bo
 
     `source` is a JSON file or a place where a stack publishes its targets; `refresh` reads it again.
     """
+    arguments.text(source=source)
     return known_targets(QuietReporter(source, strict), refresh=refresh)
 
 
@@ -146,23 +152,23 @@ def _plan(
 ) -> tuple[SubmissionPlan, QuietReporter]:
     if unknown := sorted(options.keys() - Options.__annotations__.keys()):
         raise TypeError(f"submit has no option {unknown[0]}; it has {', '.join(Options.__annotations__)}")
-    reporter = QuietReporter(options.get("targets"), options.get("strict", False))
-    code = options.get("code")
+    key, then_to, targets = options.get("key"), options.get("then_to"), options.get("targets")
+    arguments.text(to=to, key=key, then_to=then_to, targets=targets)
+    arguments.whole_number("smoke_timeout", options.get("smoke_timeout"))
+    reporter = QuietReporter(targets, options.get("strict", False))
     submit_options = SubmitOptions(
         to,
-        options.get("key"),
-        None if code is None else os.fspath(code),
+        key,
+        None if (code := options.get("code")) is None else arguments.path("code", code),
         options.get("code_all", False),
-        None if (file := options.get("requirements")) is None else os.fspath(file),
+        None if (file := options.get("requirements")) is None else arguments.path("requirements", file),
         options.get("pin_image", False),
         options.get("smoke", False),
         options.get("smoke_timeout"),
         dry_run,
-        options.get("then_to"),
+        then_to,
     )
-    documents = [
-        document_of(work, Job) if isinstance(work, Job | dict) else read(os.fspath(work), Job) for work in works
-    ]
+    documents = [_document(work) for work in works]
     jobs = read_jobs(documents, submit_options, reporter)
     if submit_options.then_to and any(job.spot != "prefer" for job in jobs):
         raise BadInput("then_to: is for a job with spot: prefer; `accel-jobs submit --then-to` waits and moves others")
@@ -171,6 +177,12 @@ def _plan(
     if plan.prefers_spot:
         reporter.note(UNTENDED)
     return plan, reporter
+
+
+def _document(work: Work) -> Document[Job]:
+    if isinstance(work, Job | dict):
+        return document_of(work, Job)
+    return read(arguments.path("job", work), Job)
 
 
 def _runs(

@@ -3,7 +3,7 @@
 import inspect
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,7 +20,7 @@ from .client.logs import log_lines
 from .client.results import Row, ranking
 from .client.retry import prepare_retry
 from .client.waiting import Waiting, end
-from .model import keys
+from .model import arguments, keys
 
 PACKAGE = __name__.rpartition(".")[0]
 CANCELLED = "cancelled by the user"
@@ -93,8 +93,8 @@ class Run:
         `task` selects one task or node. `tail` keeps at most that many of the lines so far, the last ones. Raises
         BadInput for a `tail` below 1.
         """
-        if tail is not None and tail < 1:
-            raise BadInput(f"tail: must be at least 1, is {tail}")
+        arguments.whole_number("tail", tail, 1)
+        arguments.whole_number("task", task)
         return log_lines(of_ref(self.ref), self.ref, task, follow, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Status:
@@ -135,7 +135,20 @@ def reference(job: AnyJob) -> JobRef:
     """
     if isinstance(job, str):
         return resolve.reference(job, QuietReporter())
-    return job if isinstance(job, JobRef) else job.ref
+    if isinstance(job, JobRef):
+        return job
+    if not isinstance(job, Run | Status):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"job: must be a job or its reference, is {arguments.describe_value(job)}")
+    return job.ref
+
+
+def references(jobs: AnyJob | Iterable[AnyJob]) -> list[JobRef]:
+    """Return the reference of a job, or of each of several. Raises as `reference`."""
+    if isinstance(jobs, AnyJob):
+        return [reference(jobs)]
+    if not isinstance(jobs, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadInput(f"jobs: must be a job or a list of jobs, is {arguments.describe_value(jobs)}")
+    return [reference(job) for job in jobs]
 
 
 def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list[Status]:
@@ -147,6 +160,7 @@ def wait_for(refs: Sequence[JobRef], timeout: float | None, check: bool) -> list
 
 def waiting_for(refs: Sequence[JobRef], timeout: float | None) -> Waiting:
     """Return a wait that asks for each job once per look, even if it is listed twice."""
+    arguments.seconds("timeout", timeout)
     backends: dict[tuple[str, str], Backend] = {}
     jobs = [(ref, backends.setdefault((ref.kind, ref.scope), of_ref(ref))) for ref in dict.fromkeys(refs)]
     return Waiting(jobs, timeout, QuietReporter().say)

@@ -139,16 +139,18 @@ class Job(Part):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Job":
         """Read the only job of a file. Raises NotFound, and BadInputs with each fault and its line."""
+        from .arguments import path as checked
         from .document import read
 
-        return _said(read(os.fspath(path), Job)).job()
+        return _said(read(checked("path", path), Job)).job()
 
     @classmethod
     def read_all(cls, path: str | os.PathLike[str]) -> "list[Job]":
         """Read the job of each YAML document of a file. Raises as `read`."""
+        from .arguments import path as checked
         from .document import jobs_of, read_all
 
-        return jobs_of([_said(document) for document in read_all(os.fspath(path), Job)])
+        return jobs_of([_said(document) for document in read_all(checked("path", path), Job)])
 
     def but(self, **fields: Any) -> "Job":
         """Return a copy with other values of some fields. Raises BadInputs."""

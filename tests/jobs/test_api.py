@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import copy
 import inspect
 import json
@@ -12,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ from click.testing import Result
 
 import jobs
 from accel.diagnostics import errors
-from jobs import Accelerator, Job, ls, submit, submit_many
+from jobs import Accelerator, Job, aio, get, list_targets, ls, submit, submit_many, wait
 from tests.jobs.batch_target import BATCH
 from tests.jobs.calling import HELLO, LONG, WAIT_S
 from tests.jobs.code.projects import project
@@ -219,6 +220,47 @@ def test_errors_are_those_of_the_command(
 def test_an_option_that_is_none_is_refused() -> None:
     with pytest.raises(TypeError, match="no option keys; it has key, code"):
         submit(HELLO, keys="x")  # pyright: ignore[reportCallIssue]
+
+
+WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
+    (lambda: submit(cast(Any, 5)), "job: must be a path, is 5"),
+    (lambda: submit(cast(Any, [HELLO])), "job: must be a path, is a list"),
+    (lambda: submit(HELLO, cast(Any, ["gpu"])), "to: must be text, is a list"),
+    (lambda: submit(HELLO, "gpu", key=cast(Any, 17)), "key: must be text, is 17"),
+    (lambda: submit(HELLO, "gpu", then_to=cast(Any, 1)), "then_to: must be text, is 1"),
+    (lambda: submit(HELLO, "gpu", targets=cast(Any, Path("t.json"))), "targets: must be text, is of type PosixPath"),
+    (lambda: submit(HELLO, "gpu", code=cast(Any, True)), "code: must be a path, is true"),
+    (lambda: submit(HELLO, "gpu", code="a\0b"), "code: must be a path, is 'a\\x00b'"),
+    (lambda: submit(HELLO, "gpu", requirements=cast(Any, [])), "requirements: must be a path, is a list"),
+    (lambda: submit(HELLO, "gpu", smoke=True, smoke_timeout=cast(Any, "5m")), "smoke_timeout: must be a whole number"),
+    (lambda: submit_many(cast(Any, 5)), "jobs: must be a list of jobs, is 5"),
+    (lambda: submit_many(cast(Any, {"name": "a"})), "jobs: must be a list of jobs, is a mapping"),
+    (lambda: submit_many([HELLO], "gpu", rate=0), "rate: must be at least 1, is 0"),
+    (lambda: submit_many([HELLO], "gpu", rate=cast(Any, 1.5)), "rate: must be a whole number, is 1.5"),
+    (lambda: wait(cast(Any, None)), "jobs: must be a job or a list of jobs, is empty"),
+    (lambda: wait(cast(Any, [5])), "job: must be a job or its reference, is 5"),
+    (lambda: wait([], timeout=cast(Any, "10m")), "timeout: must be a number of seconds, is '10m'"),
+    (lambda: wait([], timeout=float("nan")), "timeout: must be a number of seconds, is nan"),
+    (lambda: get(cast(Any, HELLO)), "job: must be a job or its reference, is a mapping"),
+    (lambda: get("local:/gone").wait(cast(Any, "10m")), "timeout: must be a number of seconds, is '10m'"),
+    (lambda: get("local:/gone").logs(tail=cast(Any, "5")), "tail: must be a whole number, is '5'"),
+    (lambda: get("local:/gone").logs(task=cast(Any, "0")), "task: must be a whole number, is '0'"),
+    (lambda: ls(cast(Any, 5)), "to: must be text, is 5"),
+    (lambda: ls(limit=-1), "limit: must be at least 1, is -1"),
+    (lambda: ls(limit=10**30), "limit: must be at most 2147483647, is 1000000000000000000000000000000"),
+    (lambda: list_targets(cast(Any, Path("t.json"))), "source: must be text, is of type PosixPath"),
+    (lambda: Job.read(cast(Any, None)), "path: must be a path, is empty"),
+    (lambda: Job.read_all(cast(Any, b"j.yaml")), "path: must be a path, is of type bytes"),
+    (lambda: asyncio.run(aio.wait(cast(Any, 5))), "jobs: must be a job or a list of jobs, is 5"),
+    (lambda: asyncio.run(aio.status(cast(Any, 5))), "job: must be a job or its reference, is 5"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), WRONG_TYPES, ids=[said for _, said in WRONG_TYPES])
+def test_an_argument_of_another_type_is_refused(call: Callable[[], object], said: str, targets: Path) -> None:
+    with pytest.raises(errors.BadInput) as refused:
+        call()
+    assert refused.value.message.startswith(said)
 
 
 def test_a_sweep_that_is_many_jobs(targets: Path, invoke: Invoke) -> None:
