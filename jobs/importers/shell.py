@@ -11,7 +11,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 from .heredocs import Heredoc, open_blocks, open_list, split_heredocs
 from .report import Report
 from .script_text import CALL, ENVIRONMENT, with_calls
-from .shell_expansion import Expansion, list_end, split
+from .shell_expansion import Expansion, list_end, split, two_ways
 
 _SETS = r"^\s*(?:(?:export|readonly|local|declare|typeset)(?:\s+-\w+)*\s+)?([A-Za-z_][A-Za-z0-9_]*)(\+?)="
 _ASSIGNMENT = re.compile(rf"{_SETS}(.*)$", re.DOTALL)
@@ -108,19 +108,20 @@ def pasted_command(name: str, text: str, given: Mapping[str, str], verb: str, pr
     """Read a text's one command. `verb`: words of it, such as `jobs submit training`, or empty; `given`: values of
     variables, which override the text's own. Raise BadInput if there is no command or several, if a quote is not
     closed, or if variables exceed INSERTED_MAX."""
-    reader = _Reader(name, given, verb, program)
+    reader = _Reader(name, Expansion(given, two_ways(text)), verb, program)
     for number, line, bodies in _joined(text, program, reader.found):
         reader.read(number, line, bodies)
     return reader.command()
 
 
 class _Reader:
-    def __init__(self, name: str, given: Mapping[str, str], verb: str, program: str) -> None:
+    def __init__(self, name: str, known: Expansion, verb: str, program: str) -> None:
         self.name, self.program = name, program
         self.label = f"{program} ... {verb}" if verb else program
         self.called = re.compile(rf"\s{verb.replace(' ', chr(92) + 's+')}(\s|$)" if verb else "")
-        self.found = PastedCommand(secrets=[value for key, value in given.items() if SECRET_NAME.search(key)])
-        self.known = Expansion(given, notes=self.found.notes)
+        self.found = PastedCommand(secrets=[value for key, value in known.given.items() if SECRET_NAME.search(key)])
+        known.notes = self.found.notes
+        self.known = known
         self.commands: list[tuple[int, str]] = []
         self.changes: dict[str, int] = {}
         """Lines that change a list and are not read, by the list's name."""

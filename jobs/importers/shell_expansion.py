@@ -37,6 +37,8 @@ class Expansion:
     """Variables and lists of a script. `given`: values of the user, which override the script's own."""
 
     given: Mapping[str, str]
+    two_ways: frozenset[str] = frozenset()
+    """Variables that the script writes as `$NAME` and as `${NAME}`; where one is not known, it is `${NAME}`."""
     texts: dict[str, str] = field(default_factory=dict[str, str])
     lists: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     marks: list[str] = field(default_factory=list[str])
@@ -139,8 +141,9 @@ class Expansion:
             value = self.value(variable[1] or variable[2])
             if value is not None:
                 return self._count(place, value), variable.end()
-            end = variable.end()
-        elif special := _SPECIAL.match(text, at):
+            name, end = variable[1] or variable[2], variable.end()
+            return self._marked(place, f"${{{name}}}" if name in self.two_ways else variable[0]), end
+        if special := _SPECIAL.match(text, at):
             end = special.end()
         elif text.startswith("$(", at) and last[")"] > at:
             end = _closing(text, at + 1, "()") or len(text)
@@ -158,8 +161,12 @@ class Expansion:
                 return self._default(place, inside, depth), end
         else:
             return text[at], at + 1
-        self.marks.append(text[at:end])
-        return self._count(place, f"\ue000{len(self.marks) - 1}\ue001"), end
+        return self._marked(place, text[at:end]), end
+
+    def _marked(self, place: str, written: str) -> str:
+        """Return the mark of a part that is not known."""
+        self.marks.append(written)
+        return self._count(place, f"\ue000{len(self.marks) - 1}\ue001")
 
     def _default(self, place: str, text: str, depth: int) -> str:
         out: list[str] = []
@@ -182,6 +189,12 @@ class Expansion:
         if self.inserted > INSERTED_MAX:
             raise BadInput(f"{place}: its variables become more than {INSERTED_MAX} characters")
         return value
+
+
+def two_ways(text: str) -> frozenset[str]:
+    """Return the variables that a text writes as `$NAME` and as `${NAME}`."""
+    found = _PLAIN.findall(text)
+    return frozenset({name for name, _ in found} & {name for _, name in found} - {""})
 
 
 def list_end(text: str, at: int) -> int:

@@ -106,6 +106,16 @@ def test_a_change_that_does_not_concern_the_command_is_no_fault() -> None:
     assert read(text).lost == []
 
 
+def test_a_variable_that_is_written_in_two_ways_is_one() -> None:
+    found = read(f"A=gs://${{B}}/a\n{CALL} --a=$A --b=$B --c=x${{B}}y --d=$D\n")
+    assert found.argv[3:] == ["--a=gs://${B}/a", "--b=${B}", "--c=x${B}y", "--d=$D"]
+    assert found.unknown == {"B": "${B}", "D": "$D"}
+    text = f"{CALL} --workload=w --cluster=c --zone=$B --tpu-type=v6e-8 --docker-image=us-docker.pkg.dev/a/b/c:${{B}}\n"
+    assert [entry.field for entry in of(f"{text.strip()} --command=a\n").report.stops] == ["--docker-image"]
+    found = read(f"cat > $D/a <<EOF\n1\nEOF\n{CALL} --a=${{D}}/a\n")
+    assert found.argv[3:] == [f"--a={name}" for name in found.files]
+
+
 CHOICES = {
     "if": 'Q=1\nif [ -n "$R" ]; then\n  Q=2\nfi',
     "branches": "case $R in\n  a)\n    Q=1\n    ;;\n  *)\n    Q=2\n    ;;\nesac",
