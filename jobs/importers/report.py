@@ -22,6 +22,9 @@ DECISIONS = (
     *("ai-platform.tuning", "ai-platform.tuning.resume", "import.variable", "gcp.gpu.small-a3"),
 )
 """Rules whose findings the author has to settle."""
+UNKNOWN = "import.variable"
+"""Rule of a variable whose value is not known, so that other rules cannot judge the field."""
+_SAMPLE = "placeholder.value"
 
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
@@ -124,8 +127,11 @@ class Report:
     def findings(self, name: str, found: Iterable[Finding]) -> bool:
         """Report the findings of rules on a value that is otherwise kept. Return whether the value may stand."""
         stands = True
+        is_unknown = name in self._entries and UNKNOWN in self._entries[name].rules
         for finding in found:
-            if finding.rule in DECISIONS:
+            if is_unknown and finding.rule not in (UNKNOWN, _SAMPLE):
+                stands = stands and finding.severity != "reject"
+            elif finding.rule in DECISIONS:
                 is_open = finding.severity == "reject" and finding.replacement is None
                 stands = stands and not is_open
                 self.decide(name, finding.text, finding.rule, new=finding.replacement, is_open=is_open)

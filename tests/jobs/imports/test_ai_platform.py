@@ -254,6 +254,21 @@ def test_a_variable_in_what_is_left_out_needs_no_value() -> None:
     assert "--var" not in told and not told["JOB"].open
 
 
+def test_a_variable_that_is_asked_for_is_not_judged() -> None:
+    text = (
+        "gcloud ml-engine jobs submit training flowers --job-dir $OUT --region $REGION --scale-tier BASIC_GPU \\\n"
+        "  --runtime-version $TF --packages gs://acme-models/a-1.tar.gz --module-name a.b\n"
+    )
+    told = {entry.field: entry for entry in pasted(text).report.stops}
+    assert set(told) == {"--job-dir", "--region", "--runtime-version", "--var"}
+    for entry in told.values():
+        assert entry.kind == "decision" and "which is no" not in entry.text and "had no GPUs" not in entry.text
+        assert "never had an image" not in entry.text
+    given = {"OUT": "/tmp/a", "REGION": "us-central1", "TF": "1.4"}
+    told = {entry.field: entry for entry in pasted(text, variables=given).report.stops}
+    assert "is not in Cloud Storage" in told["--job-dir"].text
+
+
 def test_a_package_that_is_named_after_the_command() -> None:
     assert "name it with --packages" in stops(pasted(PASTED))
     assert "is missing" not in stops(pasted(PASTED))
