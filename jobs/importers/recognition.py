@@ -32,7 +32,7 @@ _COMMANDS = {
     r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+training": "ai-platform",
 }
 _BEFORE = re.compile(
-    rf"^\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"']?(?:\$?\(|`)\s*|{script_text.ENVIRONMENT})"
+    rf"^\s*(?:[$!%]\s*)?(?:{script_text.DECLARATION}\w+=[\"']?(?:\$?\(|`)\s*|{script_text.ENVIRONMENT})"
 )
 """Text that may precede a command: a prompt, a variable that takes its output."""
 _PREDICTION = r"gcloud\s(.*\s)?(ai-platform|ml-engine|ml)\s+jobs\s+submit\s+prediction"

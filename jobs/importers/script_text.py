@@ -5,10 +5,24 @@ from collections.abc import Mapping
 
 ENVIRONMENT = r"""(?:[A-Za-z_]\w*=(?:"[^"\n]*"|'[^'\n]*'|[\w./:@%+,~-]*)\s+)*"""
 """Variables that are set for a command alone, before its program."""
+DECLARATION = r"(?:(?:export|local|readonly|declare)\s+)?"
+"""Word before an assignment."""
 _REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`, which stand for NAME or end the script."""
-_PREFIX = re.compile(r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+)(?=(?:gcloud|aws|xpk)\s)", re.MULTILINE)
+_PREFIX = re.compile(
+    r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+|nohup\s+|uv\s+run\s+)(?=(?:gcloud|aws|xpk|python3?)\s)",
+    re.MULTILINE,
+)
 """Words that a script may have before a command and that do not change it."""
+_CHAINED = re.compile(
+    r"""^([ \t]*(?:\w+[ \t]*\(\)[ \t]*\{"""
+    r"""|(?:[^#'"\n\\<`()]|'[^'\n]*'|"[^"\n\\`]*")*?(?:&&|;|\|\||[;\s](?:do|then)(?=\s))))[ \t]*"""
+    r"""(?=(?:uv[ \t]+run[ \t]+)?(?:gcloud|aws|xpk|python3?)[ \t][^\n]{0,300}?(?<=[ \t])"""
+    r"""(?:batch[ \t]+(?:jobs[ \t]+submit|submit-job|register-job-definition)|custom-jobs[ \t]+create"""
+    r"""|jobs[ \t]+submit[ \t]+training|workload[ \t]+create)(?:\s|$))""",
+    re.MULTILINE,
+)
+"""What precedes a command that submits a job, in its line: `cd FOLDER && aws batch submit-job`."""
 _ASSIGNED_BEFORE = re.compile(
     r"""^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*\+?="""
     r"""(?:\((?:[^()'"\n]|'[^'\n]*'|"[^"\n]*")*\)|(?:[^\s;&|()'"`]|'[^'\n]*'|"(?:[^"\\\n]|\\.)*")*))"""
@@ -30,14 +44,13 @@ _BRACES = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 https://ipython.readthedocs.io/en/stable/interactive/reference.html#system-shell-access"""
 HELD_MAX = 200
 """Maximum number of unknown parts of a command for which a variable that holds them is searched for."""
-_HELD = re.compile(
-    r"""^(\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)=["']\s*)(?=(?:gcloud|aws|xpk|python3?)\s)""", re.MULTILINE
-)
+_HELD = re.compile(rf"""^(\s*{DECLARATION}([A-Za-z_]\w*)=["']\s*)(?=(?:gcloud|aws|xpk|python3?)\s)""", re.MULTILINE)
 """Beginning of a command that a variable holds, as `CMD="gcloud ..."`."""
 CALL = r"\s*(?:(eval)\s+(?:--\s+)?[\"']?)?\$(?:\{(\w+)\}|(\w+))"
 """Call of the command that a variable holds: `eval $CMD`, which reads its quotes again, or `$CMD`."""
 _XPK = re.compile(
-    rf"^(\s*(?:[$!%]\s*)?(?:(?:(?:export|local)\s+)?\w+=[\"'])?{ENVIRONMENT})(?:python3?\s+)?(?:[\w.~/${{}}-]*/)?xpk(?:\.py)?(?=\s)",
+    rf"^(\s*(?:[$!%]\s*)?(?:{DECLARATION}\w+=[\"'])?{ENVIRONMENT})"
+    r"(?:python3?\s+(?:-m\s+)?)?(?:[\w.~/${}-]*/)?xpk(?:\.py)?(?=\s)",
     re.MULTILINE,
 )
 """Call of xpk, or of its script: `python3 xpk.py`."""
@@ -66,12 +79,13 @@ def readable(text: str) -> str:
 
 
 def with_own_lines(text: str) -> str:
-    """Return the text with a line of its own for each assignment that precedes a command in its line."""
+    """Return the text with a line of its own for each assignment that precedes a command in its line, and for what
+    else precedes a command that submits a job."""
     for _ in range(LINES_MAX):
         text, count = _ASSIGNED_BEFORE.subn(r"\1\n", text)
         if not count:
             break
-    return text
+    return _CHAINED.sub(r"\1\n", text)
 
 
 def _redirected(text: str) -> str:

@@ -10,7 +10,7 @@ from accel.diagnostics.redaction import SECRET_NAME
 
 from .heredocs import Heredoc, open_blocks, open_list, split_heredocs
 from .report import Report
-from .script_text import CALL, ENVIRONMENT, with_calls
+from .script_text import CALL, DECLARATION, ENVIRONMENT, with_calls
 from .shell_expansion import Expansion, list_end, split, two_ways
 
 _SETS = r"^\s*(?:(?:export|readonly|local|declare|typeset)(?:\s+-\w+)*\s+)?([A-Za-z_][A-Za-z0-9_]*)(\+?)="
@@ -23,9 +23,7 @@ _LIST_CHANGE = re.compile(
 )
 """Change of a list, in a line that is not read."""
 _CALL = re.compile(rf"{CALL}[\"']?")
-_CAPTURED = re.compile(
-    r"\s*(?:(?:export|local)\s+)?[A-Za-z_]\w*=[\"']?(?:\$\(\s*(.*)\)|`\s*([^`]*)`)[\"']?\s*$", re.DOTALL
-)
+_CAPTURED = re.compile(rf"\s*{DECLARATION}[A-Za-z_]\w*=[\"']?(?:\$\(\s*(.*)\)|`\s*([^`]*)`)[\"']?\s*$", re.DOTALL)
 """Command whose output a variable takes."""
 _PROMPT = r"\s*(?:[$!%]\s*)?"
 _YAML = re.compile(r"""^(?:-\s+)?["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
@@ -90,7 +88,7 @@ def is_command(text: str, program: str = "gcloud") -> bool:
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith(("#", "---"))), "")
     if _YAML.match(first) or first.lstrip().startswith("{"):
         return False  # a document, in which a program may call gcloud
-    captured = rf"\s*(?:(?:export|local)\s+)?\w+=[\"']?(?:\$?\(|`)\s*{program}\s"
+    captured = rf"\s*{DECLARATION}\w+=[\"']?(?:\$?\(|`)\s*{program}\s"
     lines = with_calls(text).splitlines()
     return any(_is_call(line, program) or re.match(captured, line) for line in lines)
 

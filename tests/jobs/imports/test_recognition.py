@@ -97,6 +97,38 @@ def test_a_script_without_a_first_line_of_its_own_is_called_one(text: str) -> No
     assert recognition.recognize("job.sh", b"type: task\n").kind == "dstack"
 
 
+SUBMIT = "aws batch submit-job --job-name n --job-queue q --job-definition d"
+XPK = "workload create --workload n --cluster c --tpu-type v6e-8 --docker-image us-docker.pkg.dev/a/b/c:1 --command a"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"cd infra && {SUBMIT} || exit 1",
+        f"set -x; {SUBMIT}",
+        f"source env.sh && xpk {XPK}",
+        f'[ -n "$DRY" ] || {SUBMIT}',
+        f"for n in a b; do {SUBMIT}; done",
+        f"submit() {{ {SUBMIT}; }}",
+        f'if [ "$1" = "aws batch submit-job" ]; then {SUBMIT}; fi',
+        f"echo 'a; b' && {SUBMIT} && echo done",
+        f"nohup xpk {XPK} > log &",
+        f"cd xpk && uv run xpk {XPK}",
+        f"python3 -m xpk {XPK}",
+        f"readonly ID=$({SUBMIT})",
+    ],
+)
+def test_a_command_after_others_in_its_line(line: str, home: Path, invoke: Callable[..., Result]) -> None:
+    done = invoke("import", "-", text=f"{line}\n")
+    assert done.exit_code == 0 and "name: n\n" in done.stdout, done.stderr
+
+
+def test_a_command_with_others_before_it_and_a_text_of_several_lines(home: Path, invoke: Callable[..., Result]) -> None:
+    text = XPK.removesuffix("a") + '"cd a && \\\ngcloud storage cp x y; aws s3 ls && python b.py"\n'
+    done = invoke("import", "-", "-o", "json", text=f"gcloud config set project acme && xpk {text}")
+    assert json.loads(done.stdout)["command"][-1] == "cd a && gcloud storage cp x y; aws s3 ls && python b.py"
+
+
 def test_a_file_alone_is_the_same_as_with_its_kind(home: Path, invoke: Callable[..., Result]) -> None:
     Path("config.yaml").write_bytes((GOLDEN / "clusters.yaml").read_bytes())
     alone, named = invoke("import", "config.yaml"), invoke("import", "ai-platform", "config.yaml")
