@@ -163,7 +163,7 @@ def _command_line(given: RequestFields, asked: aws_cli.Request, lacking: list[st
     report, written = given.report, asked.written
     name = given.values.get("jobName")
     for variable, mark in written.unknown.items():
-        if isinstance(name, str) and mark in name and (MOMENT.match(mark) or re.match(r"\$\{\w+\W", mark)):
+        if isinstance(name, str) and mark in name and (MOMENT.match(mark) or re.match(r"\$\{\w+[^\w}]", mark)):
             given.values["jobName"] = name = name.replace(mark, "").strip("-_") or "imported"
             report.changed("jobName", name, f"{mark[:60]} makes each name another, and a job's reference is one anyway")
         plain = variable if re.fullmatch(r"\w+", variable) else ""

@@ -7,7 +7,7 @@ ENVIRONMENT = r"""(?:[A-Za-z_]\w*=(?:"[^"\n]*"|'[^'\n]*'|[\w./:@%+,~-]*)\s+)*"""
 """Variables that are set for a command alone, before its program."""
 DECLARATION = r"(?:(?:export|local|readonly|declare)\s+)?"
 """Word before an assignment."""
-_REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*):?\?[^{}]*\}")
+_REQUIRED = re.compile(r"\$\{([A-Za-z_]\w*|[1-9]):?\?[^{}]*\}")
 """`${NAME?}` and `${NAME:?message}`, which stand for NAME or end the script."""
 _PREFIX = re.compile(
     r"^(\s*)(?:if\s+(?:!\s+)?|exec\s+|time\s+|sudo\s+|nohup\s+|uv\s+run\s+)(?=(?:gcloud|aws|xpk|python3?)\s)",

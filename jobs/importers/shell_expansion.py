@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from accel.diagnostics.errors import BadInput
 
 _PLAIN = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
-_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?[-=]", re.ASCII)
+_DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*|[1-9]):?[-=]", re.ASCII)
 _LIST = re.compile(r"\$\{([A-Za-z_]\w*)\[([@*])\]\}", re.ASCII)
 _IN_BODY = re.compile(
     rf"\\[$`\\\n]|{_PLAIN.pattern}|{_DEFAULT.pattern}[^{{}}]*\}}|\$\{{([A-Za-z_]\w*)\[[@*]\]\}}", re.ASCII
@@ -145,6 +145,8 @@ class Expansion:
             return self._marked(place, f"${{{name}}}" if name in self.two_ways else variable[0]), end
         if special := _SPECIAL.match(text, at):
             end = special.end()
+            if (value := self.given.get(special[0][1:])) is not None:
+                return self._count(place, value), end
         elif text.startswith("$(", at) and last[")"] > at:
             end = _closing(text, at + 1, "()") or len(text)
         elif text[at] == "`" and last["`"] > at:
@@ -152,12 +154,15 @@ class Expansion:
         elif text.startswith("${", at) and last["}"] > at:
             end = _closing(text, at + 1, "{}", BRACES_MAX) or text.index("}", at) + 1
             default = _DEFAULT.match(text, at, end)
+            if (value := self.given.get(text[at + 2 : end - 1])) is not None:
+                return self._count(place, value), end
             if default and (value := self.value(default[1])):
                 return self._count(place, value), end
             inside = text[default.end() : end - 1] if default else "'"
             if default and depth < DEPTH_MAX and not re.search(r"['\"\\]", inside):
                 name = default[1]
-                self.notes.append(f"{name} is not set here, and its default is used; --var {name}=<value> sets it")
+                shown = f"${name}" if name.isdigit() else name
+                self.notes.append(f"{shown} is not set here, and its default is used; --var {name}=<value> sets it")
                 return self._default(place, inside, depth), end
         else:
             return text[at], at + 1

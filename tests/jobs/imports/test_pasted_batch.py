@@ -257,6 +257,14 @@ def test_what_a_script_computes_is_asked_for_by_what_holds_it() -> None:
     assert not found.report.stops and found.values["tasks"] == 3 and found.definition == "train"
 
 
+@pytest.mark.parametrize("name", ["trains-${RUN}", "trains-$RUN"])
+def test_a_variable_in_a_name_is_asked_for(name: str) -> None:
+    text = f"aws batch submit-job --job-name {name} --job-queue q --job-definition d\n"
+    (stop,) = of_aws(text).report.stops
+    assert "give it with --var RUN=<value>" in stop.text and "makes each name another" not in stop.text
+    assert of_aws(text, RUN="7").values["name"] == "trains-7"
+
+
 def test_the_answer_with_one_definition_is_recognized() -> None:
     text = json.dumps({"jobDefinitions": [{**DEFINITION, "revision": 3, "status": "ACTIVE"}]})
     assert recognition.recognize("stdin", text.encode()).kind == "aws-batch"

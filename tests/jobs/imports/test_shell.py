@@ -116,6 +116,14 @@ def test_a_variable_that_is_written_in_two_ways_is_one() -> None:
     assert found.argv[3:] == [f"--a={name}" for name in found.files]
 
 
+def test_arguments_of_a_script() -> None:
+    text = f'N="${{1:-v6e-8}}"\n{CALL} --a=$N --b=$2 --c="${{3:?usage}}"\n'
+    found = read(text)
+    assert found.argv[3:] == ["--a=v6e-8", "--b=$2", "--c=${3}"]
+    assert found.notes == ["$1 is not set here, and its default is used; --var 1=<value> sets it"]
+    assert read(text, **{"1": "v5p-8", "2": "x", "3": "y z"}).argv[3:] == ["--a=v5p-8", "--b=x", "--c=y z"]
+
+
 CHOICES = {
     "if": 'Q=1\nif [ -n "$R" ]; then\n  Q=2\nfi',
     "branches": "case $R in\n  a)\n    Q=1\n    ;;\n  *)\n    Q=2\n    ;;\nesac",
