@@ -26,6 +26,8 @@ def hide(report: Report, secrets: Iterable[str] = ()) -> None:
 
 
 def _is_secret(name: str) -> bool:
+    if name.startswith("file_mounts."):  # of a path, whose source is one too
+        return False
     own = re.sub(r"\[\d+\]$", "", name).rpartition(".")[2]
     return (
         own != "secretName" and SECRET_NAME.search(own) is not None

@@ -25,6 +25,7 @@ from .tasks import (
     end_report,
     is_filled,
     mount,
+    mount_option,
     named_values,
     node_exports,
     own_names,
@@ -310,7 +311,7 @@ def _file_mount(given: RequestFields, path: str, source: str, at: str, values: J
         last, seen = source.rpartition("/")[2], at.rpartition("/")[2]
         if re.search(r"\w\.\w{1,8}$", last) and re.search(r"\w\.\w{1,8}$", seen):
             why = "is one file, and a mount is of a folder: mount its folder with --mount, or copy it in the command"
-            report.decide(name, f"{why}: --mount {at}=<source>")
+            report.decide(name, f"{why}: {mount_option(at)}")
             return False
         if not mount(given, path, source, at, values):
             return False
@@ -322,10 +323,10 @@ def _file_mount(given: RequestFields, path: str, source: str, at: str, values: J
             report.keep(name, "mounts")
         return True
     if _OTHER_STORE.match(source):
-        report.decide(name, f"is of a store that no target mounts; fetch it in the command, or --mount {at}=<source>")
+        report.decide(name, f"is of a store that no target mounts; fetch it in the command, or {mount_option(at)}")
         return False
     why = "is on this machine; put it into the folder of submit --code, or into a bucket"
-    report.decide(name, f"{why} and give --mount {at}=<source>", is_open=False)
+    report.decide(name, f"{why} and give {mount_option(at)}", is_open=False)
     return False
 
 
@@ -340,16 +341,17 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: De
         given.leave_value(f"{path}.name", "the source names the bucket")
     elif source:
         why = "are on this machine; put them into the folder of submit --code, or into a bucket"
-        given.report.decide(f"{path}.source", f"{why} and give --mount {seen}=<source>", is_open=False)
+        given.report.decide(f"{path}.source", f"{why} and give {mount_option(seen)}", is_open=False)
         given.leave_value(f"{path}.name", "is the bucket that SkyPilot makes of them")
     elif bucket:
         scheme = STORES.get(store) or ("s3" if "aws-batch" in place.kinds else "gs" if place.kinds else "")
         if store and store not in STORES:
-            why = f"is of a store that no target mounts: give --mount {seen}=<source>"
+            why = f"is of a store that no target mounts: give {mount_option(seen)}"
             given.report.decide(given.name(f"{path}.store"), why)
             given.leave_value(f"{path}.name", "is of that store")
         elif not scheme:
-            why = f"is a bucket of either cloud: give --mount {seen}=s3://{bucket[:60]} or gs://{bucket[:60]}"
+            option = mount_option(seen, f"s3://{bucket[:60]}")
+            why = f"is a bucket of either cloud: give {option} or gs://{bucket[:60]}"
             given.report.decide(given.name(f"{path}.name"), why)
         elif is_filled(given, f"{path}.name", bucket):
             mounted = mount(given, f"{path}.name", f"{scheme}://{bucket}", seen, values)
@@ -357,7 +359,7 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: De
                 given.name(f"{path}.name"), f"{scheme}://{bucket}", "has to be there: accel makes none"
             )
     else:
-        why = f"has neither a source nor a name: give --mount {seen}=<source>"
+        why = f"has neither a source nor a name: give {mount_option(seen)}"
         given.report.decide(given.name(next(iter(given.paths(path)), path)), why)
     if mounted and read_only:
         values["mounts"][-1]["read_only"] = True

@@ -145,6 +145,12 @@ def is_filled(given: RequestFields, path: str, text: str) -> bool:
     return given.report.findings(at, placeholders.value(at, text))
 
 
+def mount_option(at: str, source: str = "<source>") -> str:
+    """Return the option that says what is at a path, in quotes if a shell would replace its `~` by another folder."""
+    option = f"{at}={source}"
+    return f"--mount '{option}'" if at.startswith("~") else f"--mount {option}"
+
+
 def mount(given: RequestFields, path: str, source: str, at: str, values: Json) -> bool:
     """Return whether the mount was added, not refused. `at`: its path in the container, where ~ is root's home."""
     name = given.name(path)

@@ -219,6 +219,14 @@ def test_file_mounts(mounts: dict[str, Any], source: str | None, field: str, kin
     assert lost(found) == []
 
 
+def test_a_file_below_the_home_is_named_as_a_shell_leaves_it() -> None:
+    token = "~/.cache/huggingface/token"
+    found = of({"name": "t", "resources": IMAGE, "run": "x", "file_mounts": {token: token, "/a": "a"}})
+    told = {entry.field: entry.text for entry in found.report.entries}
+    assert told[f"file_mounts.{token}"].endswith(f"give --mount '{token}=<source>'")
+    assert told["file_mounts./a"].endswith("give --mount /a=<source>")
+
+
 def test_a_chosen_mount_is_in_place_of_any_source() -> None:
     task = {"name": "t", "resources": IMAGE, "run": "x", "file_mounts": {"/data": "./data"}, "volumes": {"/v": "disk"}}
     found = of(task, mounts={"/data": "gs://acme-data", "/v": "gs://acme-v", "/more": "gs://acme-more"})
