@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 
 from accel.rules.jobs import placeholders
@@ -112,7 +113,8 @@ def _step(script: Script, step: Step, report: Report, shape: Shape, made: _Made)
     """Remove the words that start a step's program, such as srun."""
     words = step.statement.words
     texts = [script.known.value(word.text) for word in words]
-    numbers, folder, exported = _step_options(step, report, made)
+    number = partial(variables.number_of, script.body, script.known.value, shape)
+    numbers, folder, exported = _step_options(step, report, made, number)
     before, inside = _contained(step, report, made)
     before, folder = [*exported, *before], inside or folder
     if step.image:
@@ -171,7 +173,9 @@ def _start(step: Step, folder: str, before: list[str], count: int, is_last: bool
     return edits
 
 
-def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, int | None], str, list[str]]:
+def _step_options(
+    step: Step, report: Report, made: _Made, number: Callable[[str], int | None]
+) -> tuple[dict[str, int | None], str, list[str]]:
     """Return a step's numbers (None: a variable holds it), its working folder, and words that set its variables."""
     numbers: dict[str, int | None] = {}
     folder, exported = "", list[str]()
@@ -184,7 +188,7 @@ def _step_options(step: Step, report: Report, made: _Made) -> tuple[dict[str, in
         elif name == "container-mounts":
             made.mounts.append((leaf, option.value))
         elif name in _SAME:
-            numbers[name] = int(option.value) if re.fullmatch(r"\d{1,6}", option.value) else None
+            numbers[name] = number(option.value)
         elif name in ("container-workdir", "chdir") and option.value:
             folder = _quote(option.value)
             report.changed(leaf, "command", "is `cd` before the program")

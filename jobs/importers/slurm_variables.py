@@ -2,15 +2,19 @@
 output environment variables of https://slurm.schedmd.com/sbatch.html, and accel/contract/variables.py."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from accel.contract import variables as ours
 
+from ..model.fields import INT_MAX
 from .slurm_values import Indices
 
 _NAME = re.compile(r"\bSLURM(?:D)?_[A-Z0-9_]*[A-Z0-9]\b")
 _GUARDED = re.compile(r"\$\{(SLURMD?_[A-Z0-9_]+):?[-+=?]")
+
+_VARIABLE = re.compile(r"\$?\{?([A-Za-z_]\w*)\}?")
+_PRODUCT = re.compile(r"""["']?\$\(\(([\w\s${}*]+)\)\)["']?[ \t]*(?:#.*)?""")
 
 
 @dataclass(frozen=True)
@@ -181,3 +185,30 @@ def run_tasks(shape: Shape) -> str:
         n = shape.bind_gpus
         bind = f" CUDA_VISIBLE_DEVICES=$(seq -s, $((_i * {n})) $((_i * {n} + {n - 1})))"
     return RUN_TASKS.replace("BIND", bind)
+
+
+def number_of(body: str, value: Callable[[str], str], shape: Shape, text: str) -> int | None:
+    """Return the number that an option of srun has: its own, one of Slurm's counts of the job, or a product of such
+    numbers that a script computes once. Return None for any other variable. `value` replaces the variables of a word
+    that the script sets."""
+    nodes, tasks = shape.nodes, shape.tasks
+    counts = {
+        **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), nodes),
+        **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), nodes * tasks),
+        "SLURM_NTASKS_PER_NODE": tasks,
+    }
+    if (named := _VARIABLE.fullmatch(text)) and named[1] not in counts:
+        computed = re.findall(rf"^[ \t]*(?:export[ \t]+)?{named[1]}=(.*)$", body, re.MULTILINE)
+        text = computed[0] if len(computed) == 1 else ""
+    product = _PRODUCT.fullmatch(text)
+    number = 1
+    for factor in (product[1] if product else text).split("*"):
+        named = _VARIABLE.fullmatch(factor.strip())
+        own = value(f"${named[1]}" if named else factor.strip())
+        if named and named[1] in counts:
+            number *= counts[named[1]]
+        elif re.fullmatch(r"\d{1,6}", own):
+            number *= int(own)
+        else:
+            return None
+    return number if number < INT_MAX else None

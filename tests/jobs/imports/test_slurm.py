@@ -241,6 +241,33 @@ def test_a_step_that_has_some_of_its_nodes_gpus(step: str, own: str) -> None:
     assert said.kind == "decision" and f"sees all 4 GPUs of its node, and in Slurm {own}" in said.text
 
 
+@pytest.mark.parametrize(
+    "before, step, count",
+    [
+        ("", "srun -N $SLURM_NNODES -n $SLURM_NTASKS", 4),
+        ("", "srun --nodes=${SLURM_JOB_NUM_NODES} --ntasks-per-node=$SLURM_NTASKS_PER_NODE", 4),
+        ("", "srun -n $((SLURM_NNODES * 2))", 2),
+        ("export N=$(($SLURM_NNODES*8)) # all", "srun -n ${N}", 8),
+        ("GPUS=2\nN=$(( $SLURM_JOB_NUM_NODES * GPUS ))", "srun -n $N", 2),
+    ],
+)
+def test_numbers_of_a_step_that_the_script_computes(before: str, step: str, count: int) -> None:
+    found = found_in(script("-N 3", "--ntasks-per-node=4", body=f"{before}\n{step} {BODY}"), image=IMAGE)
+    assert f"run_tasks {count} {BODY}" in found.values["command"][-1]
+    said = [each for each in found.report.entries if each.field.startswith("srun")]
+    assert said and {each.kind for each in said} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    "before", ["", "N=$(nproc)", "N=$((SLURM_NNODES * 2))\nN=$((SLURM_NNODES * 4))", "N=$((X * 2))"]
+)
+def test_a_number_of_a_step_that_is_not_known_is_a_decision(before: str) -> None:
+    found = found_in(script("-N 3", "--ntasks-per-node=4", body=f"{before}\nsrun -n $N {BODY}"), image=IMAGE)
+    (said,) = [each for each in found.report.entries if each.field.startswith("srun")]
+    assert said.kind == "decision" and "is taken for the job's own number" in said.text
+    assert f"run_tasks 4 {BODY}" in found.values["command"][-1]
+
+
 def test_an_option_that_is_set_twice_has_its_last_value() -> None:
     found = found_in(script("--mem=1G", "--mem=2G"))
     assert found.values["memory_mib"] == 2048
