@@ -30,6 +30,8 @@ _YAML = re.compile(r"""^(?:-\s+)?["']?[A-Za-z_][\w-]*["']?\s*:(\s|$)""")
 REST = "after the command"
 """Field of a report for words that follow a command."""
 _ENDS = (";", "&", "&&", "|", "||", ">", ">>", "<", "2>", "&>", "|&", "(", ")", "<<", "<<<")
+_OF_STREAM = re.compile(r"[0-9][<>]+")
+"""Redirection of one stream, as in `2> log`."""
 _FILE_INPUT = re.compile(r"< [^(;&|<>]")
 """Redirection of the command's input, which `<(command)` is not."""
 MOMENT = re.compile(r"\$\((?:date|uuidgen|openssl|whoami|hostname|git)\b|`(?:date|uuidgen|git)\b|\$\{?RANDOM\}?$|\$\$$")
@@ -254,7 +256,7 @@ class _Reader:
 
 
 def _end(words: list[str]) -> int:
-    return next((index for index, word in enumerate(words) if word in _ENDS), len(words))
+    return next((at for at, word in enumerate(words) if word in _ENDS or _OF_STREAM.fullmatch(word)), len(words))
 
 
 def _joined(text: str, program: str, found: PastedCommand) -> list[tuple[int, str, list[Heredoc]]]:

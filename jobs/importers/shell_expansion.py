@@ -16,10 +16,11 @@ _IN_BODY = re.compile(
 _LIST_PART = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?<!\S)#[^\n]*|[()]", re.DOTALL)
 _SPECIAL = re.compile(r"\$(?:[0-9@*#?!]|'(?:\\.|[^'\\])*')")
 """Arguments of the script and other special parameters, and a quote that only some shells know."""
-_PLACE = re.compile(r"<[A-Za-z][\w.-]*>(?![\w(])")
-"""Place of a page to be filled in. A shell would read a file of that name."""
+_PLACE = re.compile(r"<[A-Za-z][\w.-]*(?: (?!\d+>)[\w.,-]+){0,8}>(?![\w(])")
+"""Place of a page to be filled in, as `<your project>`. A shell would read a file of that name."""
 _TOKEN = re.compile(
-    r"([ \t\r\n]+)|([;&|<>]+)|'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^ \t\r\n;&|<>'\"\\]+)|(.)", re.DOTALL
+    r"([ \t\r\n]+)|([0-9][<>]+|[;&|<>]+)|'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^ \t\r\n;&|<>'\"\\]+)|(.)",
+    re.DOTALL,
 )
 """Part of a word, or what stands between words. The last group is a fault."""
 _STREAMS = re.compile(r"[0-9]>&[0-9](?=[\s;|&)]|$)")

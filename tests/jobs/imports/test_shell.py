@@ -58,6 +58,10 @@ VALUES: list[tuple[str, list[str]]] = [
         (f"Q='a b'\nC=\"{CALL} --a='$Q c' \\\n  --b=\\\"$Q\\\"\"\neval $C", ["--a=a b c", "--b=a b"]),
         (f"C='{CALL} --a $Q'\nQ=1\neval \"${{C}}\" --b", ["--a", "1", "--b"]),
         (f"Q=1\nC=\"{CALL} --a=$Q --b\"\necho \"$C\" > /dev/null\n$C", ["--a=1", "--b"]),
+        (f"{CALL} --a 2 --b=a2 2> /dev/null", ["--a", "2", "--b=a2"]),
+        (f"{CALL} --a 2>>/dev/null 1>/dev/stdout", ["--a"]),
+        (f"{CALL} --cluster=<your cluster> --a", ["--cluster=<your cluster>", "--a"]),
+        (f"{CALL} --cluster <any one, e.g.-this>", ["--cluster", "<any one, e.g.-this>"]),
         (f"{CALL} --cluster <cluster_name> --tpu-type=<type> --a", ["--cluster", "<cluster_name>",
                                                                    "--tpu-type=<type>", "--a"]),
 ]  # fmt: skip
