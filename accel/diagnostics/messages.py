@@ -1,4 +1,4 @@
-"""Plain words for pydantic's errors: limits, the value if it may be shown, the nearest name."""
+"""Plain words for pydantic's errors: limits, the value if it may be shown, the nearest name, the first of many."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -109,6 +109,12 @@ def did_you_mean(name: str, known: Sequence[str], most: int | None = None) -> st
     if near:
         return f"; did you mean {' or '.join(near)}?"
     return f"; known: {', '.join(known)}" if known and (most is None or len(known) <= most) else ""
+
+
+def first_of(items: Sequence[str], most: int) -> str:
+    """Return at most so many items, and the number of the others: `a, b and 3 more`."""
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def printable_name(name: str) -> str:

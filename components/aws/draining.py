@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from accel.clouds.pauses import Pauses
+from accel.diagnostics.messages import first_of
 
 from ..base import Spec
 
@@ -88,12 +89,12 @@ class Draining:
     def _wait(self, left: Callable[[], list[str]], what: str, minutes: float, hint: str) -> None:
         pauses, said = Pauses(60 * minutes, first_s=POLL_S[0]), 0
         while found := left():
-            pause_s = pauses.next_s(POLL_S[1])
+            pause_s, shown = pauses.next_s(POLL_S[1]), f"{what}: {first_of(found, SHOWN)}"
             if pause_s is None:
-                raise DrainError(f"{self.name}: after {minutes:g} min there are {what}: {_shown(found)}; {hint}")
+                raise DrainError(f"{self.name}: after {minutes:g} min there are {shown}; {hint}")
             if len(found) != said:
                 said = len(found)
-                self.say(f"{self.name}: waiting for {what}: {_shown(found)}")
+                self.say(f"{self.name}: waiting for {shown}")
             time.sleep(pause_s)
 
     def _settled(self) -> dict[str, Any] | None:
@@ -175,8 +176,3 @@ def _listed(batch: Any, statuses: Iterable[str], **asked: str) -> Iterator[dict[
 
 def _name(arn: str) -> str:
     return arn.rpartition("/")[2]
-
-
-def _shown(items: list[str]) -> str:
-    rest = len(items) - SHOWN
-    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -9,6 +9,7 @@ from accel.console.heartbeat import QUIET_S, Beat, SoFar
 from accel.console.options import program
 from accel.console.terminal_text import lasting
 from accel.diagnostics.errors import CloudSilent, Interrupted, JobFailed, WaitedTooLong
+from accel.diagnostics.messages import first_of
 
 from ..backends.base import Backend, JobRef, Many, Phase, Status, TendedBackend
 from .allowances.submitter import settle_ended_jobs
@@ -218,8 +219,7 @@ def _look(ref: JobRef, backend: Backend, unseen: set[JobRef], tell: Callable[[st
 
 
 def _names(waiting: list[tuple[JobRef, Backend]]) -> str:
-    more = f" and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
-    return ", ".join(str(ref) for ref, _ in waiting[:NAMED]) + more
+    return first_of([str(ref) for ref, _ in waiting], NAMED)
 
 
 def _how(waiting: list[tuple[JobRef, Backend]]) -> str:

@@ -1,10 +1,11 @@
 """Capacity of the instances behind a queue: a job that fits none of them would wait forever."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
+from accel.diagnostics.messages import first_of
 from accel.rules.aws import fit
 from accel.rules.aws import types as aws_types
 from accel.rules.aws.fit import Size
@@ -71,7 +72,7 @@ def _size(target: AwsBatchTarget, size: Size, unknown: tuple[str, ...], diagnost
     ]
     diagnostics.with_names(FIELDS).add(fit.placement(size, places))
     if unknown and not holding(fit.startable(places), *size).fits:
-        diagnostics.warning(f"{_listed(unknown)}: not in the catalogue; whether it holds the job is not known")
+        diagnostics.warning(f"{first_of(unknown, SHOWN)}: not in the catalogue; whether it holds the job is not known")
 
 
 def _accelerator(
@@ -95,10 +96,10 @@ def _accelerator(
     if not places and unknown:
         return  # the size check has warned
     if not any(machine.accelerator == wanted for machine in machines) and not unknown:
-        shown = _listed(sorted({f"{machine.name} ({machine.accelerator})" for machine in places or machines}))
+        shown = first_of(sorted({f"{machine.name} ({machine.accelerator})" for machine in places or machines}), SHOWN)
         diagnostics.error(f"accelerator.type: {job.accelerator.type} is on no instance of the queue: {shown}")
     elif others:
-        shown = _listed([f"{machine.name} ({machine.accelerator})" for machine in others])
+        shown = first_of([f"{machine.name} ({machine.accelerator})" for machine in others], SHOWN)
         diagnostics.error(
             f"accelerator.type: Batch chooses the instance, and could place the job without "
             f"{job.accelerator.type} on {shown}; {_one_type(wanted, target)}, or leave type out"
@@ -125,7 +126,3 @@ def _one_type(wanted: str, target: AwsBatchTarget) -> str:
 
 def _has_only(wanted: str, name: str) -> bool:
     return {machine.accelerator for machine in aws_types.resolve_machines((name,))[0]} == {wanted}
-
-
-def _listed(items: Sequence[str]) -> str:
-    return ", ".join(items[:SHOWN]) + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")

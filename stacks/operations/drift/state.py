@@ -10,6 +10,7 @@ from typing import Any
 
 from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused
+from accel.diagnostics.messages import first_of
 
 from ..pulumi_command import ran
 from .differences import Drift
@@ -85,9 +86,8 @@ def _step(step: Mapping[str, Any], fix: str) -> Iterator[Drift]:
     elif step["op"] == "update":
         paths = [path for path in sorted(step.get("detailedDiff") or ()) if not noise(type_, path)]
         if paths:
-            told = ", ".join(_change(path, step) for path in paths[:SHOWN])
-            more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-            yield Drift("property", name, "changed", f"{type_}: {told}{more}", fix)
+            told = first_of([_change(path, step) for path in paths], SHOWN)
+            yield Drift("property", name, "changed", f"{type_}: {told}", fix)
 
 
 def noise(type_: str, path: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import BadInput, JobsError
-from accel.diagnostics.messages import did_you_mean, printable_name
+from accel.diagnostics.messages import did_you_mean, first_of, printable_name
 
 from ...environment.config import Environment
 from ..quota.judgement import judge, row_of
@@ -101,8 +101,7 @@ def breach_reason(limit: Limit, report: Mapping[str, Any], *, strict: bool = Fal
 
 
 def _named(word: str, names: Sequence[str]) -> str | None:
-    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{word}: {', '.join(names[:5])}{rest}" if names else None
+    return f"{word}: {first_of(names, 5)}" if names else None
 
 
 def _above(limit: Limit, cost: Mapping[str, Any] | None, strict: bool) -> str | None:

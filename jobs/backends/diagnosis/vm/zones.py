@@ -5,6 +5,7 @@ from accel.catalog.places import where
 from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.responses import object_at, objects_at
+from accel.diagnostics.messages import first_of
 
 from ...vm.record import Record
 
@@ -39,8 +40,7 @@ def others(record: Record) -> str:
     known = [zone for zone in _known(record) if zone not in record.body["zones"]]
     if not known:
         return ""
-    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-    return f"other zones that are known to have {record.body['type']}: {', '.join(known[:SHOWN])}{more}"
+    return f"other zones that are known to have {record.body['type']}: {first_of(known, SHOWN)}"
 
 
 def _known(record: Record) -> list[str]:
