@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from accel.console.progress import Opens
 from accel.console.reporter import Reporter
 from accel.diagnostics.errors import BadInput, CloudRefused, JobsError, NotFound
 from accel.diagnostics.messages import did_you_mean, printable_name
+from accel.threads import in_threads
 
 from ..backends.base import Backend, JobRef, LogLine, Logs, Phase, Resubmit
 from ..backends.registry import of_ref
@@ -136,12 +136,8 @@ def read(wanted: Sequence[Row], jobs: Sequence[Job], progress: Callable[[int], N
     # The first call creates the clients; several threads may use them from then on.
     _one(single[0])
     progress(done := done + 1)
-    pool = ThreadPoolExecutor(AT_ONCE)
-    try:
-        for _ in pool.map(_one, single[1:]):
-            progress(done := done + 1)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    for _ in in_threads(_one, single[1:], AT_ONCE):
+        progress(done := done + 1)
 
 
 def _alone(job: Job) -> bool:

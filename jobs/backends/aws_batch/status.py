@@ -7,7 +7,6 @@ https://docs.aws.amazon.com/batch/latest/APIReference/API_AttemptDetail.html
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from accel.clouds.aws.clients import Client, Clients
 from accel.clouds.aws.responses import structure, structures
 from accel.diagnostics.errors import CloudRefused, NotFound
 from accel.rules.jobs import exit_codes
+from accel.threads import in_threads
 
 from ...model.owners import owner_of
 from ..base import Attempt, JobRef, Phase, Status
@@ -85,10 +85,10 @@ def list_jobs(
             if len(jobs) >= limit:
                 break
     else:
-        with ThreadPoolExecutor(len(PHASES)) as pool:
-            found = pool.map(partial(_of_status, batch, queue, _Count(progress)), PHASES if ended else LIVE)
-            # A job that changes its state between two of these calls is listed twice.
-            jobs = list({job["jobId"]: job for each in found for job in each}.values())
+        listed = partial(_of_status, batch, queue, _Count(progress))
+        found = in_threads(listed, [*(PHASES if ended else LIVE)], len(PHASES))
+        # A job that changes its state between two of these calls is listed twice.
+        jobs = list({job["jobId"]: job for each in found for job in each}.values())
     jobs = sorted(jobs, key=lambda job: -int(job.get("createdAt", 0)))[:limit]
     for start in range(0, len(jobs), DESCRIBED_AT_ONCE):
         some = jobs[start : start + DESCRIBED_AT_ONCE]

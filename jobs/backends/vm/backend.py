@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.timeouts import Timing, pause
 from accel.contract.google_vms import VmGround
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
+from accel.threads import in_threads
 
 from ...model.keys import content_hash, platform_name
 from ..base import Attempt as Tried
@@ -122,8 +122,7 @@ class VmBackend(PlatformBackend[VmTargetT, str, Timing], Generic[VmTargetT]):
     def statuses(self, refs: Sequence[JobRef]) -> dict[JobRef, Status]:
         for ref in refs:
             self._checked(ref)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(self._known, refs))
+        found = list(in_threads(self._known, refs, _AT_ONCE))
         return {ref: status for ref, status in zip(refs, found, strict=True) if status}
 
     def _known(self, ref: JobRef) -> Status | None:

@@ -14,7 +14,6 @@ the stack's function has no models.
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -27,6 +26,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.bucket_targets import published_targets
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudSilent, NotFound, NotPromised
+from accel.threads import in_threads
 
 from ..same_key import other_request
 from . import labels
@@ -117,9 +117,8 @@ class Records:
         items = self._google.pages("storage", f"b/{self.bucket}/o", "items", prefix=prefix)
         wanted = {f"{prefix}{host}.json": host for host in range(record.hosts)}
         there = sorted(wanted.keys() & {str(item.get("name")) for item in items})
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            told = pool.map(self._result, there, [wanted[name] for name in there])
-            return {each.host: each for each in told}
+        told = in_threads(lambda name: self._result(name, wanted[name]), there, _AT_ONCE)
+        return {each.host: each for each in told}
 
     def _result(self, name: str, host: int) -> Result:
         if name not in self._seen:
