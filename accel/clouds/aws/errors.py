@@ -71,9 +71,11 @@ def asking(doing: str) -> Generator[None]:
             raise CloudSilent(f"{doing}: {_line(error)}", REACH) from error
         # A program or a file that the settings name as a source of credentials.
         raise NoCredentials(f"{doing}: {_line(error)}", SETTINGS) from error
-    except (AttributeError, TypeError, ValueError) as error:
-        # botocore's parsers assume that a body is a JSON object; a proxy's may be anything.
-        raise CloudSilent(f"{doing}: the answer is not AWS's: {error}", REACH) from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # botocore's parsers assume that a body is a JSON object; a proxy's may be anything, and what is no JSON is read
+        # as an answer without members.
+        told = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise CloudSilent(f"{doing}: the answer is not AWS's: {told}", REACH) from error
 
 
 def of_answer(doing: str, response: Any) -> JobsError:

@@ -94,11 +94,13 @@ def _active(batch: Any) -> Iterator[dict[str, Any]]:
 
         def page(token: dict[str, str] = token) -> dict[str, Any]:
             with asking("DescribeJobDefinitions"):
-                return batch.describe_job_definitions(status="ACTIVE", maxResults=100, **token)
+                answer = batch.describe_job_definitions(status="ACTIVE", maxResults=100, **token)
+                # Without them it is no answer of AWS, and no list without revisions.
+                return {"jobDefinitions": answer["jobDefinitions"], "nextToken": answer.get("nextToken")}
 
         answer = _patient(page)
         yield from answer["jobDefinitions"]
-        if not answer.get("nextToken"):
+        if not answer["nextToken"]:
             return
         token = {"nextToken": answer["nextToken"]}
 

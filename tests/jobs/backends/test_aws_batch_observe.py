@@ -456,6 +456,7 @@ def test_a_silent_log_ends_following_at_last(monkeypatch: pytest.MonkeyPatch) ->
         (InvalidConfigError(error_msg="The source_profile gone does not exist"), BadInput),
         (InvalidDefaultsMode(mode="fast", valid_modes="legacy"), BadInput),
         (ConnectionResetError(104, "Connection reset by peer"), CloudSilent),
+        (KeyError("Parameters"), CloudSilent),
         (ConnectTimeoutError(endpoint_url="x"), CloudSilent),
         (ReadTimeoutError(endpoint_url="x"), CloudSilent),
         (EndpointConnectionError(endpoint_url="x"), CloudSilent),
