@@ -14,6 +14,8 @@ from email.message import Message
 from http.client import HTTPException
 from typing import Any, cast
 
+from accel.json_values import entries, mapping, object_at
+
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
 TIMEOUT_S = 10.0
@@ -117,10 +119,10 @@ class Registry:
             if not fit:
                 raise NotFound(f"{self._shown}: has no image for linux/{architecture}")
             manifest = self._manifest(str(fit[0].get("digest")))[1]
-        config = _mapping(manifest.get("config"))
-        blob = _mapping(_json(self._body(f"blobs/{config.get('digest')}", ())[0], self._shown))
-        inner = _mapping(blob.get("config"))
-        labels = {str(key): str(value) for key, value in _mapping(inner.get("Labels")).items()}
+        config = object_at(manifest, "config")
+        blob = mapping(_json(self._body(f"blobs/{config.get('digest')}", ())[0], self._shown)) or {}
+        inner = object_at(blob, "config")
+        labels = {str(key): str(value) for key, value in object_at(inner, "Labels").items()}
         pairs = [str(each).partition("=") for each in cast(list[Any], inner.get("Env") or [])]
         variables = {name: value for name, _, value in pairs}
         return Image(digest, labels, variables, _words(inner.get("Entrypoint")), _words(inner.get("Cmd")))
@@ -131,7 +133,7 @@ class Registry:
         for told in (headers.get("Docker-Content-Digest"), reference if reference.startswith("sha256:") else None):
             if told and told.startswith("sha256:") and told != digest:
                 raise CloudRefused(f"{self._shown}: the registry says {told}, and what it sent is {digest}")
-        return digest, _mapping(_json(body, self._shown))
+        return digest, mapping(_json(body, self._shown)) or {}
 
     def _body(self, path: str, accepts: tuple[str, ...]) -> tuple[bytes, Message]:
         for again in (True, False):
@@ -184,7 +186,7 @@ class Registry:
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error.code) from None
-        answer = _mapping(_json(body, self._shown))
+        answer = mapping(_json(body, self._shown)) or {}
         token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str):
             raise self._refused(401)
@@ -211,18 +213,14 @@ def _json(body: bytes, shown: str) -> Any:
         raise CloudRefused(f"{shown}: the answer is not from a registry: it is not JSON") from None
 
 
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
 def _list(value: object) -> list[dict[str, Any]]:
-    return [_mapping(each) for each in cast(list[Any], value)] if isinstance(value, list) else []
+    return [mapping(each) or {} for each in entries(value)]
 
 
 def _words(value: object) -> tuple[str, ...]:
-    return tuple(map(str, cast(list[Any], value))) if isinstance(value, list) else ()
+    return tuple(map(str, entries(value)))
 
 
 def _of(platform: object, system: str, architecture: str) -> bool:
-    told = _mapping(platform)
+    told = mapping(platform) or {}
     return (told.get("os"), told.get("architecture")) == (system, architecture)

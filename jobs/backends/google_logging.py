@@ -13,9 +13,10 @@ from itertools import groupby
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping
+from accel.clouds.google.rest import REACH, GarbledAnswer
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
+from accel.json_values import entries, mapping
 
 from .base import LogLine
 from .late_lines import WriterEnd

@@ -13,8 +13,6 @@ import click
 from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries
-from accel.clouds.kubernetes.responses import object_at
 from accel.clouds.timeouts import Timing
 from accel.console.options import Settings
 from accel.console.output import show_json, span
@@ -23,6 +21,7 @@ from accel.contract import buckets
 from accel.contract.targets import AwsBatchTarget, LocalTarget
 from accel.diagnostics.errors import BadInputs, JobsError
 from accel.folders import cache, state
+from accel.json_values import entries, object_at
 
 from ..client import history
 from ..client.stale_targets import compare_targets

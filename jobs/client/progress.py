@@ -3,9 +3,10 @@
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from accel.console.terminal_text import lasting, number, plain
+from accel.json_values import entries, mapping, object_at
 
 from ..runtime.lines import MARK, read
 
@@ -73,8 +74,8 @@ def parse(line: str) -> ProgressLine | None:
     at = None if told is None else _number(told.get("at"))
     if told is None or at is None or at < 0:
         return None
-    metrics = _mapping(told.get("metrics"))
-    gpus = cast(list[Any], told["gpus"]) if isinstance(told.get("gpus"), list) else []
+    metrics = object_at(told, "metrics")
+    gpus = map(mapping, entries(told.get("gpus"))[:GPUS_MAX])
     return ProgressLine(
         at=at,
         step=_number(told.get("step")),
@@ -84,8 +85,8 @@ def parse(line: str) -> ProgressLine | None:
             for name, each in list(metrics.items())[:METRICS_MAX]
             if (value := _value(each)) is not None
         },
-        gpus=tuple(_gpu(place, each) for place, each in enumerate(map(_mapping, gpus[:GPUS_MAX])) if each),
-        cpu=_number(_mapping(told.get("host")).get("cpu")),
+        gpus=tuple(_gpu(place, each) for place, each in enumerate(gpus) if each),
+        cpu=_number(object_at(told, "host").get("cpu")),
         event=_text(told.get("event"), WORD_MAX),
         said=_text(told.get("said"), TEXT_MAX),
     )
@@ -171,9 +172,5 @@ def _text(value: Any, most: int) -> str | None:
     return plain(value[:most]) or None if isinstance(value, str) else None
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
 def _items(value: Any) -> list[Any]:
-    return cast(list[Any], value)[:METRICS_MAX] if isinstance(value, list) else []
+    return entries(value)[:METRICS_MAX]

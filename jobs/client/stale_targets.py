@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from accel.clouds.google.rest import mapping
 from accel.contract.target_layout import SOURCE
 from accel.contract.targets import read_one
 from accel.diagnostics.errors import JobsError
+from accel.json_values import mapping
 
 from . import published_targets
 

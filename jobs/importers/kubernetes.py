@@ -9,6 +9,7 @@ from accel.contract import variables
 from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
+from accel.json_values import entries
 from accel.rules.jobs import placeholders
 
 from .heredoc_documents import document_in
@@ -16,7 +17,7 @@ from .kubernetes_environment import ConfigMaps
 from .kubernetes_nodes import SLICE
 from .kubernetes_pods import PodJob, set_ranks
 from .kubernetes_shapes import CORE, JOB, QUEUE, Work, deadline, finish, job_of, keep_s, same_pods, template_job
-from .kubernetes_values import ManifestFields, at, list_of, object_of
+from .kubernetes_values import ManifestFields, at, object_of
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument, leaves, read
@@ -274,7 +275,7 @@ def _say_missing(given: ManifestFields, values: Json) -> None:
     for path, value in given.values.items():
         if not re.search(r"\.containers\[\d+\]\.(command|args)$", path):
             continue
-        read_here = [first or second for word in list_of(value) for first, second in _READ.findall(str(word))]
+        read_here = [first or second for word in entries(value) for first, second in _READ.findall(str(word))]
         names = [name for name in dict.fromkeys(read_here) if name not in known]
         if names:
             asked = " ".join(f"--var {name}=<value>" for name in names[:6])
@@ -288,7 +289,7 @@ def _say_samples(given: ManifestFields) -> None:
     """Refuse gs://<BUCKET> in the program's words and variables, which may have variables of a shell."""
     for path, value in given.values.items():
         if re.search(r"\.containers\[\d+\]\.(command|args|env\[\d+\]\.value)$", path):
-            text = re.sub(r"\$(\w+|\{.*?\}|\(.*?\))", "", " ".join(map(str, list_of(value) or [value])))
+            text = re.sub(r"\$(\w+|\{.*?\}|\(.*?\))", "", " ".join(map(str, entries(value) or [value])))
             found = re.findall(r"""gs://[^\s"';|&,]+""", text)
             given.report.findings(given.name(path), placeholders.addresses(given.name(path), found))
 
@@ -310,7 +311,7 @@ def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Jso
             raise
         fill(document, variables)
         if _kind(document) == "List":
-            for index, item in enumerate(list_of(document.get("items"))):
+            for index, item in enumerate(entries(document.get("items"))):
                 start = f"items[{index}]."
                 places = getattr(document, "places", {}).items()
                 own = {path.removeprefix(start): place for path, place in places if path.startswith(start)}

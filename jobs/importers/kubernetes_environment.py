@@ -7,8 +7,9 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.variables import RESERVED_PREFIXES
+from accel.json_values import entries
 
-from .kubernetes_values import ManifestFields, as_shell, at, expansion, list_of, object_of, references
+from .kubernetes_values import ManifestFields, as_shell, at, expansion, object_of, references
 
 NAMES_A_POD = "names a pod as Kubernetes calls it; here nodes find the main node at $MASTER_ADDR (docs/nodes.md)"
 
@@ -42,7 +43,7 @@ def environment(
 ) -> Environment:
     found = Environment(chosen)
     report, env, secrets = given.report, found.env, found.secrets
-    for index, each in enumerate(list_of(at(document, f"{base}.envFrom"))):
+    for index, each in enumerate(entries(at(document, f"{base}.envFrom"))):
         path = f"{base}.envFrom[{index}]"
         reference = object_of(object_of(each).get("configMapRef")).get("name")
         prefix = given.text(f"{path}.prefix") or ""
@@ -56,7 +57,7 @@ def environment(
         else:
             given.ask(path, "names variables by an object alone: write each into env, or its reference into secrets")
     known = dict(env)
-    for index in range(len(list_of(at(document, f"{base}.env")))):
+    for index in range(len(entries(at(document, f"{base}.env")))):
         path = f"{base}.env[{index}]"
         name = given.text(f"{path}.name")
         if not name or not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -103,7 +104,7 @@ def environment(
 
 def _named(document: Any, base: str, index: int) -> set[str]:
     """Return the names of the variables that are set after the one at `index`."""
-    rest = list_of(at(document, f"{base}.env"))[index + 1 :]
+    rest = entries(at(document, f"{base}.env"))[index + 1 :]
     return {str(object_of(each).get("name")) for each in rest}
 
 

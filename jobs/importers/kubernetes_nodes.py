@@ -6,9 +6,10 @@ from typing import Any
 
 from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.catalog.tpu_generations import GENERATIONS, Generation, Host
+from accel.json_values import entries
 from accel.rules.gcp.gpus import accelerator_name, find_accelerator
 
-from .kubernetes_values import ManifestFields, at, gpus_of_machine, list_of, object_of
+from .kubernetes_values import ManifestFields, at, gpus_of_machine, object_of
 from .reading import Json
 from .slurm_resources import catalog_gpu
 
@@ -138,15 +139,15 @@ def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -
         found.topology = topology
         given.report.changed(given.name(path), "accelerator.type", "is part of a slice's name")
     base = f"{spec}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    terms = list_of(at(document, base))
+    terms = entries(at(document, base))
     for number, term in enumerate(terms):
         if len(terms) > 1:
             given.settle(f"{base}[{number}]", "is one of several choices of nodes; a target has its pools")
             continue
-        for index, each in enumerate(list_of(object_of(term).get("matchExpressions"))):
+        for index, each in enumerate(entries(object_of(term).get("matchExpressions"))):
             path = f"{base}[{number}].matchExpressions[{index}]"
             key, operator = object_of(each).get("key"), object_of(each).get("operator")
-            values = list_of(object_of(each).get("values"))
+            values = entries(object_of(each).get("values"))
             if isinstance(key, str) and operator == "In" and len(values) == 1:
                 _label(given, f"{path}.values", key, values, found)
                 for part in ("key", "operator"):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from accel.json_values import entries
+
 from .images import image_of
 from .kubernetes_environment import NAMES_A_POD, ConfigMaps, Environment, environment, names_a_pod
 from .kubernetes_nodes import Machines, machines
@@ -16,7 +18,6 @@ from .kubernetes_values import (
     at,
     ceiling,
     expansion,
-    list_of,
     object_of,
     quantity,
     references,
@@ -81,7 +82,7 @@ class PodJob:
 def pod_job(given: ManifestFields, document: Any, spec: str, options: ImportOptions, maps: ConfigMaps) -> PodJob:
     found = PodJob()
     report = given.report
-    containers = list_of(at(document, f"{spec}.containers"))
+    containers = entries(at(document, f"{spec}.containers"))
     if not containers:
         report.refuse(given.name(f"{spec}.containers"), "is missing: a pod has a container")
         return found

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from accel.json_values import entries
+
 from ..backends.gke import retries
 from .fields import job_name
 from .kubernetes_environment import ConfigMaps
 from .kubernetes_nodes import SLICE
 from .kubernetes_pods import OF_TARGET, PodJob, close_pod, pod_job, put_command
-from .kubernetes_values import ManifestFields, at, list_of, object_of
+from .kubernetes_values import ManifestFields, at, object_of
 from .options import ImportOptions
 from .reading import Json
 
@@ -309,12 +311,12 @@ _RULE = re.compile(
 
 def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> None:
     """Translate a pod failure policy that `retries` and `lost_retries` can express."""
-    rules = copy.deepcopy(list_of(at(document, f"{path}.rules")))
+    rules = copy.deepcopy(entries(at(document, f"{path}.rules")))
     if not rules:
         return
     for rule in rules:
         object_of(object_of(rule).get("onExitCodes")).pop("containerName", None)
-        for condition in list_of(object_of(rule).get("onPodConditions")):
+        for condition in entries(object_of(rule).get("onPodConditions")):
             object_of(condition).setdefault("status", "True")
             if object_of(condition).get("status") is True:
                 object_of(condition)["status"] = "True"
@@ -376,7 +378,7 @@ def _plain(given: ManifestFields, base: str) -> list[tuple[str, Any]]:
 
 def _job_set(work: Work) -> None:
     given, document, _, _, values = work
-    items = list_of(at(document, "spec.replicatedJobs"))
+    items = entries(at(document, "spec.replicatedJobs"))
     if not items:
         given.refuse("spec.replicatedJobs", "is missing: a JobSet has jobs")
         return
@@ -439,7 +441,7 @@ def _job_set(work: Work) -> None:
 
 
 def _order(given: ManifestFields, document: Any, path: str) -> None:
-    for number in range(len(list_of(at(document, path)))):
+    for number in range(len(entries(at(document, path)))):
         if given.text(f"{path}[{number}].status") == "Complete":
             why = "starts after another has ended, and nodes of a job start together: write a job of each"
             given.refuse(f"{path}[{number}]", why)

@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, cast
+from typing import Any
 
 from accel.catalog import UnknownName
 from accel.catalog.machines import NoMachine, machine
+from accel.json_values import entries, mapping
 
 from .fields import RequestFields
 
@@ -51,11 +52,7 @@ def gpus_of_machine(name: str) -> tuple[str, int] | None:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return mapping(value) or {}
 
 
 def at(document: Any, path: str) -> Any:
@@ -63,7 +60,7 @@ def at(document: Any, path: str) -> Any:
     value = document
     for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if part.startswith("["):
-            items, number = list_of(value), int(part[1:-1])
+            items, number = entries(value), int(part[1:-1])
             value = items[number] if number < len(items) else None
         else:
             value = object_of(value).get(part)

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .kubernetes_values import ManifestFields, at, ceiling, list_of, object_of, quantity
+from accel.json_values import entries
+
+from .kubernetes_values import ManifestFields, at, ceiling, object_of, quantity
 from .reading import Json
 
 SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
@@ -36,12 +38,12 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
     """Translate volumes that the container mounts. `spec`, `container`: paths; `chosen`: sources by path."""
     found = Volumes()
     by_name: dict[str, str] = {}
-    for index, each in enumerate(list_of(at(document, f"{spec}.volumes"))):
+    for index, each in enumerate(entries(at(document, f"{spec}.volumes"))):
         by_name[str(object_of(each).get("name"))] = f"{spec}.volumes[{index}]"
     used: set[str] = set()
     paths: set[str] = set()
     claims = _claims(document)
-    for index, each in enumerate(list_of(at(document, f"{container}.volumeMounts"))):
+    for index, each in enumerate(entries(at(document, f"{container}.volumeMounts"))):
         mount = f"{container}.volumeMounts[{index}]"
         name, path = str(object_of(each).get("name")), object_of(each).get("mountPath")
         volume = by_name.get(name)
@@ -73,8 +75,8 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
 
 def _claims(document: Any) -> set[str]:
     """Return the names of claims that a JobSet makes: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
-    policies = list_of(at(document, "spec.volumeClaimPolicies"))
-    templates = [each for policy in policies for each in list_of(object_of(policy).get("templates"))]
+    policies = entries(at(document, "spec.volumeClaimPolicies"))
+    templates = [each for policy in policies for each in entries(object_of(policy).get("templates"))]
     return {str(at(each, "metadata.name")) for each in templates}
 
 

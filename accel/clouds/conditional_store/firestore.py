@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from accel.json_values import mapping
+
 from ...diagnostics.errors import NotFound
 from ..google.api import Google
-from ..google.rest import REACH, Conflict, GarbledAnswer, Unmet, mapping, path_segment
+from ..google.rest import REACH, Conflict, GarbledAnswer, Unmet, path_segment
 from . import Fields, Record, WriteConflict
 
 Json = dict[str, Any]

@@ -17,21 +17,11 @@ from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from accel.json_values import entries, mapping
+
 from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
 from ..timeouts import Timing, classify_failure, with_retries
-from .rest import (
-    REACH,
-    Conflict,
-    GarbledAnswer,
-    auth_headers,
-    entries,
-    line,
-    mapping,
-    no_session_auth,
-    path_segment,
-    refusal,
-    root_of,
-)
+from .rest import REACH, Conflict, GarbledAnswer, auth_headers, line, no_session_auth, path_segment, refusal, root_of
 
 T = TypeVar("T")
 

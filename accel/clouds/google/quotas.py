@@ -1,13 +1,13 @@
 """Limits in Cloud Quotas: its entries, and their value for a location. Source:
 https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos"""
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accel.catalog.quotas import Quota
+from accel.json_values import mapping, mappings, number, texts
 
-from .rest import entries, mapping, path_segment
+from .rest import path_segment
 
 SERVICES = {"compute": "compute.googleapis.com", "aiplatform": "aiplatform.googleapis.com", "tpu": "tpu.googleapis.com"}
 
@@ -52,22 +52,3 @@ def limit_of(info: Mapping[str, Any], quota: Quota, location: str) -> float | No
 
 def dimensions(quota: Quota) -> dict[str, str]:
     return dict(each.split("=", 1) for each in quota.dimension.split(",") if each)
-
-
-def mappings(value: Any) -> list[dict[str, Any]]:
-    return [found for each in entries(value) if (found := mapping(each)) is not None]
-
-
-def texts(value: Any) -> list[str]:
-    return [each for each in entries(value) if isinstance(each, str)]
-
-
-def number(value: Any) -> float | None:
-    """Return None unless it is a finite number. 64-bit numbers are text in JSON."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        found = float(value)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None

@@ -19,6 +19,8 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
+from accel.json_values import entries, mapping
+
 from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -240,14 +242,6 @@ def _told(error: Mapping[str, Any]) -> str:
     if denied and denied.get("permission"):
         return line(f"permission {denied['permission']} is missing on {denied.get('resource', 'the project')}")
     return line(error.get("message") or "")
-
-
-def mapping(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
-
-
-def entries(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def line(value: object) -> str:

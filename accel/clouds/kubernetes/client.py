@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from accel.json_values import entries, mapping
+
 from ...diagnostics.errors import BadInput, CloudSilent, NotFound
 from ...folders import cache, write
-from ..google.rest import entries, mapping, no_session_auth
+from ..google.rest import no_session_auth
 from ..timeouts import Timing, classify_failure, with_retries
 from .responses import REACH, StaleList, describe_path, line, object_of, refusal
 

@@ -18,10 +18,10 @@ from accel.clouds.google import rest
 from accel.clouds.kubernetes import endpoint_trust
 from accel.clouds.kubernetes.client import Api, Timing
 from accel.clouds.kubernetes.endpoint_trust import Endpoint
-from accel.clouds.kubernetes.responses import object_at
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NotFound
 from accel.folders import cache, write_json
+from accel.json_values import object_at
 
 MAX_AGE_S = 3600.0
 _OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"

@@ -8,12 +8,12 @@ Throttled       429: certain not to be accepted
 """
 
 import json
-from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
+
+from accel.json_values import mapping, object_at
 
 from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
-from ..google.rest import entries, mapping
 
 SHOWN = 500
 
@@ -87,14 +87,3 @@ def describe_path(path: str) -> str:
 
 def line(value: object) -> str:
     return " ".join(str(value).split())[:SHOWN]
-
-
-def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
-    found: Any = value
-    for name in names:
-        found = (mapping(found) or {}).get(name)
-    return mapping(found) or {}
-
-
-def objects_at(value: Mapping[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    return [cast(dict[str, Any], each) for each in entries((value or {}).get(name)) if isinstance(each, dict)]

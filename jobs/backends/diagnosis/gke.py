@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from accel.catalog import nearest
-from accel.clouds.google.rest import entries
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, object_at, objects_at
 
 from ..base import Explanation, JobRef, Phase
 from ..gke import labels, lookup

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import Any, ClassVar
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import ASKED_AGAIN
+from accel.json_values import object_at, objects_at
 
 from ..base import Explanation, JobRef, Status
 from ..diagnosis.engine import LazyFacts

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.json_values import object_at
 
 from ..base import JobRef, LogLine
 from ..tasks import check_task

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import GIVEN_UP
 from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.json_values import object_at, objects_at
 
 from ..base import JobRef
 from . import labels

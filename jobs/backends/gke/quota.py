@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import POOL_LABEL, GkeTarget
 from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.json_values import object_at, objects_at
 
 from ..free_gpus import Free
 from .machines import CHIPS, GPUS

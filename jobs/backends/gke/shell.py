@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
+from accel.json_values import object_at, objects_at
 
 from ..base import JobRef, Places, Streams
 from ..tasks import check_task

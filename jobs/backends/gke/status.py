@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.json_values import object_at, objects_at
 
 from ...model.owners import owner_of
 from ...runtime.sweep import spans

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from accel.clouds.kubernetes.client import Api
-from accel.clouds.kubernetes.responses import AlreadyExists, object_at, objects_at
+from accel.clouds.kubernetes.responses import AlreadyExists
 from accel.clouds.timeouts import pause
 from accel.contract.gke import ASKING_AGAIN
 from accel.diagnostics.errors import (
@@ -32,6 +32,7 @@ from accel.diagnostics.errors import (
     Throttled,
     Unreached,
 )
+from accel.json_values import object_at, objects_at
 
 from ...model import sweep_tasks
 from ...model.keys import platform_name

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
+from accel.json_values import mapping
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, Tail, log_lines, newest, parse_time

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, path_segment
+from accel.clouds.google.rest import REACH, GarbledAnswer, path_segment
 from accel.contract import variables
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, mapping
 
 from ..google_logging import parse_time
 from . import labels as marks

@@ -15,9 +15,10 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping
+from accel.clouds.google.rest import REACH, GarbledAnswer
 from accel.clouds.timeouts import pause, with_retries
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
+from accel.json_values import entries, mapping
 
 from ...model import sweep_tasks
 from ...model.keys import NAMED_DIGITS, platform_name

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import mapping
+from accel.json_values import mapping
 
 from ..base import JobRef, LogLine
 from ..google_logging import Tail, log_lines, parse_time

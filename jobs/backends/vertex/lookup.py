@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, GarbledAnswer, entries, mapping, path_segment
+from accel.clouds.google.rest import REACH, GarbledAnswer, path_segment
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, mapping
 
 from ..base import Phase
 from ..google_logging import parse_time

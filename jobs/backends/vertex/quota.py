@@ -9,10 +9,11 @@ from accel.catalog.accelerators import accelerators
 from accel.catalog.quotas import Quota
 from accel.clouds.google.api import Google
 from accel.clouds.google.quotas import infos_path, limit_of
-from accel.clouds.google.rest import mapping, path_segment
+from accel.clouds.google.rest import path_segment
 from accel.clouds.quota_cache import Limit
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.json_values import mapping
 from accel.quota import GooglePool, google_needs
 
 from ..base import QuotaAnswer

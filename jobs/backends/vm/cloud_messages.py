@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from accel.clouds.kubernetes.responses import object_at as inside
+from accel.json_values import object_at
 
 from .record import Attempt, Record
 from .state_machine import Machines
@@ -41,7 +41,7 @@ class ReportingMachines(Machines, Protocol):
 def maintenance(name: str, of: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line about `upcomingMaintenance`, which TPU nodes and instances both have. Source:
     https://docs.cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.nodes"""
-    found = inside(of, "upcomingMaintenance")
+    found = object_at(of, "upcomingMaintenance")
     if not found:
         return ()
     start, end = found.get("windowStartTime") or "?", found.get("windowEndTime") or "?"

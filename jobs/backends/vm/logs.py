@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import BadInput
+from accel.json_values import mapping
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, follow, list_entries, newest

@@ -28,11 +28,10 @@ from accel import folders
 from accel.clouds.google import iap
 from accel.clouds.google.account import email
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import line, mapping, path_segment
-from accel.clouds.kubernetes.responses import object_at as inside
-from accel.clouds.kubernetes.responses import objects_at
+from accel.clouds.google.rest import line, path_segment
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import BadInput, CloudRefused, CloudSilent, NotFound
+from accel.json_values import mapping, object_at, objects_at
 
 from ..base import Places, Streams
 from . import labels
@@ -237,7 +236,7 @@ def _instance(google: Google, record: Record, attempt: Attempt, number: int) -> 
     # The machine reported none, or the caller may not read them.
     with suppress(NotFound, CloudRefused):
         answer = google.get("compute", f"{path}/getGuestAttributes", queryPath=f"{_HOST_KEYS}/")
-        told = objects_at(inside(answer, "queryValue"), "items")
+        told = objects_at(object_at(answer, "queryValue"), "items")
     return Host(project, attempt.zone, name, f"compute.{found.get('id')}", _host_keys(told))
 
 
@@ -252,7 +251,7 @@ def _worker(google: Google, record: Record, attempt: Attempt, number: int) -> Ho
     told = [
         item
         for each in objects_at(answer, "guestAttributes")
-        for item in objects_at(inside(each, "queryValue"), "items")
+        for item in objects_at(object_at(each, "queryValue"), "items")
     ]
     # gcloud requests no namespace, so its code does not show which one the name is in.
     hostname = next((str(item.get("value")) for item in told if item.get("key") == "hostname"), "")
@@ -345,7 +344,7 @@ def _user_name(profile: dict[str, Any]) -> str:
 
 def _left_s(profile: dict[str, Any], key: str) -> float:
     """Return the seconds that the profile still keeps the key: 0 for a missing key, infinity without an expiry."""
-    kept: Iterable[Any] = inside(profile, "sshPublicKeys").values()
+    kept: Iterable[Any] = object_at(profile, "sshPublicKeys").values()
     ours = (each for each in map(mapping, kept) if each and key in str(each.get("key", "")).split())
     return max((float(each.get("expirationTimeUsec") or inf) / 1e6 - time.time() for each in ours), default=0)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from accel.clouds.google.rest import mapping
+from accel.json_values import mapping
 
 from ...model.owners import owner_of
 from ..base import Attempt as Tried

@@ -11,10 +11,11 @@ from typing import Any
 from accel.clouds.conditional_store import WriteConflict
 from accel.clouds.conditional_store.firestore import encode, find, no_document, refusals, version
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import REACH, entries, mapping, path_segment
+from accel.clouds.google.rest import REACH, path_segment
 from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import CloudSilent
+from accel.json_values import entries, mapping
 
 from .reservation import Balance, Change, Hold, balance_change, balance_of, parse_hold, serialize_hold
 

@@ -10,13 +10,12 @@ from typing import Any, TypeVar
 
 from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping
 from accel.clouds.kubernetes.clusters import Clusters
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, mapping, object_at, objects_at
 
 from ...backends.base import Listing, Phase, Status
 from ...backends.gke import GkeBackend, lookup, machines

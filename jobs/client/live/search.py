@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from accel.clouds.google.rest import mapping
 from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget, read_one
 from accel.diagnostics.errors import JobsError
+from accel.json_values import mapping
 
 from .job import Live, ground
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
+from accel.json_values import mapping
 
 Kind = Literal["environment", "queue", "definition", "subnet"]
 Json = dict[str, Any]
@@ -149,7 +150,7 @@ def names(document: Json, key: str) -> list[str]:
 
 
 def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return mapping(value) or {}
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from accel.clouds.aws.responses import structure
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping
 from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.target_layout import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
+from accel.json_values import entries, mapping
 from jobs.client import published_targets
 
 from ...environment.images_lock import read

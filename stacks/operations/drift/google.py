@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
+from accel.json_values import entries, mapping
 from jobs.client import declared_tpus
 
 from ..inventory.google import parse_google_time

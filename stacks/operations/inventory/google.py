@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping, path_segment
+from accel.clouds.google.rest import path_segment
 from accel.contract import buckets, machine_labels
+from accel.json_values import entries, mapping
 
 
 @dataclass(frozen=True)

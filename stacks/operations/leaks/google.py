@@ -11,9 +11,10 @@ from typing import Any
 from accel.catalog import UnknownName
 from accel.catalog.node_prices import find_price, with_gpus
 from accel.clouds.google.api import Google, object_path
-from accel.clouds.google.rest import entries, mapping, path_segment
+from accel.clouds.google.rest import path_segment
 from accel.contract import machine_labels
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, mapping
 from accel.rules.gcp.labels import to_gcp
 
 from ..inventory.google import GoogleResource, labels_of, list_everywhere, lists_of_machines, parse_google_time

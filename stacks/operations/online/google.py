@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import entries, mapping
 from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.diagnostics.findings import Finding, under
+from accel.json_values import entries, mapping
 from accel.rules.gcp import existing as rules
 from accel.rules.gcp.existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec

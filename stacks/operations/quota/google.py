@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accel.catalog.quotas import Quota, standard_of
-from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of, mappings, number
-from accel.clouds.google.rest import GarbledAnswer, get, mapping, path_segment, session
+from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of
+from accel.clouds.google.rest import GarbledAnswer, get, path_segment, session
 from accel.diagnostics.errors import CloudRefused, JobsError
+from accel.json_values import mapping, mappings, number
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
 
 MAX_PAGES = 100

@@ -1,16 +1,16 @@
 """Comparison of the account's and the project's quotas with an environment at its largest; the pools and machines of
 its sections as quotas count them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from accel.catalog import UnknownName, accelerator
 from accel.catalog.gke_machines import node_machine
 from accel.catalog.tpu import Slice
-from accel.clouds.google.rest import entries, mapping
 from accel.console.errors import say
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
+from accel.json_values import mapping, mappings
 from accel.quota import GooglePool, Pool, Verdict, google_needs, verdict
 from accel.rules.gcp.labels import to_gcp
 from accel.rules.gke.nodes import disk_type
@@ -178,15 +178,11 @@ def _accelerators(kind: str, item: Mapping[str, Any]) -> Iterator[tuple[str, int
         built_in = node_machine(kind)
         if built_in.whole_accelerators:
             yield built_in.accelerator, built_in.whole_accelerators
-        for each in _mappings(item.get("guestAccelerators")):
+        for each in mappings(item.get("guestAccelerators")):
             name = str(each.get("acceleratorType") or "").rpartition("/")[2]
             yield accelerator(name).name, int(str(each.get("acceleratorCount") or 0))
     except (UnknownName, ValueError):
         return
-
-
-def _mappings(value: Any) -> Iterable[dict[str, Any]]:
-    return [found for each in entries(value) if (found := mapping(each)) is not None]
 
 
 def _permanent_machines(section: Gcp) -> Iterator[GooglePool]:

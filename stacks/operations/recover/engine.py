@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from accel.clouds.google.rest import mapping
 from accel.diagnostics.errors import CloudRefused
+from accel.json_values import mapping
 
 from ..pulumi_command import ran
 

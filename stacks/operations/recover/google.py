@@ -10,9 +10,10 @@ from string import Template
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import auth_headers, entries, mapping, path_segment
+from accel.clouds.google.rest import auth_headers, path_segment
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
+from accel.json_values import entries, mapping
 
 from .lookup import GONE, Candidate, MadeAgain, NotSought, parse_cloud_time, proof
 from .pending import Json, Pending, setting

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from accel.clouds.google.rest import entries, mapping
 from accel.diagnostics.errors import BadInput, JobsError, NotFound
+from accel.json_values import entries, mapping
 
 from ..pulumi_command import UNKNOWN, ran
 from ..stack_files import KEY

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from accel.clouds.google.rest import mapping
+from accel.json_values import mapping
 from components.aws.environment_hooks import drain_of, in_place
 from jobs.client.live.job import JOBSETS, Live
 from jobs.client.live.search import search

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from accel.clouds.google.rest import entries, mapping
 from accel.diagnostics.errors import BadInput, NotFound
+from accel.json_values import entries, mapping
 
 from .plain import message_line, sanitize
 

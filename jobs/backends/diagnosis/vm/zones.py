@@ -3,9 +3,8 @@
 from accel.catalog import UnknownName
 from accel.catalog.places import where
 from accel.catalog.tpu import NoSuchSlice, tpu
-from accel.clouds.google.rest import entries
-from accel.clouds.kubernetes.responses import object_at, objects_at
 from accel.diagnostics.messages import first_of
+from accel.json_values import entries, object_at, objects_at
 
 from ...vm.record import Record
 

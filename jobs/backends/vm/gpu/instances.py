@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import line, mapping, path_segment, root_of
-from accel.clouds.kubernetes.responses import object_at as inside
-from accel.clouds.kubernetes.responses import objects_at
+from accel.clouds.google.rest import line, path_segment, root_of
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound
+from accel.json_values import mapping, object_at, objects_at
 
 from .. import instance_metadata, labels
 from ..cloud_messages import SERIAL_BYTES, MachineMessages, maintenance
@@ -108,7 +107,7 @@ class Instances:
         return operation
 
     def _done(self, record: Record, attempt: Attempt, operation: dict[str, Any]) -> bool:
-        if errors := objects_at(inside(operation, "error"), "errors"):
+        if errors := objects_at(object_at(operation, "error"), "errors"):
             raise refusal(f"{attempt.name} in {attempt.zone}", errors)
         return operation.get("status") == "DONE"
 
@@ -156,7 +155,7 @@ class Instances:
         # `statusMessage` is optional, and for people. Source: the schema Instance of the API.
         more = f": {line(found['statusMessage'])}" if found.get("statusMessage") else ""
         now = (f"instance {attempt.name} in {attempt.zone} is {found.get('status')}{more}",)
-        return MachineMessages(now, planned=maintenance(f"instance {attempt.name}", inside(found, "resourceStatus")))
+        return MachineMessages(now, planned=maintenance(f"instance {attempt.name}", object_at(found, "resourceStatus")))
 
     def printed(self, record: Record, attempt: Attempt) -> tuple[str, ...]:
         """Return the end of the first machine's serial port output; empty if there is none to read. Source:
@@ -211,7 +210,7 @@ class Instances:
     def _instance(self, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         found = self._google.find(API, instance_path(record, attempt))
         wanted = {labels.MAKER: labels.JOBS, labels.JOB: record.name, labels.ATTEMPT: str(attempt.number)}
-        return found if found and wanted.items() <= inside(found, "labels").items() else None
+        return found if found and wanted.items() <= object_at(found, "labels").items() else None
 
     def _own(self, path: str, record: Record, attempt: Attempt) -> dict[str, Any] | None:
         """Return a group or a template, None if there is none or it is not this job's."""
@@ -363,7 +362,7 @@ def _managed(name: str, found: Mapping[str, Any] | None) -> MachineState:
     if found is None:
         return MachineState(TAKEN, "", f"{name} is no longer there")
     action = str(found.get("currentAction") or "NONE")
-    errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
+    errors = objects_at(object_at(found, "lastAttempt", "errors"), "errors")
     if errors and action != "NONE":
         # A group tries for ever; a job has other zones to try.
         return of_errors(action, errors)
@@ -394,11 +393,11 @@ def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
     message = f"{doing}: {message}" if doing else message
     details = [mapping(each) or {} for each in objects_at(first, "errorDetails")]
     if code.startswith(STOCKOUT):
-        named = [str(inside(each, "errorInfo", "metadatas").get("zonesAvailable") or "") for each in details]
+        named = [str(object_at(each, "errorInfo", "metadatas").get("zonesAvailable") or "") for each in details]
         zones = tuple(zone.strip() for text in named for zone in text.split(",") if zone.strip())
         return NoCapacity(f"{message} ({code})", zones)
     if code == QUOTA:
-        numbers = [_quota(inside(each, "quotaInfo")) for each in details if inside(each, "quotaInfo")]
+        numbers = [_quota(object_at(each, "quotaInfo")) for each in details if object_at(each, "quotaInfo")]
         hint = "raise the quota, or wait until other machines of the project are gone"
         return CloudRefused(" ".join([message, *(f"({each})" for each in numbers)]), hint)
     return CloudRefused(f"{message} ({code})" if code else message)
@@ -413,7 +412,7 @@ def _quota(info: Mapping[str, Any]) -> str:
 def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
     if found is None:
         return f"instance {name} is not there"
-    errors = objects_at(inside(found, "lastAttempt", "errors"), "errors")
+    errors = objects_at(object_at(found, "lastAttempt", "errors"), "errors")
     why = f": {refusal('', errors).message}" if errors else ""
     return f"instance {name} is {found.get('instanceStatus') or found.get('currentAction')}{why}"
 

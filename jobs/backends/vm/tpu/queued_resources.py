@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel.clouds.google.api import Conflict, Google
-from accel.clouds.google.rest import line, mapping, path_segment, root_of
-from accel.clouds.kubernetes.responses import object_at as inside
-from accel.clouds.kubernetes.responses import objects_at
+from accel.clouds.google.rest import line, path_segment, root_of
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled
+from accel.json_values import mapping, object_at, objects_at
 
 from .. import instance_metadata
 from .. import labels as marks
@@ -71,7 +70,7 @@ class QueuedResources:
         found = self._found(record, attempt)
         if found is None:
             return MachineState(ABSENT, "")
-        seen = of_request(inside(found, "state"))
+        seen = of_request(object_at(found, "state"))
         return seen or of_nodes(self._nodes(record, attempt))
 
     def messages(self, record: Record, attempt: Attempt) -> MachineMessages:
@@ -80,9 +79,9 @@ class QueuedResources:
         found = self._found(record, attempt)
         if found is None:
             return MachineMessages((f"there is no queued resource {attempt.name} in {attempt.zone}",))
-        state = inside(found, "state")
+        state = object_at(found, "state")
         lines = [f"queued resource {attempt.name} in {attempt.zone} is {state.get('state')}"]
-        if message := inside(state, "failedData", "error").get("message"):
+        if message := object_at(state, "failedData", "error").get("message"):
             lines[0] += f": {line(message)}"
         ill: list[str] = []
         planned: list[str] = []
@@ -127,8 +126,8 @@ class QueuedResources:
         found = self._google.find(API, _name(record, attempt))
         maker = marks.JOBS if record.standing is None else marks.QUEUES
         wanted = {marks.MAKER: maker, marks.JOB: record.name, marks.ATTEMPT: str(attempt.number)}
-        specs = objects_at(inside(found, "tpu"), "nodeSpec")
-        labels = [inside(spec, "node", "labels") for spec in specs]
+        specs = objects_at(object_at(found, "tpu"), "nodeSpec")
+        labels = [object_at(spec, "node", "labels") for spec in specs]
         return found if labels and all(wanted.items() <= each.items() for each in labels) else None
 
 
@@ -238,7 +237,7 @@ def of_request(state: Mapping[str, Any]) -> MachineState | None:
         return None
     found = REQUEST.get(native, WAITING)
     if found == BROKEN:
-        return _failed(native, inside(state, "failedData", "error"))
+        return _failed(native, object_at(state, "failedData", "error"))
     return MachineState(found, native, _suspended(native, state) if found == TAKEN else "")
 
 
