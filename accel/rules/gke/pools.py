@@ -1,7 +1,5 @@
-"""GKE node pools with accelerators: size limits, and maximum number of accelerators."""
+"""GKE node pools with accelerators: size limits."""
 
-from accel.catalog import UnknownName
-from accel.catalog import machine as machine_named
 from accel.diagnostics.findings import Finding
 from accel.rules.table import rule
 
@@ -22,13 +20,3 @@ def bounds(min_nodes: int, max_nodes: int, initial_nodes: int | None = None) -> 
         message = f"is {initial_nodes}, not within min_nodes and max_nodes ({min_nodes} to {max_nodes})"
         found.append(BOUNDS.finding("initial_nodes", message, f"write {min_nodes} to {max_nodes}, or leave it out"))
     return found
-
-
-def most_accelerators(machine_type: str, max_nodes: int, attached: int = 0) -> int:
-    """Return the accelerators for which a pool needs quota: four a2-highgpu-4g are sixteen A100. An unknown machine has
-    only the `attached` ones of each N1 node."""
-    try:
-        built_in = machine_named("gcp", machine_type).whole_accelerators
-    except UnknownName:
-        built_in = 0
-    return max_nodes * (built_in or attached)

@@ -180,14 +180,14 @@ def _not_of_batch(what: str) -> NoReturn:
     raise GarbledAnswer(f"batch: what was answered is not {what}", REACH)
 
 
-def task(google: Google, scope: Scope, name: str, index: int) -> Task | None:
-    """Return a task; None if Batch has not created it yet, or has forgotten it. Source:
+def first_task(google: Google, scope: Scope, name: str) -> Task | None:
+    """Return task 0; None if Batch has not created it yet, or has forgotten it. Source:
     https://github.com/nextflow-io/nextflow/pull/5690"""
     try:
-        found = google.get("batch", f"{_tasks(scope, name)}/{index}")
+        found = google.get("batch", f"{_tasks(scope, name)}/0")
     except NotFound:
         return None
-    return Task(found) if is_job(found, str(index)) else _not_of_batch(f"task {index} of {name}")
+    return Task(found) if is_job(found, "0") else _not_of_batch(f"task 0 of {name}")
 
 
 def tasks(google: Google, scope: Scope, name: str, *, state: str | None = None, limit: int) -> list[Task]:

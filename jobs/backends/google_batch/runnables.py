@@ -58,7 +58,7 @@ def scripts(job: Job, block: GoogleBatch) -> bool:
 def findings(job: Job, block: GoogleBatch) -> list[Finding]:
     kept = [mount.path for mount in job.mounts if not mount.read_only]
     if not block.runnables:
-        found = _image(job.image, "image") + runnables.docker_options(block.docker_options)
+        found = _image(job.image) + runnables.docker_options(block.docker_options)
         found += runnables.command(job.command) if job.command else []
         words = [*job.command, *block.args]
         return found + placeholders.addresses("command", words) + runnables.local_output(words, job.env, kept)
@@ -66,7 +66,7 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
     found = runnables.steps(kinds, [each.background for each in block.runnables])
     for i, each in enumerate(block.runnables):
         words = [*([each.entrypoint] if each.entrypoint else []), *each.command]
-        of_one = _image(each.image, "image") + runnables.docker_options(each.docker_options)
+        of_one = _image(each.image) + runnables.docker_options(each.docker_options)
         of_one += runnables.command(words) if each.entrypoint else []
         of_one += placeholders.addresses("command", words) + runnables.local_output(words, each.env, kept)
         of_one += containers.environment(each.env) + jobs.environment(each.env)
@@ -74,10 +74,10 @@ def findings(job: Job, block: GoogleBatch) -> list[Finding]:
     return found + runnables.local_output([], job.env, kept)
 
 
-def _image(image: str | None, field: str) -> list[Finding]:
+def _image(image: str | None) -> list[Finding]:
     if not image or image.startswith(containers.LOCAL):
         return []
-    return containers.image(image, field) + placeholders.value(field, image)
+    return containers.image(image, "image") + placeholders.value("image", image)
 
 
 def build(job: Job, block: GoogleBatch, volumes: Sequence[MountedVolume], *, hosts: bool) -> list[dict[str, Any]]:

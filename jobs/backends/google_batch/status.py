@@ -18,7 +18,7 @@ from ..google_logging import parse_time
 from ..tasks import TaskStatus
 from . import labels
 from .labels import Scope
-from .lookup import GOING, BatchJob, Event, Task, first, look, task
+from .lookup import GOING, BatchJob, Event, Task, first, first_task, look
 from .lookup import tasks as list_tasks
 
 PHASES = {
@@ -59,7 +59,7 @@ def representative_tasks(google: Google, scope: Scope, job: BatchJob) -> list[Ta
     if job.state == "QUEUED":
         return []
     if job.count == 1:
-        only = task(google, scope, job.name, 0)
+        only = first_task(google, scope, job.name)
         return [only] if only else []
     if job.several == "node":
         return list_tasks(google, scope, job.name, limit=NODES)
@@ -251,7 +251,7 @@ def attempts(google: Google, scope: Scope, ref: JobRef) -> list[Attempt]:
     if job.state == "QUEUED":
         return [Attempt(1, created=job_time(job, "createTime"))]
     if job.count == 1:
-        only = task(google, scope, job.name, 0)
+        only = first_task(google, scope, job.name)
         return _of(only, None, job_time(job, "createTime")) if only else []
     seen = sorted(list_tasks(google, scope, job.name, limit=TASKS_MAX), key=lambda each: each.index)
     return [attempt for each in seen for attempt in _of(each, each.index, queued)]

@@ -125,7 +125,7 @@ class Queues:
             for each in self._declared(key):
                 self._claimed(each)
             records = [record for record in self.records.newest() if record.job_name == key]
-            moved = [self._cancelled(record, UNWANTED, say) for record in records]
+            moved = [self._cancelled(record, say) for record in records]
             if all(record.ended for record in moved):
                 return
             if time.monotonic() >= end:
@@ -181,16 +181,16 @@ class Queues:
     def _retired(self, record: Record, say: Say) -> Record | None:
         """Retire the record of a version that is gone, and return it; None once it is deleted."""
         with suppress(NotFound):  # where another client has forgotten it
-            now = self._cancelled(record, UNWANTED, say)
+            now = self._cancelled(record, say)
             if not now.ended:
                 return now
             self.records.forget(record.name)
         return None
 
-    def _cancelled(self, record: Record, why: str, say: Say) -> Record:
+    def _cancelled(self, record: Record, say: Say) -> Record:
         while not (record.ended or record.cancelled):
             read, generation = self.records.read(record.name)
-            record = read if read.cancelled else replace(read, cancelled=why)
+            record = read if read.cancelled else replace(read, cancelled=UNWANTED)
             if read.cancelled or read.ended or self.records.replace(record, generation) is not None:
                 break
         return self._advanced(record, say)

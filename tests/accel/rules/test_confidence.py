@@ -16,7 +16,6 @@ from accel.rules.aws import environments, fit, images, places, types
 from accel.rules.gcp import gpus as gcp_gpus
 from accel.rules.gcp import machines as gcp_machines
 from accel.rules.gcp import tpu
-from accel.rules.gke import pools
 from accel.rules.vertex import machines as vertex_machines
 from tests.support.catalog import forget
 
@@ -91,7 +90,6 @@ def on_tpus(names: list[str]) -> Iterator[Refusal]:
     for host in ("ct3-hightpu-4t", "ct3p-hightpu-4t", "ct5lp-hightpu-8t", "ct6e-standard-4t"):
         for topology in ("2x2", "2x4", "4x4", "32x32"):
             yield from refused(tpu.pool(host, topology, 3), host, topology)
-    yield from refused(pools.bounds(0, pools.most_accelerators("a2-highgpu-4g", 4)))
 
 
 def everything(aws: list[str], google: list[str], kinds: list[str], slices: list[str]) -> set[Refusal]:

@@ -242,12 +242,6 @@ def test_bounds_of_a_pool(sizes: tuple[int, int, int | None], fields: list[str])
     assert [finding.field for finding in pools.bounds(*sizes)] == fields
 
 
-def test_what_a_pool_may_come_to() -> None:
-    assert pools.most_accelerators("a2-highgpu-4g", 4) == 16
-    assert pools.most_accelerators("n1-standard-8", 4, attached=2) == 8
-    assert pools.most_accelerators("c9-standard-8", 4) == 0
-
-
 def test_the_catalogue_does_not_know_a_legacy_type() -> None:
     with pytest.raises(UnknownName):
         legacy.legacy_machine("n1-standard-4")
