@@ -13,15 +13,8 @@ from typing import Any
 
 import pulumi
 
-ROOT = "https://tpu.googleapis.com/"
-OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU"
-"""Variable that gcloud reads too: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
+from accel.clouds.google.rest import GIVEN, PASSING, SCOPE, root_of
 
-GIVEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
-"""Variable from which Pulumi's provider takes an existing token."""
-
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-PASSING = (429, 500, 502, 503, 504)
 PATIENCE_S = 20 * 60
 """The provider's own timeout."""
 
@@ -47,7 +40,7 @@ def delete(name: str) -> None:
     """Delete projects/<p>/locations/<z>/queuedResources/<q> with its TPU, and wait until it is gone. Raise RunError if
     Google refuses, or on timeout."""
     requests: Any = import_module("requests")
-    url = f"{(os.environ.get(OVERRIDE) or ROOT).rstrip('/')}/v2/{name}"
+    url = f"{root_of('tpu')}/v2/{name}"
     headers = {"Authorization": f"Bearer {token()}"}
     end, asked, last = time.monotonic() + PATIENCE_S, False, ""
     while time.monotonic() < end:

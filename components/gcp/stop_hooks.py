@@ -8,26 +8,22 @@ https://github.com/pulumi/pulumi-gcp/issues/1290"""
 from __future__ import annotations
 
 import json
-import os
 import time
 from importlib import import_module
 from typing import Any
-from urllib.parse import quote
 
 import pulumi
 
+from accel.clouds.google.rest import path_segment, root_of
 from accel.contract import stop
 
 from . import queue_hooks
 
-ROOT = "https://storage.googleapis.com/storage/v1/"
 AGENT = "Eventarc Service Agent"
 """Part of the error with which Google refuses the function. Source:
 https://github.com/terraform-google-modules/terraform-docs-samples/issues/486"""
 TRIES, LONGEST_PAUSE_S = 25, 30
 """About eleven minutes, with pauses that double."""
-OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE"
-"""Variable that gcloud reads too: https://cloud.google.com/sdk/gcloud/reference/topic/endpoint-override"""
 
 
 class StoppedStackError(Exception):
@@ -71,9 +67,8 @@ def reason(where: str) -> str | None:
     """Return why the stack is stopped; None where it is not. Raise RunError if gs://<bucket>/<object> is unreadable."""
     requests: Any = import_module("requests")
     bucket, _, name = where.removeprefix("gs://").partition("/")
-    root = (os.environ.get(OVERRIDE) or ROOT).rstrip("/")
     headers = {"Authorization": f"Bearer {queue_hooks.token()}"}
-    url = f"{root}/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}"
+    url = f"{root_of('storage')}/b/{path_segment(bucket)}/o/{path_segment(name)}"
     try:
         answer = requests.get(url, params={"alt": "media"}, headers=headers, timeout=30)
     except requests.RequestException as error:

@@ -6,7 +6,8 @@ from http.server import BaseHTTPRequestHandler
 import pulumi
 import pytest
 
-from components.gcp.queue_hooks import GIVEN, OVERRIDE, delete
+from accel.clouds.google.rest import GIVEN
+from components.gcp.queue_hooks import delete
 from tests.support.serving import QuietServer
 
 NAME = "projects/p/locations/us-central1-a/queuedResources/q"
@@ -39,7 +40,7 @@ class Answers:
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     made = Answers()
-    monkeypatch.setenv(OVERRIDE, f"{made.server.url}/")
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU", f"{made.server.url}/")
     monkeypatch.setenv(GIVEN, "token")
     monkeypatch.setattr("components.gcp.queue_hooks.PAUSE_S", 0.0)
     yield made
