@@ -23,6 +23,7 @@ CAPACITY_OPTIMIZED = rule("aws.strategy.capacity-optimized")
 BEST_FIT = rule("aws.strategy.best-fit")
 ORDER_LOST = rule("aws.strategy.order-lost")
 UPDATE_WAIT = rule("aws.environment.update-wait")
+MOVING_VERSION = rule("aws.template.moving-version")
 BID_ON_EC2 = rule("aws.spot.bid-on-ec2")
 BID_RANGE = rule("aws.spot.bid-range")
 BID_SET = rule("aws.spot.bid-set")
@@ -204,3 +205,11 @@ def bid(kind: str, bid_percentage: int | None) -> list[Finding]:
         return [BID_RANGE.finding(field, f"must be 1 to 100, is {bid_percentage}", "leave it out: the default is 100")]
     message = f"is {bid_percentage}; a job waits while Spot costs more than {bid_percentage} % of on-demand"
     return [BID_SET.finding(field, message, "leave it out: you pay the market price, never above on-demand")]
+
+
+def launch_template(name: str, version: str | None, field: str = "launch_template") -> list[Finding]:
+    meant = version or "$Default"
+    if meant not in ("$Latest", "$Default"):
+        return []
+    message = f"is {name} at {meant}, which AWS reads when it updates the instances and not when the template changes"
+    return [MOVING_VERSION.finding(field, message, "name a version by its number")]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accel.catalog.aws_partitions import partition_of
-from accel.rules.aws import templates
+from accel.rules.aws.environments import launch_template
 from accel.rules.aws.roles import SERVICE_LINKED_ROLE
 
 from .documents import AwsResource, Json, block, entries
@@ -134,7 +134,7 @@ def _named(template: Json) -> str:
 
 def _moving(part: Part, template: Json) -> None:
     name = str(template.get("launchTemplateName") or template.get("launchTemplateId"))
-    for finding in templates.version(name, template.get("version")):
+    for finding in launch_template(name, template.get("version")):
         part.note("warning", finding.field, f"{finding.text} [{finding.rule}]")
 
 

@@ -1,7 +1,7 @@
 """Names, environments, types, images and roles."""
 
 from accel.rules import Finding
-from accel.rules.aws import environments, images, names, roles, templates, types
+from accel.rules.aws import environments, images, names, roles, types
 
 from .case import Case
 
@@ -192,7 +192,8 @@ ENVIRONMENTS = [
     ),
     Case(
         "aws.template.moving-version", "launch_template", ("gpu-template at $Latest",), "by its number",
-        lambda: templates.version("gpu-template", "$Latest"), lambda: templates.version("gpu-template", "3"),
+        lambda: environments.launch_template("gpu-template", "$Latest"),
+        lambda: environments.launch_template("gpu-template", "3"),
     ),
     Case(
         "aws.roles.custom-service-role", "service_role", ("AWSBatchServiceRole",), "AWSServiceRoleForBatch",
