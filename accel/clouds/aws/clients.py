@@ -34,9 +34,8 @@ def client(service: str, region: str, *, connect_s: float, read_s: float, attemp
     with _MAKING:
         try:
             return import_module("boto3").client(service, region_name=region, config=config)
-        except (
-            ValueError
-        ) as error:  # an endpoint that is no address, or a credential_process that prints something else
+        except ValueError as error:
+            # An endpoint that is no address, or a credential_process that prints something else.
             raise BadInput(f"{service} in {region}: a setting that boto3 cannot use: {error}", SETTINGS) from error
 
 
