@@ -9,7 +9,7 @@ from accel.contract import variables
 from accel.diagnostics import messages, yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 from accel.rules.jobs import placeholders
 
 from .heredoc_documents import document_in
@@ -17,7 +17,7 @@ from .kubernetes_environment import ConfigMaps
 from .kubernetes_nodes import SLICE
 from .kubernetes_pods import PodJob, set_ranks
 from .kubernetes_shapes import CORE, JOB, QUEUE, Work, deadline, finish, job_of, keep_s, same_pods, template_job
-from .kubernetes_values import ManifestFields, at, object_of
+from .kubernetes_values import ManifestFields, at
 from .options import ImportOptions
 from .outcome import ImportResult
 from .reading import Json, ReadDocument, leaves, read
@@ -53,7 +53,7 @@ def replicas(work: Work) -> None:
     kind = str(document.get("kind"))
     key, names = REPLICAS[kind]
     base = f"spec.{key}"
-    specs = object_of(at(document, base))
+    specs = object_at(at(document, base))
     present = [name for name in names if name in specs]
     if not present:
         given.refuse(base, f"has none of {', '.join(names)}")
@@ -315,7 +315,7 @@ def _documents(name: str, data: bytes, variables: Mapping[str, str]) -> list[Jso
                 start = f"items[{index}]."
                 places = getattr(document, "places", {}).items()
                 own = {path.removeprefix(start): place for path, place in places if path.startswith(start)}
-                found.append(ReadDocument(object_of(item), own))
+                found.append(ReadDocument(object_at(item), own))
         else:
             found.append(document)
     if len(found) > DOCUMENTS_MAX:
@@ -369,7 +369,7 @@ def _others(documents: list[Json]) -> tuple[dict[str, Any], list[tuple[str, str]
             leaf = f"{prefix}.{path}"
             beside[leaf] = HIDDEN if hidden and path.startswith(("data.", "stringData.", "binaryData.")) else value
         if _kind(each) == "ConfigMap" and isinstance(own, str):
-            data = {key: text for key, text in object_of(each.get("data")).items() if isinstance(text, str)}
+            data = {key: text for key, text in object_at(each.get("data")).items() if isinstance(text, str)}
             maps.data[own] = data
             maps.leaves |= {(own, key): f"{prefix}.data.{key}" for key in data}
     return beside, said, maps

@@ -7,9 +7,9 @@ from typing import Any
 
 from accel.contract import variables
 from accel.contract.variables import RESERVED_PREFIXES
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 
-from .kubernetes_values import ManifestFields, as_shell, at, expansion, object_of, references
+from .kubernetes_values import ManifestFields, as_shell, at, expansion, references
 
 NAMES_A_POD = "names a pod as Kubernetes calls it; here nodes find the main node at $MASTER_ADDR (docs/nodes.md)"
 
@@ -45,7 +45,7 @@ def environment(
     report, env, secrets = given.report, found.env, found.secrets
     for index, each in enumerate(entries(at(document, f"{base}.envFrom"))):
         path = f"{base}.envFrom[{index}]"
-        reference = object_of(object_of(each).get("configMapRef")).get("name")
+        reference = object_at(object_at(each).get("configMapRef")).get("name")
         prefix = given.text(f"{path}.prefix") or ""
         if isinstance(reference, str) and reference in maps.data:
             for key, text in maps.data[reference].items():
@@ -105,7 +105,7 @@ def environment(
 def _named(document: Any, base: str, index: int) -> set[str]:
     """Return the names of the variables that are set after the one at `index`."""
     rest = entries(at(document, f"{base}.env"))[index + 1 :]
-    return {str(object_of(each).get("name")) for each in rest}
+    return {str(object_at(each).get("name")) for each in rest}
 
 
 _MAIN = f'"$(eval "echo \\${{${{{variables.MAIN_ADDRESS_FROM}:-ACCEL_NONE}}:-127.0.0.1}}")"'

@@ -6,10 +6,10 @@ from typing import Any
 
 from accel.catalog.tpu import NoSuchSlice, tpu
 from accel.catalog.tpu_generations import GENERATIONS, Generation, Host
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 from accel.rules.gcp.gpus import accelerator_name, find_accelerator
 
-from .kubernetes_values import ManifestFields, at, gpus_of_machine, object_of
+from .kubernetes_values import ManifestFields, at, gpus_of_machine
 from .reading import Json
 from .slurm_resources import catalog_gpu
 
@@ -130,7 +130,7 @@ def _default(name: str) -> str:
 
 def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -> None:
     """Read the nodeSelector and the affinity of a pod, and the annotation of a slice that GKE makes of several."""
-    for key, value in object_of(at(document, f"{spec}.nodeSelector")).items():
+    for key, value in object_at(at(document, f"{spec}.nodeSelector")).items():
         path = f"{spec}.nodeSelector.{key}"
         if path in given.values:
             _label(given, path, key, [value], found)
@@ -144,10 +144,10 @@ def machines(given: ManifestFields, document: Any, spec: str, found: Machines) -
         if len(terms) > 1:
             given.settle(f"{base}[{number}]", "is one of several choices of nodes; a target has its pools")
             continue
-        for index, each in enumerate(entries(object_of(term).get("matchExpressions"))):
+        for index, each in enumerate(entries(object_at(term).get("matchExpressions"))):
             path = f"{base}[{number}].matchExpressions[{index}]"
-            key, operator = object_of(each).get("key"), object_of(each).get("operator")
-            values = entries(object_of(each).get("values"))
+            key, operator = object_at(each).get("key"), object_at(each).get("operator")
+            values = entries(object_at(each).get("values"))
             if isinstance(key, str) and operator == "In" and len(values) == 1:
                 _label(given, f"{path}.values", key, values, found)
                 for part in ("key", "operator"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 
 from .images import image_of
 from .kubernetes_environment import NAMES_A_POD, ConfigMaps, Environment, environment, names_a_pod
@@ -18,7 +18,6 @@ from .kubernetes_values import (
     at,
     ceiling,
     expansion,
-    object_of,
     quantity,
     references,
 )
@@ -150,8 +149,8 @@ def _quoted(text: str) -> str:
 def _main(containers: list[Any]) -> int:
     """Return the index of the job's container: the first that requests GPUs or TPUs, or else the first."""
     for index, each in enumerate(containers):
-        resources = object_of(object_of(each).get("resources"))
-        asked = {**object_of(resources.get("requests")), **object_of(resources.get("limits"))}
+        resources = object_at(object_at(each).get("resources"))
+        asked = {**object_at(resources.get("requests")), **object_at(resources.get("limits"))}
         if any("gpu" in name or name == "google.com/tpu" for name in asked):
             return index
     return 0
@@ -210,7 +209,7 @@ def _resources(given: ManifestFields, document: Any, base: str, found: PodJob) -
     values, report = found.values, given.report
     asked: dict[str, dict[str, tuple[str, Any]]] = {}
     for part in ("limits", "requests"):
-        for name in object_of(at(document, f"{base}.resources.{part}")):
+        for name in object_at(at(document, f"{base}.resources.{part}")):
             path = f"{base}.resources.{part}.{name}"
             if path not in given.values:
                 continue

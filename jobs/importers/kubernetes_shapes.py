@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 
 from ..backends.gke import retries
 from .fields import job_name
 from .kubernetes_environment import ConfigMaps
 from .kubernetes_nodes import SLICE
 from .kubernetes_pods import OF_TARGET, PodJob, close_pod, pod_job, put_command
-from .kubernetes_values import ManifestFields, at, object_of
+from .kubernetes_values import ManifestFields, at
 from .options import ImportOptions
 from .reading import Json
 
@@ -83,7 +83,7 @@ def job_of(
 def _labels(given: ManifestFields, document: Any, base: str, values: Json) -> None:
     """Carry labels of the job or its pods over, and leave out annotations, which are Kubernetes' own."""
     report = given.report
-    for key in object_of(at(document, f"{base}.labels")):
+    for key in object_at(at(document, f"{base}.labels")):
         path = f"{base}.labels.{key}"
         text = given.values.get(path)
         if key == QUEUE:
@@ -315,11 +315,11 @@ def _policy(given: ManifestFields, document: Any, path: str, values: Json) -> No
     if not rules:
         return
     for rule in rules:
-        object_of(object_of(rule).get("onExitCodes")).pop("containerName", None)
-        for condition in entries(object_of(rule).get("onPodConditions")):
-            object_of(condition).setdefault("status", "True")
-            if object_of(condition).get("status") is True:
-                object_of(condition)["status"] = "True"
+        object_at(object_at(rule).get("onExitCodes")).pop("containerName", None)
+        for condition in entries(object_at(rule).get("onPodConditions")):
+            object_at(condition).setdefault("status", "True")
+            if object_at(condition).get("status") is True:
+                object_at(condition)["status"] = "True"
     number = values["retries"]
     own = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
     for failures, lost in ((number, None), (0, number), (number, 0)):

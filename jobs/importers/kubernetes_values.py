@@ -10,7 +10,7 @@ from typing import Any
 
 from accel.catalog import UnknownName
 from accel.catalog.machines import NoMachine, machine
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from .fields import RequestFields
 
@@ -51,10 +51,6 @@ def gpus_of_machine(name: str) -> tuple[str, int] | None:
     return None
 
 
-def object_of(value: Any) -> dict[str, Any]:
-    return mapping(value) or {}
-
-
 def at(document: Any, path: str) -> Any:
     """Return the value at a path such as `spec.containers[0]`, or None. Names in the path have no dots."""
     value = document
@@ -63,7 +59,7 @@ def at(document: Any, path: str) -> Any:
             items, number = entries(value), int(part[1:-1])
             value = items[number] if number < len(items) else None
         else:
-            value = object_of(value).get(part)
+            value = object_at(value).get(part)
     return value
 
 

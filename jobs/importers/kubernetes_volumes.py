@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.json_values import entries
+from accel.json_values import entries, object_at
 
-from .kubernetes_values import ManifestFields, at, ceiling, object_of, quantity
+from .kubernetes_values import ManifestFields, at, ceiling, quantity
 from .reading import Json
 
 SHM = "/dev/shm"  # noqa: S108 - the mount point that programs look for
@@ -39,13 +39,13 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
     found = Volumes()
     by_name: dict[str, str] = {}
     for index, each in enumerate(entries(at(document, f"{spec}.volumes"))):
-        by_name[str(object_of(each).get("name"))] = f"{spec}.volumes[{index}]"
+        by_name[str(object_at(each).get("name"))] = f"{spec}.volumes[{index}]"
     used: set[str] = set()
     paths: set[str] = set()
     claims = _claims(document)
     for index, each in enumerate(entries(at(document, f"{container}.volumeMounts"))):
         mount = f"{container}.volumeMounts[{index}]"
-        name, path = str(object_of(each).get("name")), object_of(each).get("mountPath")
+        name, path = str(object_at(each).get("name")), object_at(each).get("mountPath")
         volume = by_name.get(name)
         if volume is None and name in claims:
             _claim(given, mount, path, chosen, found)
@@ -76,7 +76,7 @@ def volumes(given: ManifestFields, document: Any, spec: str, container: str, cho
 def _claims(document: Any) -> set[str]:
     """Return the names of claims that a JobSet makes: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/"""
     policies = entries(at(document, "spec.volumeClaimPolicies"))
-    templates = [each for policy in policies for each in entries(object_of(policy).get("templates"))]
+    templates = [each for policy in policies for each in entries(object_at(policy).get("templates"))]
     return {str(at(each, "metadata.name")) for each in templates}
 
 
@@ -93,14 +93,14 @@ def _claim(given: ManifestFields, mount: str, path: Any, chosen: Mapping[str, st
 def _mount(
     given: ManifestFields, document: Any, mount: str, volume: str, path: str, chosen: Mapping[str, str], found: Volumes
 ) -> None:
-    raw = object_of(at(document, volume))
+    raw = object_at(at(document, volume))
     kind = next((key for key in raw if key != "name"), "")
     report = given.report
     source_path = f"{volume}.{kind}"
     for each in (f"{mount}.name", f"{volume}.name"):
         given.keep(each, why="is the name of the volume here")
     read_only = any([given.flag(f"{mount}.readOnly"), given.flag(f"{source_path}.readOnly")])
-    folder = object_of(at(document, mount)).get("subPath")
+    folder = object_at(at(document, mount)).get("subPath")
     suffix = f"/{folder.strip('/')}" if isinstance(folder, str) and folder.strip("/") else ""
     for each in ("mountPropagation", "recursiveReadOnly"):
         given.left_out(f"{mount}.{each}", "is of mounts that a job has none of")

@@ -82,8 +82,6 @@ START = (
 https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cannot-start-container.html,
 https://github.com/vdesabou/kafka-docker-playground/issues/8515"""
 
-# https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
-# https://github.com/googleapis/python-aiplatform/issues/1073
 TPU = (
     row(
         "tpu-out-of-memory",
@@ -102,6 +100,8 @@ NO_ADDRESSES = row(
     r"ip space (of \S+ is )?exhausted|IP_SPACE_EXHAUSTED|no IP addresses available|not enough free addresses"
     r"|InsufficientFreeAddressesInSubnet",
 )
+# https://docs.cloud.google.com/compute/docs/access/create-enable-service-accounts-for-instances,
+# https://github.com/googleapis/python-aiplatform/issues/1073
 SERVICE_ACCOUNT = row(
     "service-account",
     r"does not have access to (act as|service account)|permission to act as service_account|serviceAccounts\.actAs",
