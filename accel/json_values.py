@@ -28,15 +28,16 @@ def number(value: Any) -> float | None:
         return None
     try:
         found = float(value)
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
     return found if math.isfinite(found) else None
 
 
-def object_at(value: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
+def object_at(value: Any, *names: str) -> dict[str, Any]:
+    """Return the object that the names lead to, or the value itself without one. Return {} for what is none."""
     found: Any = value
     for name in names:
-        found = (mapping(found) or {}).get(name)
+        found = object_at(found).get(name)
     return mapping(found) or {}
 
 

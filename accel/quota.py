@@ -18,6 +18,7 @@ from accel.catalog.machines import Machine, expand
 from accel.catalog.nearest import UnknownName
 from accel.catalog.quotas import Quota, quota_for, standard_of
 from accel.catalog.tpu_generations import GENERATIONS
+from accel.json_values import mappings
 
 Word = Literal["ok", "over", "unknown"]
 
@@ -213,9 +214,7 @@ def google_readings(answer: Mapping[str, Any]) -> dict[str, Reading]:
     """Return the metrics of compute.regions.get or compute.projects.get (only the second has GPUS_ALL_REGIONS) by name,
     without incomplete and invalid entries: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get"""
     found: dict[str, Reading] = {}
-    entries: Any = answer.get("quotas")
-    for entry in entries if isinstance(entries, list) else []:  # pyright: ignore[reportUnknownVariableType]
-        given: dict[str, Any] = entry if isinstance(entry, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    for given in mappings(answer.get("quotas")):
         metric, limit, use = (given.get(name) for name in ("metric", "limit", "usage"))
         if isinstance(metric, str) and _is_number(limit) and _is_number(use) and use >= 0:
             found[metric] = Reading(float(limit), float(use))

@@ -14,7 +14,7 @@ from email.message import Message
 from http.client import HTTPException
 from typing import Any, cast
 
-from accel.json_values import entries, mapping, object_at
+from accel.json_values import entries, object_at
 
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 
@@ -120,7 +120,7 @@ class Registry:
                 raise NotFound(f"{self._shown}: has no image for linux/{architecture}")
             manifest = self._manifest(str(fit[0].get("digest")))[1]
         config = object_at(manifest, "config")
-        blob = mapping(_json(self._body(f"blobs/{config.get('digest')}", ())[0], self._shown)) or {}
+        blob = object_at(_json(self._body(f"blobs/{config.get('digest')}", ())[0], self._shown))
         inner = object_at(blob, "config")
         labels = {str(key): str(value) for key, value in object_at(inner, "Labels").items()}
         pairs = [str(each).partition("=") for each in cast(list[Any], inner.get("Env") or [])]
@@ -133,7 +133,7 @@ class Registry:
         for told in (headers.get("Docker-Content-Digest"), reference if reference.startswith("sha256:") else None):
             if told and told.startswith("sha256:") and told != digest:
                 raise CloudRefused(f"{self._shown}: the registry says {told}, and what it sent is {digest}")
-        return digest, mapping(_json(body, self._shown)) or {}
+        return digest, object_at(_json(body, self._shown))
 
     def _body(self, path: str, accepts: tuple[str, ...]) -> tuple[bytes, Message]:
         for again in (True, False):
@@ -186,7 +186,7 @@ class Registry:
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error.code) from None
-        answer = mapping(_json(body, self._shown)) or {}
+        answer = object_at(_json(body, self._shown))
         token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str):
             raise self._refused(401)
@@ -214,7 +214,7 @@ def _json(body: bytes, shown: str) -> Any:
 
 
 def _list(value: object) -> list[dict[str, Any]]:
-    return [mapping(each) or {} for each in entries(value)]
+    return [object_at(each) for each in entries(value)]
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -222,5 +222,5 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _of(platform: object, system: str, architecture: str) -> bool:
-    told = mapping(platform) or {}
+    told = object_at(platform)
     return (told.get("os"), told.get("architecture")) == (system, architecture)

@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Self, cast
+from typing import Literal, Self
 
 import platformdirs
 import pulumi
@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from accel.diagnostics.faults import several
 from accel.folders import write
+from accel.json_values import object_at
 
 from ..base import Component, Spec
 from .objects import Document, register
@@ -139,7 +140,7 @@ def documents(text: str, told: str) -> list[Document]:
     for each in read:
         if each is None:
             continue
-        inner = cast(Document, each) if isinstance(each, dict) else {}
+        inner = object_at(each)
         found += inner["items"] if inner.get("kind") == "List" else [inner]
     if not all(each.get("apiVersion") and each.get("kind") and _name(each) for each in found):
         raise ReleaseError(f"{told}: has a document without apiVersion, kind or name")
@@ -161,5 +162,4 @@ def identity(document: Document) -> str:
 
 
 def _name(document: Document) -> str | None:
-    metadata = document.get("metadata")
-    return cast(Document, metadata).get("name") if isinstance(metadata, dict) else None
+    return object_at(document, "metadata").get("name")

@@ -16,7 +16,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, GarbledAnswer
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudSilent, Throttled
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from .base import LogLine
 from .late_lines import WriterEnd
@@ -39,7 +39,7 @@ def list_entries(google: Google, project: str, query: str) -> Iterator[Entry]:
     while token is not None:
         page = _page(google, {**body, "pageToken": token} if token else body)
         # A page may be empty and still be followed by another one.
-        yield from (mapping(each) or {} for each in entries(page.get("entries")))
+        yield from (object_at(each) for each in entries(page.get("entries")))
         token = page.get("nextPageToken") or None
 
 
@@ -51,7 +51,7 @@ def last(google: Google, project: str, query: str, count: int) -> list[Entry]:
     while token is not None and len(found) < count:
         asked = {**body, "pageSize": min(PAGE, count - len(found)), **({"pageToken": token} if token else {})}
         page = _asked(google, asked)
-        found += [mapping(each) or {} for each in entries(page.get("entries"))]
+        found += [object_at(each) for each in entries(page.get("entries"))]
         token = page.get("nextPageToken") or None
     # Entries of one timestamp are in the order of their insertIds, whatever order they came in.
     groups = [list(group)[::-1] for _, group in groupby(found, lambda entry: entry.get("timestamp"))]

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast
 
 from accel.contract.variables import INDEX_FROM, JOB_NAME, TASK_COUNT
 from accel.diagnostics import yaml_positions
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
+from accel.json_values import object_at
 
 from . import skypilot_resources, vertex_templates
 from .fields import RequestFields
@@ -86,7 +86,7 @@ _CONTAINER = re.compile(
 
 def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     document = read(name, only_task(name, data))
-    envs = {key: value for key, value in _table(document, "envs").items() if isinstance(value, str)}
+    envs = {key: value for key, value in object_at(document, "envs").items() if isinstance(value, str)}
     known = {**envs, **chosen.variables}
     for key in document:
         if key not in ("envs", "secrets", "setup", "run", "config"):
@@ -113,7 +113,10 @@ def import_job(name: str, data: bytes, chosen: ImportOptions) -> ImportResult:
     end_report(given, LEFT_OUT, KNOWN, chosen, values)
     if block:
         values["tpu_vm"] = block
-    secrets = {**_table(document, "secrets"), **{key: text for key, text in known.items() if SECRET_NAME.search(key)}}
+    secrets = {
+        **object_at(document, "secrets"),
+        **{key: text for key, text in known.items() if SECRET_NAME.search(key)},
+    }
     hide(given.report, [text for text in secrets.values() if isinstance(text, str)])
     return ImportResult(given.report, {}, values, place.region, targets=place.kinds)
 
@@ -150,11 +153,6 @@ def only_task(name: str, data: bytes) -> bytes:
     )
 
 
-def _table(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = document.get(key)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _nodes(given: RequestFields, values: Json, block: Json) -> None:
     count = given.whole("num_nodes", 1)
     if count is None:
@@ -169,7 +167,7 @@ def _nodes(given: RequestFields, values: Json, block: Json) -> None:
 
 
 def _variables(given: RequestFields, document: Json, chosen: Mapping[str, str], values: Json) -> None:
-    for name, value in _table(document, "envs").items():
+    for name, value in object_at(document, "envs").items():
         path = f"envs.{name}"
         if path not in given.values:
             continue
@@ -288,7 +286,7 @@ def _mounts(
     values: Json,
     place: Destination,
 ) -> None:
-    for key, value in _table(document, "file_mounts").items():
+    for key, value in object_at(document, "file_mounts").items():
         path = f"file_mounts.{key}"
         at = vertex_templates.fill(key, known)
         if choose_mount(given, path, at, chosen, values):
@@ -385,7 +383,7 @@ def _storage(given: RequestFields, path: str, seen: str, values: Json, place: De
 
 
 def _volumes(given: RequestFields, document: Json, chosen: Mapping[str, str], values: Json) -> None:
-    for key in _table(document, "volumes"):
+    for key in object_at(document, "volumes"):
         path = f"volumes.{key}"
         if choose_mount(given, path, key, chosen, values):
             continue

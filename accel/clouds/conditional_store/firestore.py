@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from accel.json_values import mapping
+from accel.json_values import mapping, object_at
 
 from ...diagnostics.errors import NotFound
 from ..google.api import Google
@@ -103,7 +103,7 @@ def encode(fields: Fields) -> Json:
 
 def decode(fields: Mapping[str, Any]) -> Fields:
     """Convert strings and whole numbers; other values stay as they are."""
-    return {name: _decoded(mapping(value) or {}) for name, value in fields.items()}
+    return {name: _decoded(object_at(value)) for name, value in fields.items()}
 
 
 def _encoded(value: str | float | datetime) -> Json:

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from accel.json_values import entries, mapping
+from accel.json_values import entries, mapping, object_at
 
 from ...diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound, Throttled, Unreached
 from ..timeouts import Timing, classify_failure, with_retries
@@ -71,7 +71,7 @@ class Google:
         token: object = None
         while True:
             page = self._json("GET", api, path, {**query, "pageToken": token})
-            yield from (mapping(item) or {} for item in entries(page.get(member)))
+            yield from (object_at(item) for item in entries(page.get(member)))
             token = page.get("nextPageToken") or None
             if token is None:
                 return

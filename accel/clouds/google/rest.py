@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from accel.json_values import entries, mapping
+from accel.json_values import entries, mapping, object_at
 
 from ...diagnostics.errors import BadInput, CloudRefused, CloudSilent, JobsError, NoCredentials, NotFound, Throttled
 
@@ -204,7 +204,7 @@ https://docs.cloud.google.com/iam/docs/service-accounts-actas"""
 
 def refusal(doing: str, status: int, body: Any) -> JobsError:
     """Translate an error response. Source: https://google.aip.dev/193"""
-    error = mapping((mapping(body) or {}).get("error")) or {}
+    error = object_at(body, "error")
     message = f"{doing}: {_told(error) or f'HTTP {status}'}"
     # Google answers 400 for a key that does not exist.
     if status == 401 or "API_KEY_INVALID" in str(error.get("details")):
@@ -227,12 +227,12 @@ def refusal(doing: str, status: int, body: Any) -> JobsError:
 def _limited(error: Mapping[str, Any]) -> bool:
     """Return whether a 403 reports too many calls. Sources: https://docs.cloud.google.com/compute/api-quota, and for
     the second reason https://github.com/googleapis/google-cloud-go/issues/269"""
-    return any((mapping(each) or {}).get("reason") in RATE_LIMITED for each in entries(error.get("errors")))
+    return any(object_at(each).get("reason") in RATE_LIMITED for each in entries(error.get("errors")))
 
 
 def _told(error: Mapping[str, Any]) -> str:
     """Return the API to enable or the missing permission, if the error names it; otherwise its own message."""
-    infos = [mapping(each) or {} for each in entries(error.get("details"))]
+    infos = [object_at(each) for each in entries(error.get("details"))]
     found = {str(each.get("reason")): mapping(each.get("metadata")) for each in infos}
     disabled, denied = found.get("SERVICE_DISABLED"), found.get("IAM_PERMISSION_DENIED")
     if disabled and disabled.get("service"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from ...diagnostics.errors import BadInput, CloudSilent, NotFound
 from ...folders import cache, write
@@ -56,15 +56,15 @@ class Api:
                     raise
                 token = stale.token
                 continue
-            yield from (mapping(item) or {} for item in entries(page.get("items")))
-            token = (mapping(page.get("metadata")) or {}).get("continue") or None
+            yield from (object_at(item) for item in entries(page.get("items")))
+            token = object_at(page, "metadata").get("continue") or None
             if token is None:
                 return
 
     def first(self, path: str, limit: int, **query: object) -> list[dict[str, Any]]:
         """Return at most `limit` objects, with one call."""
         page = self._repeated("GET", path, {"limit": limit, **query})
-        return [mapping(item) or {} for item in entries(page.get("items"))]
+        return [object_at(item) for item in entries(page.get("items"))]
 
     def create(self, path: str, body: Mapping[str, Any], **query: object) -> dict[str, Any]:
         """Send it once. Raise AlreadyExists. After a CloudSilent that is not Throttled, the object may exist."""

@@ -56,7 +56,7 @@ def refusal(doing: str, status: int, content: bytes) -> JobsError:
     """Translate an error response. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ and
     https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md"""
     try:
-        body = mapping(json.loads(content)) or {}
+        body = object_at(json.loads(content))
     except ValueError:
         body = {}
     told = body.get("kind") == "Status"

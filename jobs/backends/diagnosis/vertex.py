@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from accel.clouds.google.api import Google
-from accel.clouds.google.rest import mapping
 from accel.clouds.quota_cache import Limit
 from accel.diagnostics.errors import NotFound
+from accel.json_values import object_at
 
 from .. import google_logging
 from ..base import Explanation, JobRef
@@ -69,7 +69,7 @@ class VertexFacts(LazyFacts):
     @property
     def quoted(self) -> tuple[str, ...]:
         """End of the program's output that the error quotes, where Vertex does so."""
-        message = str((mapping(self.job.body.get("error")) or {}).get("message") or "")
+        message = str(object_at(self.job.body, "error").get("message") or "")
         return tuple(line for part in _QUOTES.split(message)[1:] for line in _MORE.split(part)[0].splitlines())
 
     @property

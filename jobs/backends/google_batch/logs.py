@@ -10,7 +10,7 @@ from typing import Any
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import BadInput
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, Tail, log_lines, newest, parse_time
@@ -70,7 +70,7 @@ def text(entry: Entry) -> str:
     """Return output that was JSON as JSON."""
     if "textPayload" in entry:
         return str(entry["textPayload"]).rstrip("\n")
-    payload: dict[str, Any] = mapping(entry.get("jsonPayload")) or {}
+    payload: dict[str, Any] = object_at(entry, "jsonPayload")
     return str(payload["message"]) if set(payload) == {"message"} else json.dumps(payload, sort_keys=True)
 
 
@@ -91,7 +91,7 @@ def _stopped(google: Google, scope: Scope, job: BatchJob) -> Callable[[], dateti
 def _shown(job: BatchJob, task: int | None) -> Callable[[Entry], LogLine | None]:
     def line(entry: Entry) -> LogLine | None:
         at = parse_time(entry.get("timestamp"))
-        whose = _TASK.search(str((mapping(entry.get("labels")) or {}).get("task_id", "")))
+        whose = _TASK.search(str(object_at(entry, "labels").get("task_id", "")))
         if at is None:
             return None
         place = f"{job.several} {whose[1]}" if whose and job.several and task is None else ""

@@ -11,7 +11,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, GarbledAnswer, path_segment
 from accel.contract import variables
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, mapping, object_at
 
 from ..google_logging import parse_time
 from . import labels as marks
@@ -51,7 +51,7 @@ class BatchJob:
 
     @property
     def labels(self) -> dict[str, Any]:
-        return mapping(self.body.get("labels")) or {}
+        return object_at(self.body, "labels")
 
     @property
     def state(self) -> str:
@@ -63,10 +63,10 @@ class BatchJob:
 
     @property
     def counts(self) -> dict[str, int]:
-        groups = mapping(self._status.get("taskGroups")) or {}
+        groups = object_at(self._status, "taskGroups")
         found: dict[str, int] = {}
         for group in groups.values():
-            for state, count in (mapping((mapping(group) or {}).get("counts")) or {}).items():
+            for state, count in object_at(group, "counts").items():
                 found[state] = found.get(state, 0) + int(count)
         return {state: count for state, count in found.items() if count}
 
@@ -76,7 +76,7 @@ class BatchJob:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return mapping(self.group.get("taskSpec")) or {}
+        return object_at(self.group, "taskSpec")
 
     @property
     def count(self) -> int:
@@ -87,26 +87,26 @@ class BatchJob:
         """`node` or `task` if the job has several, else None. To Batch, nodes are tasks."""
         if self.count < 2:
             return None
-        set_by_us = mapping((mapping(self.spec.get("environment")) or {}).get("variables")) or {}
+        set_by_us = object_at(self.spec, "environment", "variables")
         return "node" if variables.NODE_COUNT in set_by_us else "task"
 
     @property
     def policy(self) -> dict[str, Any]:
         """Policy for the VMs; empty if they come from an instance template."""
-        return mapping(first(self.allocation.get("instances")).get("policy")) or {}
+        return object_at(first(self.allocation.get("instances")), "policy")
 
     @property
     def allocation(self) -> dict[str, Any]:
-        return mapping(self.body.get("allocationPolicy")) or {}
+        return object_at(self.body, "allocationPolicy")
 
     @property
     def logs_path(self) -> str | None:
-        policy = mapping(self.body.get("logsPolicy")) or {}
+        policy = object_at(self.body, "logsPolicy")
         return str(policy.get("logsPath")) if policy.get("destination") == "PATH" else None
 
     @property
     def _status(self) -> dict[str, Any]:
-        return mapping(self.body.get("status")) or {}
+        return object_at(self.body, "status")
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,12 @@ class Task:
 
     @property
     def state(self) -> str:
-        return str((mapping(self.body.get("status")) or {}).get("state", "STATE_UNSPECIFIED"))
+        return str(object_at(self.body, "status").get("state", "STATE_UNSPECIFIED"))
 
     @property
     def events(self) -> list[Event]:
         """Events of all attempts, oldest first."""
-        return events(mapping(self.body.get("status")) or {})
+        return events(object_at(self.body, "status"))
 
     @property
     def failures(self) -> list[Event]:
@@ -152,9 +152,9 @@ def events(status: Mapping[str, Any]) -> list[Event]:
     """Return the events of a JobStatus or TaskStatus, oldest first."""
     found: list[Event] = []
     for each in entries(status.get("statusEvents")):
-        event = mapping(each) or {}
+        event = object_at(each)
         text = str(event.get("description", ""))
-        code = (mapping(event.get("taskExecution")) or {}).get("exitCode")
+        code = object_at(event, "taskExecution").get("exitCode")
         if code is None and (told := _CODE.search(text)):
             code = told[1]
         found.append(Event(parse_time(event.get("eventTime")), text, None if code is None else int(code)))

@@ -18,7 +18,7 @@ from accel.clouds.google.api import Conflict, Google
 from accel.clouds.google.rest import REACH, GarbledAnswer
 from accel.clouds.timeouts import pause, with_retries
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NoCredentials, NotFound, Throttled, Unreached
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from ...model import sweep_tasks
 from ...model.keys import NAMED_DIGITS, platform_name
@@ -119,9 +119,9 @@ def resubmit_request(
         # The old id is in variables and folders too. Its last twelve digits make it unmistakable.
         job = json.loads(json.dumps(job).replace(ref.id, new))
     job["labels"] = _own(job.get("labels"))
-    if "labels" in (allocation := mapping(job.get("allocationPolicy")) or {}):
+    if "labels" in (allocation := object_at(job, "allocationPolicy")):
         job["allocationPolicy"] = {**allocation, "labels": _own(allocation["labels"])}
-    groups = (mapping(each) or {} for each in entries(job.get("taskGroups")))
+    groups = (object_at(each) for each in entries(job.get("taskGroups")))
     job["taskGroups"] = [{field: each[field] for field in each if field != "name"} for each in groups]
     if tasks is not None:
         _narrow(job["taskGroups"][0], tasks, ref)
@@ -131,13 +131,13 @@ def resubmit_request(
 
 
 def _own(labels: Any) -> dict[str, Any]:
-    return {name: text for name, text in (mapping(labels) or {}).items() if not name.startswith(PREDEFINED)}
+    return {name: text for name, text in object_at(labels).items() if not name.startswith(PREDEFINED)}
 
 
 def _narrow(group: dict[str, Any], tasks: Sequence[int], ref: JobRef) -> None:
-    spec: dict[str, Any] = mapping(group.get("taskSpec")) or {}
-    environment: dict[str, Any] = mapping(spec.get("environment")) or {}
-    told = sweep_tasks.narrow_environment(mapping(environment.get("variables")) or {}, tasks, ref)
+    spec: dict[str, Any] = object_at(group, "taskSpec")
+    environment: dict[str, Any] = object_at(spec, "environment")
+    told = sweep_tasks.narrow_environment(object_at(environment, "variables"), tasks, ref)
     group["taskSpec"] = {**spec, "environment": {**environment, "variables": dict(sorted(told.items()))}}
     most = {name: min(int(group[name]), len(tasks)) for name in ("parallelism", "taskCountPerNode") if group.get(name)}
     # Batch returns 64-bit integers as text: https://protobuf.dev/programming-guides/json/

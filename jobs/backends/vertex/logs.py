@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from accel.clouds.google.api import Google
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 from ..base import JobRef, LogLine
 from ..google_logging import Tail, log_lines, parse_time
@@ -55,12 +55,12 @@ def since(job: Job) -> datetime:
 
 def task_of(entry: Mapping[str, Any]) -> str:
     """Return the replica's name, or SERVICE."""
-    labels = mapping((mapping(entry.get("resource")) or {}).get("labels")) or {}
+    labels = object_at(entry, "resource", "labels")
     return str(labels.get("task_name", ""))
 
 
 def text_of(entry: Mapping[str, Any]) -> str:
-    told = (mapping(entry.get("jsonPayload")) or {}).get("message", entry.get("textPayload", ""))
+    told = object_at(entry, "jsonPayload").get("message", entry.get("textPayload", ""))
     return str(told).removesuffix("\n")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import REACH, GarbledAnswer, path_segment
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from ..base import Phase
 from ..google_logging import parse_time
@@ -63,15 +63,15 @@ class Job:
 
     @property
     def labels(self) -> dict[str, Any]:
-        return mapping(self.body.get("labels")) or {}
+        return object_at(self.body, "labels")
 
     @property
     def spec(self) -> dict[str, Any]:
-        return mapping(self.body.get("jobSpec")) or {}
+        return object_at(self.body, "jobSpec")
 
     @property
     def scheduling(self) -> dict[str, Any]:
-        return mapping(self.spec.get("scheduling")) or {}
+        return object_at(self.spec, "scheduling")
 
     @property
     def strategy(self) -> str:
@@ -81,7 +81,7 @@ class Job:
     @property
     def pools(self) -> list[dict[str, Any]]:
         """Worker pools by place. A pool that is skipped is empty."""
-        return [mapping(each) or {} for each in entries(self.spec.get("workerPoolSpecs"))]
+        return [object_at(each) for each in entries(self.spec.get("workerPoolSpecs"))]
 
     @property
     def replicas(self) -> list[str]:
@@ -94,12 +94,12 @@ class Job:
 
     @property
     def machine(self) -> dict[str, Any]:
-        return mapping(self.pools[0].get("machineSpec")) or {} if self.pools else {}
+        return object_at(self.pools[0], "machineSpec") if self.pools else {}
 
     @property
     def gpus(self) -> int | None:
         """GPUs of all replicas. None for TPUs, whose number Vertex does not tell."""
-        machines = [(mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)) for pool in self.pools]
+        machines = [(object_at(pool, "machineSpec"), int(pool.get("replicaCount") or 0)) for pool in self.pools]
         if any("tpuTopology" in machine or str(machine.get("machineType")).startswith("ct") for machine, _ in machines):
             return None
         return sum(int(machine.get("acceleratorCount") or 0) * count for machine, count in machines)
@@ -107,7 +107,7 @@ class Job:
     @property
     def error(self) -> str:
         """Message of a job that failed or was cancelled; empty without one."""
-        return " ".join(str((mapping(self.body.get("error")) or {}).get("message") or "").split())
+        return " ".join(str(object_at(self.body, "error").get("message") or "").split())
 
     @property
     def exit_code(self) -> int | None:
@@ -159,7 +159,7 @@ def query_jobs(google: Google, scope: Scope, query: str) -> Iterator[Job]:
             raise GarbledAnswer(
                 f"{scope.api} {scope.jobs}: the answer is no list of jobs: it has {min(strange)}", REACH
             )
-        yield from (Job(mapping(each) or {}) for each in entries(page.get("customJobs")))
+        yield from (Job(object_at(each)) for each in entries(page.get("customJobs")))
         token = page.get("nextPageToken") or None
         if token is None:
             return

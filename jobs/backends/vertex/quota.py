@@ -13,7 +13,7 @@ from accel.clouds.google.rest import path_segment
 from accel.clouds.quota_cache import Limit
 from accel.clouds.timeouts import Timing
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from accel.json_values import mapping
+from accel.json_values import object_at
 from accel.quota import GooglePool, google_needs
 
 from ..base import QuotaAnswer
@@ -25,21 +25,21 @@ PREEMPTIBLE = ("SPOT", "FLEX_START")
 
 def check(custom_job: Mapping[str, Any], where: str, region: str, timing: Timing | None = None) -> QuotaAnswer:
     """Check a CustomJob against the quotas of project `where`. A job on a persistent resource needs none."""
-    return project.check(where, quota_demands(mapping(custom_job.get("jobSpec")) or {}, region), timing)
+    return project.check(where, quota_demands(object_at(custom_job, "jobSpec"), region), timing)
 
 
 def quota_demands(spec: Mapping[str, Any], region: str) -> list[QuotaDemand]:
     """Return the demands of a CustomJobSpec: accelerators, of all its pools together. CPUs are not checked."""
     if spec.get("persistentResourceId"):
         return []
-    strategy = (mapping(spec.get("scheduling")) or {}).get("strategy")
+    strategy = object_at(spec, "scheduling").get("strategy")
     pools = [found for each in spec.get("workerPoolSpecs", []) if (found := _pool(each, region, strategy))]
     what = " and ".join(dict.fromkeys(each.name for each in pools))
     return [QuotaDemand(region, what, tuple(google_needs(pools)))] if pools else []
 
 
 def _pool(pool: Mapping[str, Any], region: str, strategy: object) -> GooglePool | None:
-    machine, replicas = mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)
+    machine, replicas = object_at(pool, "machineSpec"), int(pool.get("replicaCount") or 0)
     named = [each.name for each in accelerators().values() if each.vertex_name == machine.get("acceleratorType")]
     count = int(machine.get("acceleratorCount") or 0)
     if not (named and count and replicas):

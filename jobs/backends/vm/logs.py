@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import BadInput
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 from ..base import JobRef, LogLine
 from ..google_logging import Entry, follow, list_entries, newest
@@ -159,7 +159,7 @@ class _Reader:
 
     def _numbered(self, entry: Entry) -> tuple[tuple[int, int], int] | None:
         """Return attempt and host of an entry, and the number of its line; None for an entry of no known host."""
-        labels = mapping(entry.get("labels")) or {}
+        labels = object_at(entry, "labels")
         key = (int(labels.get(marks.ATTEMPT, 0)), int(labels.get(marks.HOST, 0)))
         number = str(entry.get("insertId")).rpartition("-")[2]
         return (key, int(number)) if key in self.hosts and number.isdigit() else None

@@ -311,7 +311,7 @@ def login(google: Google, project: str, region: str) -> Login:
             )
         except NotFound as missing:
             raise CloudRefused(missing.message) from missing
-        name, left_s = _user_name(mapping(answer.get("loginProfile")) or {}), _KEPT_S
+        name, left_s = _user_name(object_at(answer, "loginProfile")), _KEPT_S
     if not name:
         raise CloudRefused(
             f"OS Login: the profile of {email()} has no POSIX account for {project}",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 from ...model.owners import owner_of
 from ..base import Attempt as Tried
@@ -46,9 +46,9 @@ def status_of(record: Record, seen: MachineState, results: Mapping[int, Result],
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    machine = mapping(body["machine"]) or {}
-    made = mapping(machine.get("properties") or machine.get("node")) or {}
-    return mapping(made.get("labels")) or {}
+    machine = object_at(body["machine"])
+    made = object_at(machine.get("properties") or machine.get("node"))
+    return object_at(made, "labels")
 
 
 def _phase(record: Record, seen: MachineState) -> tuple[Phase, str | None]:

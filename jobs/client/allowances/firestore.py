@@ -15,7 +15,7 @@ from accel.clouds.google.rest import REACH, path_segment
 from accel.clouds.timeouts import Timing
 from accel.contract import allowances as columns
 from accel.diagnostics.errors import CloudSilent
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from .reservation import Balance, Change, Hold, balance_change, balance_of, parse_hold, serialize_hold
 
@@ -88,10 +88,8 @@ class FirestoreLedger:
         document = find(self._google, f"v1/{self._balance_name(team, period)}")
         if document is None:
             return Balance(), None
-        fields = mapping(document.get("fields")) or {}
-        values = [
-            int((mapping(fields.get(name)) or {}).get("integerValue", 0)) for name in (columns.USED, columns.SETTLED)
-        ]
+        fields = object_at(document, "fields")
+        values = [int(object_at(fields, name).get("integerValue", 0)) for name in (columns.USED, columns.SETTLED)]
         return Balance(*values), version(document, TITLE)
 
     def _commit(self, writes: list[Json]) -> None:
@@ -126,7 +124,7 @@ def _numbers(balance: Balance) -> Json:
 
 
 def _hold(document: Mapping[str, Any]) -> Hold:
-    terms = mapping((mapping(document.get("fields")) or {}).get(columns.TERMS)) or {}
+    terms = object_at(document, "fields", columns.TERMS)
     if "stringValue" not in terms:
         raise no_document(TITLE)
     return parse_hold(str(terms["stringValue"]), version(document, TITLE))

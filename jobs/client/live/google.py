@@ -15,7 +15,7 @@ from accel.contract.gke import GkeTarget
 from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, mapping, object_at, objects_at
+from accel.json_values import entries, object_at, objects_at
 
 from ...backends.base import Listing, Phase, Status
 from ...backends.gke import GkeBackend, lookup, machines
@@ -155,7 +155,7 @@ def _live(
 
 def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
     """Return the accelerators of a WorkerPoolSpec, and their unit. TPU v2 and v3 are requested by cores."""
-    spec, replicas = mapping(pool.get("machineSpec")) or {}, int(pool.get("replicaCount") or 0)
+    spec, replicas = object_at(pool, "machineSpec"), int(pool.get("replicaCount") or 0)
     if topology := str(spec.get("tpuTopology") or ""):
         return replicas * prod(int(side) for side in topology.split("x")), "TPU chip"
     cores = str(spec.get("acceleratorType")).startswith("TPU_")
@@ -164,7 +164,7 @@ def _of_pool(pool: Mapping[str, Any]) -> tuple[int, str]:
 
 def _gpus(policy: Mapping[str, Any]) -> int | None:
     """Return the GPUs of one VM; None for a machine that only an instance template names, or only Google knows."""
-    attached = [int((mapping(each) or {}).get("count") or 0) for each in entries(policy.get("accelerators"))]
+    attached = [int(object_at(each).get("count") or 0) for each in entries(policy.get("accelerators"))]
     if attached:
         return sum(attached)
     try:

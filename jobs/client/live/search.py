@@ -12,7 +12,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget, read_one
 from accel.diagnostics.errors import JobsError
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 from .job import Live, ground
 
@@ -51,7 +51,7 @@ def _targets(documents: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[s
     unread: list[str] = []
     for name, document in documents.items():
         try:
-            found[name] = read_one(mapping(document) or {})
+            found[name] = read_one(object_at(document))
         except ValidationError:
             unread.append(f"target {name}: this version does not understand it, so its jobs were not looked for")
     return found, unread

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
-from accel.json_values import mapping
+from accel.json_values import object_at
 
 Kind = Literal["environment", "queue", "definition", "subnet"]
 Json = dict[str, Any]
@@ -90,7 +90,7 @@ def _documents(value: Any, place: str) -> Iterator[AwsResource]:
         for index, entry in enumerate(_list(value)):
             yield from _documents(entry, f"{place}[{index}]")
         return
-    document = _object(value)
+    document = object_at(value)
     answers = [key for key in ANSWERS if isinstance(document.get(key), list)]
     for key in answers:
         for index, entry in enumerate(document[key]):
@@ -109,7 +109,7 @@ def _documents(value: Any, place: str) -> Iterator[AwsResource]:
 
 def _one(entry: Any, kind: Kind, place: str, *, answered: bool) -> AwsResource:
     key = NAMES[kind][0]
-    document = _object(entry)
+    document = object_at(entry)
     name = document.get(key)
     if not isinstance(name, str) or not name:
         raise BadInput(f"{place}: {key}: must be a name, is {messages.display(name)}")
@@ -130,7 +130,7 @@ def block(document: Json, key: str) -> Json:
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         raise BadInput(f"{key}: must be an object, is {messages.display(value)}")
-    return without_empty(_object(value))
+    return without_empty(object_at(value))
 
 
 def entries(document: Json, key: str) -> list[Json]:
@@ -138,7 +138,7 @@ def entries(document: Json, key: str) -> list[Json]:
     value = document.get(key)
     if value is not None and not (isinstance(value, list) and all(isinstance(one, dict) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of objects, is {messages.display(value)}")
-    return [without_empty(_object(one)) for one in _list(value or [])]
+    return [without_empty(object_at(one)) for one in _list(value or [])]
 
 
 def names(document: Json, key: str) -> list[str]:
@@ -147,10 +147,6 @@ def names(document: Json, key: str) -> list[str]:
     if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in _list(value))):
         raise BadInput(f"{key}: must be a list of names, is {messages.display(value)}")
     return [str(one) for one in _list(value or [])]
-
-
-def _object(value: Any) -> Json:
-    return mapping(value) or {}
 
 
 def _list(value: Any) -> list[Any]:

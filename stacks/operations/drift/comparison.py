@@ -11,7 +11,7 @@ from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import POOL_LABEL, GkeCluster, GkePool
 from accel.contract.target_layout import SOURCE
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 from jobs.client import published_targets
 
 from ...environment.images_lock import read
@@ -100,14 +100,14 @@ def drift_of_targets(state: State) -> list[Drift]:
 def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
     """Report an unreadable or unreachable cluster as `unknown`. Raise NoCredentials."""
     found: list[Drift] = []
-    for key, told in (mapping(state.outputs.get("clusters")) or {}).items():
+    for key, told in object_at(state.outputs, "clusters").items():
         cluster = GkeCluster.model_validate(told, extra="ignore")
         clusters = Clusters(ClusterName(cluster.project, cluster.location, cluster.name))
         pools = {pool.name: pool for pool in cluster.pools.values()}
 
         def nodes(clusters: Clusters = clusters, pools: Mapping[str, GkePool] = pools) -> Iterator[Drift]:
             for node in clusters.api.items("/api/v1/nodes"):
-                labels = mapping((mapping(node.get("metadata")) or {}).get("labels")) or {}
+                labels = object_at(node, "metadata", "labels")
                 if pool := pools.get(str(labels.get(_NODE_POOL))):
                     yield from judge_node(node, pool, now)
 
@@ -120,17 +120,17 @@ def drift_of_clusters(state: State, now: datetime) -> list[Drift]:
 
 def judge_node(node: Mapping[str, Any], pool: GkePool, now: datetime) -> Iterator[Drift]:
     """Yield what a node of a pool lacks, unless it is not ready, being deleted, or new."""
-    metadata, status = (mapping(node.get(part)) or {} for part in ("metadata", "status"))
+    metadata, status = (object_at(node, part) for part in ("metadata", "status"))
     if metadata.get("deletionTimestamp") or not _ready(status):
         return
-    name, labels = str(metadata.get("name")), mapping(metadata.get("labels")) or {}
+    name, labels = str(metadata.get("name")), object_at(metadata, "labels")
     own = {POOL_LABEL: pool.key} | {key: value for key, value in pool.labels.items() if _selects_nodes(key)}
     lost = [f"{key}={value}" for key, value in sorted(own.items()) if labels.get(key) != value]
     if lost:
         text = f"has lost {', '.join(lost)}: jobs, the device plugin or the driver do not find it"
         yield Drift("node label", name, "broken", text, f"kubectl label node {name} {' '.join(lost)} --overwrite")
     wanted = {GPU: pool.gpus, TPU: pool.tpu_chips}
-    there, whole = (mapping(status.get(part)) or {} for part in ("allocatable", "capacity"))
+    there, whole = (object_at(status, part) for part in ("allocatable", "capacity"))
     created = parse_google_time(metadata.get("creationTimestamp"))
     settled = created is not None and now - created > SETTLING
     for resource, count in wanted.items():
@@ -196,7 +196,7 @@ def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
     """Yield ClusterQueues of the stack that admit nothing. Source:
     https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/"""
     own = {
-        (str(each.type).split("/")[1].partition(":")[0], str((mapping(each.inputs.get("metadata")) or {}).get("name")))
+        (str(each.type).split("/")[1].partition(":")[0], str(object_at(each.inputs, "metadata").get("name")))
         for each in state.resources
         if each.type.startswith(f"kubernetes:{_KUEUE}/") and each.type.endswith(":ClusterQueue")
     }
@@ -205,8 +205,8 @@ def _inactive_queues(clusters: Clusters, state: State) -> Iterator[Drift]:
             found = clusters.api.get(f"/apis/{_KUEUE}/{version}/clusterqueues/{name}")
         except NotFound:  # a property's business
             continue
-        for each in entries((mapping(found.get("status")) or {}).get("conditions")):
-            condition = mapping(each) or {}
+        for each in entries(object_at(found, "status").get("conditions")):
+            condition = object_at(each)
             if condition.get("type") == "Active" and condition.get("status") == "False":
                 text = f"admits no job: {condition.get('reason')}: {condition.get('message')}"
                 yield Drift("queue", name, "broken", text, "pulumi up --refresh; stopPolicy: stacks budget resume")
@@ -218,7 +218,7 @@ def _selects_nodes(label: str) -> bool:
 
 
 def _ready(status: Mapping[str, Any]) -> bool:
-    conditions = [mapping(each) or {} for each in entries(status.get("conditions"))]
+    conditions = [object_at(each) for each in entries(status.get("conditions"))]
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from accel.clouds.google.api import Google
 from accel.contract import buckets
 from accel.diagnostics.errors import CloudRefused, NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 from jobs.client import declared_tpus
 
 from ..inventory.google import parse_google_time
@@ -63,7 +63,7 @@ def _cluster(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]
 
 def _why(found: Mapping[str, Any]) -> str:
     """Read both `statusMessage`, which is deprecated, and `conditions`; GKE fills in both."""
-    told = [str((mapping(each) or {}).get("message") or "") for each in entries(found.get("conditions"))]
+    told = [str(object_at(each).get("message") or "") for each in entries(found.get("conditions"))]
     return "; ".join(filter(None, told)) or str(found.get("statusMessage") or "no reason given")
 
 
@@ -75,10 +75,10 @@ def _reservation(name: str, found: Mapping[str, Any], when: When) -> Iterator[Dr
 
 def _future(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     """Map states: https://docs.cloud.google.com/compute/docs/reference/rest/v1/futureReservations"""
-    how = str((mapping(found.get("status")) or {}).get("procurementStatus") or "")
+    how = str(object_at(found, "status").get("procurementStatus") or "")
     if how in ("FAILED", "DECLINED", "CANCELLED", "FAILED_PARTIALLY_FULFILLED"):
         yield Drift("future reservation", name, "broken", f"is {how}", RENEW)
-    end = (mapping(found.get("timeWindow")) or {}).get("endTime")
+    end = object_at(found, "timeWindow").get("endTime")
     yield from ending("future reservation", name, parse_google_time(end), when.now, when.within, RENEW)
 
 
@@ -90,7 +90,7 @@ def _commitment(name: str, found: Mapping[str, Any], when: When) -> Iterator[Dri
 
 def _request(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     """Map states: https://docs.cloud.google.com/tpu/docs/queued-resources#queued-resource-states"""
-    how = str((mapping(found.get("state")) or {}).get("state"))
+    how = str(object_at(found, "state").get("state"))
     if how in ("SUSPENDING", "SUSPENDED", "FAILED"):
         yield Drift("queued resource", name, "broken", f"is {how}, and stays so", "make it anew: pulumi up --replace")
 
@@ -103,21 +103,21 @@ def _tpu(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
 def _instance(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     """Source: https://docs.cloud.google.com/compute/docs/instances/instance-lifecycle"""
     if (how := found.get("status")) in ("TERMINATED", "STOPPED", "SUSPENDED"):
-        spot = (mapping(found.get("scheduling")) or {}).get("provisioningModel") == "SPOT"
+        spot = object_at(found, "scheduling").get("provisioningModel") == "SPOT"
         text = f"is {how}{': Spot, so perhaps preempted' if spot else ''}"
         yield Drift("instance", name, "broken", text, f"gcloud compute instances start {found.get('name')}")
 
 
 def _kept(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if (how := found.get("state")) == "ERROR":
-        why = (mapping(found.get("error")) or {}).get("message") or "no reason given"
+        why = object_at(found, "error").get("message") or "no reason given"
         yield Drift("persistent resource", name, "broken", f"is {how}: {why}", "make it anew: pulumi up --replace")
 
 
 def _schedule(name: str, found: Mapping[str, Any], when: When) -> Iterator[Drift]:
     if (how := found.get("state")) != "ENABLED":
         yield Drift("schedule", name, "broken", f"is {how}, and calls nothing", "gcloud scheduler jobs resume")
-    elif code := (mapping(found.get("status")) or {}).get("code"):
+    elif code := object_at(found, "status").get("code"):
         text = f"its last call failed with code {code}"
         yield Drift(
             "schedule", name, "broken", text, "the log of the function; accel-jobs tend does its work meanwhile"

@@ -10,7 +10,7 @@ from typing import Any
 from accel.clouds.google.api import Google
 from accel.clouds.google.rest import path_segment
 from accel.contract import buckets, machine_labels
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def lists_of_machines(google: Google, project: str) -> Mapping[str, Callable[[],
 def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("tpu", f"v2/projects/{project}/locations/-/queuedResources", "queuedResources"):
         name = str(item.get("name"))
-        specs = entries((mapping(item.get("tpu")) or {}).get("nodeSpec"))
-        node = mapping((mapping(specs[0]) or {}).get("node")) or {} if specs else {}
+        specs = entries(object_at(item, "tpu").get("nodeSpec"))
+        node = object_at(specs[0], "node") if specs else {}
         yield GoogleResource(
             kind="queued resource",
             name=name.rpartition("/")[2],
             zone=_zone(name),
-            state=str((mapping(item.get("state")) or {}).get("state")),
+            state=str(object_at(item, "state").get("state")),
             labels=labels_of(node),
             created=parse_google_time(item.get("createTime")),
             machine=None,  # its nodes are listed, and billed, by themselves
@@ -77,7 +77,7 @@ def _queued(google: Google, project: str) -> Iterator[GoogleResource]:
             api="tpu",
             path=f"v2/{name}",
             query={"force": True},
-            job=_job(mapping(node.get("metadata")) or {}),
+            job=_job(object_at(node, "metadata")),
         )
 
 
@@ -92,17 +92,17 @@ def _nodes(google: Google, project: str) -> Iterator[GoogleResource]:
             labels=labels_of(item),
             created=parse_google_time(item.get("createTime")),
             machine=str(item.get("acceleratorType") or "") or None,
-            spot=bool((mapping(item.get("schedulingConfig")) or {}).get("spot")),
+            spot=bool(object_at(item, "schedulingConfig").get("spot")),
             api="tpu",
             path=f"v2/{name}",
             query={},
-            job=_job(mapping(item.get("metadata")) or {}),
+            job=_job(object_at(item, "metadata")),
         )
 
 
 def _compute(kind: str, collection: str, project: str, place: str, item: dict[str, Any]) -> GoogleResource:
-    scheduling = mapping(item.get("scheduling")) or {}
-    labels = labels_of(item) or labels_of(mapping(item.get("allInstancesConfig")) or {})
+    scheduling = object_at(item, "scheduling")
+    labels = labels_of(item) or labels_of(object_at(item, "allInstancesConfig"))
     return GoogleResource(
         kind=kind,
         name=str(item.get("name")),
@@ -124,7 +124,7 @@ def _compute(kind: str, collection: str, project: str, place: str, item: dict[st
 
 def _templates(google: Google, project: str) -> Iterator[GoogleResource]:
     for item in google.pages("compute", f"projects/{project}/global/instanceTemplates", "items"):
-        properties = mapping(item.get("properties")) or {}
+        properties = object_at(item, "properties")
         yield GoogleResource(
             kind="template",
             name=str(item.get("name")),
@@ -146,9 +146,9 @@ def list_everywhere(google: Google, project: str, collection: str) -> Iterator[t
     token: object = None
     while True:
         page = google.get("compute", f"projects/{project}/aggregated/{collection}", pageToken=token)
-        for place, inside in (mapping(page.get("items")) or {}).items():
-            for item in entries((mapping(inside) or {}).get(collection)):
-                yield place, mapping(item) or {}
+        for place, inside in object_at(page, "items").items():
+            for item in entries(object_at(inside).get(collection)):
+                yield place, object_at(item)
         token = page.get("nextPageToken")
         if not token:
             return
@@ -156,7 +156,7 @@ def list_everywhere(google: Google, project: str, collection: str) -> Iterator[t
 
 def _pairs(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata, which Compute Engine has as a list of keys and values."""
-    pairs = [mapping(each) or {} for each in entries((mapping(item.get("metadata")) or {}).get("items"))]
+    pairs = [object_at(each) for each in entries(object_at(item, "metadata").get("items"))]
     return {str(each.get("key")): each.get("value") for each in pairs}
 
 
@@ -166,7 +166,7 @@ def _machine(item: Mapping[str, Any]) -> str:
 
 def _attached(item: Mapping[str, Any]) -> tuple[str, int] | None:
     """Ignore built-in GPUs, which are listed too: machines are priced with them."""
-    listed = [mapping(each) or {} for each in entries(item.get("guestAccelerators"))]
+    listed = [object_at(each) for each in entries(item.get("guestAccelerators"))]
     if not listed or not _machine(item).startswith("n1-"):
         return None
     return str(listed[0].get("acceleratorType", "")).rpartition("/")[2], int(listed[0].get("acceleratorCount") or 0)
@@ -178,7 +178,7 @@ def _zone(name: str) -> str:
 
 
 def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in (mapping(item.get("labels")) or {}).items()}
+    return {str(key): str(value) for key, value in object_at(item, "labels").items()}
 
 
 def parse_google_time(text: object) -> datetime | None:

@@ -14,7 +14,7 @@ from accel.clouds.google.api import Google, object_path
 from accel.clouds.google.rest import path_segment
 from accel.contract import machine_labels
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 from accel.rules.gcp.labels import to_gcp
 
 from ..inventory.google import GoogleResource, labels_of, list_everywhere, lists_of_machines, parse_google_time
@@ -203,12 +203,12 @@ def _addresses(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]
 def _failed_pools(google: Google, project: str, stacks: Stacks) -> Iterator[Orphan]:
     """Yield pools in ERROR, which keep their nodes and are billed for them."""
     answer = google.get("container", f"v1/projects/{path_segment(project)}/locations/-/clusters")
-    for cluster in [mapping(each) or {} for each in entries(answer.get("clusters"))]:
-        labels = {str(key): str(value) for key, value in (mapping(cluster.get("resourceLabels")) or {}).items()}
-        for pool in [mapping(each) or {} for each in entries(cluster.get("nodePools"))]:
+    for cluster in [object_at(each) for each in entries(answer.get("clusters"))]:
+        labels = {str(key): str(value) for key, value in object_at(cluster, "resourceLabels").items()}
+        for pool in [object_at(each) for each in entries(cluster.get("nodePools"))]:
             if pool.get("status") != "ERROR" or not _concern(stacks, labels):
                 continue
-            conditions = [mapping(each) or {} for each in entries(pool.get("conditions"))]
+            conditions = [object_at(each) for each in entries(pool.get("conditions"))]
             told = "; ".join(str(each.get("message") or "") for each in conditions) or pool.get("statusMessage")
             yield Orphan(
                 cloud="gcp",
@@ -232,7 +232,7 @@ def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) ->
     every = google.pages(api, f"{place}/persistentResources", "persistentResources")
     kept = [each for each in every if _concern(stacks, labels_of(each))]
     busy = {
-        str((mapping(job.get("jobSpec")) or {}).get("persistentResourceId"))
+        str(object_at(job, "jobSpec").get("persistentResourceId"))
         for job in (google.pages(api, f"{place}/customJobs", "customJobs") if kept else ())
         if job.get("state") in _LIVE
     }
@@ -257,14 +257,14 @@ def _idle_machines(google: Google, project: str, region: str, stacks: Stacks) ->
 
 
 def _pools_of(resource: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [mapping(each) or {} for each in entries(resource.get("resourcePools"))]
+    return [object_at(each) for each in entries(resource.get("resourcePools"))]
 
 
 def _pools_a_day(region: str, pools: list[dict[str, Any]]) -> float | None:
     """Return USD per day of the machines of every pool; None where one has no price."""
     total = 0.0
     for pool in pools:
-        spec = mapping(pool.get("machineSpec")) or {}
+        spec = object_at(pool, "machineSpec")
         machine, gpus = str(spec.get("machineType")), str(spec.get("acceleratorType") or "")
         attached = gpus and machine.startswith("n1-")
         count = int(spec.get("acceleratorCount") or 1)

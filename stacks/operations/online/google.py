@@ -8,7 +8,7 @@ from accel.clouds.kubernetes.clusters import ClusterName, Clusters
 from accel.contract.gke import GkeTarget
 from accel.diagnostics.errors import CloudRefused, CloudSilent, NotFound
 from accel.diagnostics.findings import Finding, under
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 from accel.rules.gcp import existing as rules
 from accel.rules.gcp.existing import ClusterFacts, SubnetFacts
 from components.gcp.tpu_pool import TpuPoolSpec
@@ -107,7 +107,7 @@ def _private(section: Gcp) -> bool:
 
 
 def _subnet_facts(reader: GoogleReader, path: str, subnet: Mapping[str, Any]) -> SubnetFacts:
-    ranges = [mapping(each) or {} for each in entries(subnet.get("secondaryIpRanges"))]
+    ranges = [object_at(each) for each in entries(subnet.get("secondaryIpRanges"))]
     return SubnetFacts(
         network=_below_projects(subnet.get("network")),
         ranges=frozenset(str(each.get("rangeName")) for each in ranges),
@@ -131,8 +131,8 @@ def _nat(reader: GoogleReader, path: str, network: str) -> bool | None:
     for router in routers:
         if _below_projects(router.get("network")) != network:
             continue
-        for nat in (mapping(each) or {} for each in entries(router.get("nats"))):
-            listed = [mapping(each) or {} for each in entries(nat.get("subnetworks"))]
+        for nat in (object_at(each) for each in entries(router.get("nats"))):
+            listed = [object_at(each) for each in entries(nat.get("subnetworks"))]
             if nat.get("sourceSubnetworkIpRangesToNat") != "LIST_OF_SUBNETWORKS" or any(
                 _below_projects(each.get("name")) == path for each in listed
             ):
@@ -170,14 +170,14 @@ def _cluster(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:
 def _cluster_facts(
     section: Gcp, given: ExistingCluster, found: Mapping[str, Any], reader: GoogleReader
 ) -> ClusterFacts:
-    addons = mapping(found.get("addonsConfig")) or {}
+    addons = object_at(found, "addonsConfig")
     return ClusterFacts(
         status=str(found.get("status")),
         endpoint=str(found.get("endpoint")),
-        ca_certificate=str((mapping(found.get("masterAuth")) or {}).get("clusterCaCertificate") or ""),
+        ca_certificate=str(object_at(found, "masterAuth").get("clusterCaCertificate") or ""),
         version=str(found.get("currentMasterVersion")),
-        workload_pool=str((mapping(found.get("workloadIdentityConfig")) or {}).get("workloadPool") or ""),
-        addons=frozenset(name for name, key in ADDONS.items() if (mapping(addons.get(key)) or {}).get("enabled")),
+        workload_pool=str(object_at(found, "workloadIdentityConfig").get("workloadPool") or ""),
+        addons=frozenset(name for name, key in ADDONS.items() if object_at(addons, key).get("enabled")),
         apis=_apis(section, given, reader) if _controllers(section) else None,
     )
 
@@ -200,7 +200,7 @@ def _apis(section: Gcp, given: ExistingCluster, reader: GoogleReader) -> frozens
         return None
     if answer is None:
         return None
-    return frozenset(str((mapping(each) or {}).get("name")) for each in entries(answer.get("groups")))
+    return frozenset(str(object_at(each).get("name")) for each in entries(answer.get("groups")))
 
 
 def _addons(section: Gcp) -> dict[str, str]:
@@ -244,7 +244,7 @@ def _node_account(section: Gcp, reader: GoogleReader) -> Iterator[Finding]:
         return
     if policy is None:
         return
-    bindings = [mapping(each) or {} for each in entries(policy.get("bindings"))]
+    bindings = [object_at(each) for each in entries(policy.get("bindings"))]
     member = f"serviceAccount:{spec.email}"
     roles = [str(each.get("role")) for each in bindings if member in entries(each.get("members"))]
     yield from rules.node_account(field, spec.email, roles)

@@ -11,7 +11,7 @@ from accel.catalog.quotas import Quota, standard_of
 from accel.clouds.google.quotas import dimensions, info_of, infos_path, limit_of
 from accel.clouds.google.rest import GarbledAnswer, get, path_segment, session
 from accel.diagnostics.errors import CloudRefused, JobsError
-from accel.json_values import mapping, mappings, number
+from accel.json_values import mappings, number, object_at
 from accel.quota import GooglePool, Need, Use, Verdict, google_needs, google_reading, google_readings, verdict
 
 MAX_PAGES = 100
@@ -88,10 +88,10 @@ class _Project:
             answer = self._ask("compute", f"projects/{self._name}/aggregated/instances", query)
             if isinstance(answer, str):
                 return answer
-            for place, listed in (mapping(answer.get("items")) or {}).items():
-                for item in mappings((mapping(listed) or {}).get("instances")):
+            for place, listed in object_at(answer, "items").items():
+                for item in mappings(object_at(listed).get("instances")):
                     machine = own.machine(place.rpartition("/")[2], item)
-                    if machine and own.labels.items() <= (mapping(item.get("labels")) or {}).items():
+                    if machine and own.labels.items() <= object_at(item, "labels").items():
                         found.append(machine)
             token = answer.get("nextPageToken")
             if not token:
@@ -198,8 +198,7 @@ def quota_usage(series: Iterable[Mapping[str, Any]], quota: Quota, location: str
     wanted = dimensions(quota).items()
     found: list[float | None] = []
     for each in series:
-        labels, resource = ((mapping(each.get(name)) or {}).get("labels") for name in ("metric", "resource"))
-        labels, resource = mapping(labels) or {}, mapping(resource) or {}
+        labels, resource = (object_at(each, name, "labels") for name in ("metric", "resource"))
         if wanted <= labels.items() and resource.get("location") == location:
             found += list(_newest(each))
     return max((value for value in found if value is not None), default=None) if None not in found else None
@@ -209,6 +208,6 @@ def _newest(series: Mapping[str, Any]) -> Iterator[float | None]:
     """Yield the newest point of a series; points are sorted, the newest first. Source:
     https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list"""
     for point in mappings(series.get("points"))[:1]:
-        value = mapping(point.get("value")) or {}
+        value = object_at(point, "value")
         amount = number(value.get("int64Value", value.get("doubleValue")))
         yield amount if amount is not None and amount >= 0 else None

@@ -10,7 +10,7 @@ from accel.catalog.gke_machines import node_machine
 from accel.catalog.tpu import Slice
 from accel.console.errors import say
 from accel.diagnostics.errors import CloudSilent, NoCredentials, NotFound
-from accel.json_values import mapping, mappings
+from accel.json_values import mappings, object_at
 from accel.quota import GooglePool, Pool, Verdict, google_needs, verdict
 from accel.rules.gcp.labels import to_gcp
 from accel.rules.gke.nodes import disk_type
@@ -104,7 +104,7 @@ def google_pools(section: Gcp) -> list[GooglePool]:
 def machine_of(section: Gcp, zone: str, item: Mapping[str, Any]) -> GooglePool | None:
     """Return a listed instance of the stack; None without accelerators, or in a reservation. Its disk counts as in the
     section's pools of that machine type. Source: https://cloud.google.com/compute/docs/reference/rest/v1/instances"""
-    scheduling = mapping(item.get("scheduling")) or {}
+    scheduling = object_at(item, "scheduling")
     model = str(scheduling.get("provisioningModel") or "STANDARD")
     if item.get("status") not in _COUNTED or model == "RESERVATION_BOUND":
         return None

@@ -13,7 +13,7 @@ from accel.clouds.google.api import Google
 from accel.clouds.google.rest import auth_headers, path_segment
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, object_at
 
 from .lookup import GONE, Candidate, MadeAgain, NotSought, parse_cloud_time, proof
 from .pending import Json, Pending, setting
@@ -140,19 +140,19 @@ class Kubernetes:
         """Raise NotSought, and what the API raises."""
         api, inputs = self._api(operation), operation.inputs
         version, kind = str(inputs.get("apiVersion") or ""), str(inputs.get("kind") or "")
-        meta = mapping(inputs.get("metadata")) or {}
+        meta = object_at(inputs, "metadata")
         name, namespace = meta.get("name"), meta.get("namespace")
         if not (version and kind and isinstance(name, str)):
             raise NotSought("its kind or its name is not in the state")
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
         try:
-            known = [mapping(each) or {} for each in entries(api.get(root).get("resources"))]
+            known = [object_at(each) for each in entries(api.get(root).get("resources"))]
             own = [each for each in known if "/" not in str(each.get("name"))]
             served = next((each for each in own if each.get("kind") == kind), None)
             if served is None:
                 return []
             inside = f"/namespaces/{namespace or 'default'}" if served.get("namespaced") else ""
-            found = mapping(api.get(f"{root}{inside}/{served['name']}/{name}").get("metadata")) or {}
+            found = object_at(api.get(f"{root}{inside}/{served['name']}/{name}"), "metadata")
         except NotFound:
             return []
         id = f"{namespace or 'default'}/{name}" if served.get("namespaced") else name

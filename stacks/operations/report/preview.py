@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from accel.diagnostics.errors import BadInput, JobsError, NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, mapping, object_at
 
 from ..pulumi_command import UNKNOWN, ran
 from ..stack_files import KEY
@@ -182,7 +182,7 @@ def of_text(text: str, source: str, stack: str, *, failed: bool = False) -> Prev
         warnings=tuple(str(each.get("message", "")) for each in told if each.get("severity") == "warning"),
         failed=failed or bool(errors),
         outputs=_outputs(steps),
-        config=mapping(digest.get("config")) or {},
+        config=object_at(digest, "config"),
     )
 
 
@@ -201,16 +201,16 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
 
 
 def _change(op: str, urn: str, step: Mapping[str, Any]) -> Change:
-    old, new = mapping(step.get("oldState")) or {}, mapping(step.get("newState")) or {}
-    detailed = mapping(step.get("detailedDiff")) or {}
+    old, new = object_at(step, "oldState"), object_at(step, "newState")
+    detailed = object_at(step, "detailedDiff")
     diffs = detailed.keys() or [str(each) for each in entries(step.get("diffReasons"))]
     return Change(
         op=op,
         urn=urn,
         id=str(old.get("id") or ""),
-        old_inputs=mapping(old.get("inputs")) or {},
-        old_outputs=mapping(old.get("outputs")) or {},
-        new_inputs=mapping(new.get("inputs")) or {},
+        old_inputs=object_at(old, "inputs"),
+        old_outputs=object_at(old, "outputs"),
+        new_inputs=object_at(new, "inputs"),
         diffs=tuple(sorted(diffs)),
         replaces=tuple(sorted(str(each) for each in entries(step.get("replaceReasons")))),
         kept=old.get("retainOnDelete") is True,
@@ -220,7 +220,7 @@ def _change(op: str, urn: str, step: Mapping[str, Any]) -> Change:
 def _outputs(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for step in steps:
         if f"::{STACK}::" in str(step.get("urn")):
-            return mapping((mapping(step.get("oldState")) or {}).get("outputs")) or {}
+            return object_at(step, "oldState", "outputs")
     return {}
 
 

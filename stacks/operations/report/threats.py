@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from accel.json_values import mapping
+from accel.json_values import object_at
 from components.aws.environment_hooks import drain_of, in_place
 from jobs.client.live.job import JOBSETS, Live
 from jobs.client.live.search import search
@@ -169,7 +169,7 @@ def _region(change: Change) -> str | None:
 
 def _object(change: Change) -> str:
     """Return namespace and name of a Kubernetes object, or the name alone. Its state does not contain its cluster."""
-    metadata: Mapping[str, Any] = mapping(change.old_inputs.get("metadata")) or {}
+    metadata: Mapping[str, Any] = object_at(change.old_inputs, "metadata")
     names = [metadata.get("namespace"), metadata.get("name") or change.id.rpartition("/")[2]]
     return "/".join(str(name) for name in names if name)
 
@@ -236,7 +236,7 @@ def hits(threats: Iterable[Threat], outputs: Mapping[str, Any], now: datetime | 
     wanted = tuple(threats)
     if not wanted:
         return Hits()
-    documents = mapping(outputs.get("targets")) or {}
+    documents = object_at(outputs, "targets")
     jobs, unread = search([(threat.place, threat.region) for threat in wanted], documents, now)
     return Hits(tuple(Hit(threat, job) for threat in wanted for job in jobs if _is_hit(threat, job)), tuple(unread))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.diagnostics.errors import BadInput, NotFound
-from accel.json_values import entries, mapping
+from accel.json_values import entries, mapping, object_at
 
 from .plain import message_line, sanitize
 
@@ -47,7 +47,7 @@ def _findings(path: Path) -> list[Mapping[str, Any]]:
         raise NotFound(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: is no JSON: {error}") from None
-    inner = mapping(document) or {}
+    inner = object_at(document)
     listed = next((inner[key] for key in LISTS if key in inner), document)
     if mapping(listed) is not None or not isinstance(listed, list):
         raise BadInput(f"{path}: has no list of findings", f"a list, or an object with one of {', '.join(LISTS)}")

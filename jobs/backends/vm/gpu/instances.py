@@ -18,7 +18,7 @@ from accel.clouds.google.api import Conflict, Google
 from accel.clouds.google.rest import line, path_segment, root_of
 from accel.clouds.timeouts import pause
 from accel.diagnostics.errors import CloudRefused, CloudSilent, JobsError, NotFound
-from accel.json_values import mapping, object_at, objects_at
+from accel.json_values import object_at, objects_at
 
 from .. import instance_metadata, labels
 from ..cloud_messages import SERIAL_BYTES, MachineMessages, maintenance
@@ -182,7 +182,7 @@ class Instances:
         told = self._operations(record, attempt)
         for operation in told:
             if operation.get("operationType") == "insert" and (
-                errors := objects_at(mapping(operation.get("error")) or {}, "errors")
+                errors := objects_at(object_at(operation, "error"), "errors")
             ):
                 return of_errors("FAILED", errors)
         kinds = {str(operation.get("operationType")) for operation in told}
@@ -391,7 +391,7 @@ def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
     first = errors[0]
     code, message = str(first.get("code") or ""), line(first.get("message") or first.get("code") or "no reason is told")
     message = f"{doing}: {message}" if doing else message
-    details = [mapping(each) or {} for each in objects_at(first, "errorDetails")]
+    details = [object_at(each) for each in objects_at(first, "errorDetails")]
     if code.startswith(STOCKOUT):
         named = [str(object_at(each, "errorInfo", "metadatas").get("zonesAvailable") or "") for each in details]
         zones = tuple(zone.strip() for text in named for zone in text.split(",") if zone.strip())
@@ -404,7 +404,7 @@ def refusal(doing: str, errors: list[dict[str, Any]]) -> JobsError:
 
 
 def _quota(info: Mapping[str, Any]) -> str:
-    where = ", ".join(f"{name} {value}" for name, value in (mapping(info.get("dimensions")) or {}).items())
+    where = ", ".join(f"{name} {value}" for name, value in object_at(info, "dimensions").items())
     limit = f"{info.get('limit'):g}" if isinstance(info.get("limit"), int | float) else "unknown"
     return f"{info.get('metricName')}: limit {limit}{f', {where}' if where else ''}"
 
@@ -419,7 +419,7 @@ def instance_text(name: str, found: Mapping[str, Any] | None) -> str:
 
 def operation_text(operation: Mapping[str, Any]) -> str:
     """Describe an operation. Fields: the schema Operation of the API."""
-    errors = objects_at(mapping(operation.get("error")) or {}, "errors")
+    errors = objects_at(object_at(operation, "error"), "errors")
     why = f": {refusal('', errors).message}" if errors else ""
     who = f" by {operation['user']}" if operation.get("user") else ""
     return f"{operation.get('insertTime')} {operation.get('operationType')}{who}{why}"
