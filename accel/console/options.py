@@ -11,6 +11,7 @@ import click
 
 from ..diagnostics.errors import BadInput
 from ..duration import WRITTEN, seconds
+from ..whole_numbers import INT_MAX
 from .errors import say, warn
 
 if TYPE_CHECKING:
@@ -67,17 +68,13 @@ class OneOf(click.ParamType[str]):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
-MOST = 2**31 - 1
-"""The largest whole number of an option, as of a field of a job file: systems and libraries take no larger one."""
-
-
 class WholeNumber(click.IntRange):
-    """A whole number up to MOST."""
+    """A whole number up to INT_MAX."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = int(super().convert(value, param, ctx))
-        if found > MOST:
-            self.fail(f"must be at most {MOST}, is {str(value)[:60]}", param, ctx)
+        if found > INT_MAX:
+            self.fail(f"must be at most {INT_MAX}, is {str(value)[:60]}", param, ctx)
         return found
 
 
@@ -92,7 +89,7 @@ class Amount(click.FloatRange):
 
 
 class Duration(click.ParamType[int]):
-    """Seconds from 90, 90s, 30m, 4h or 2d, up to MOST."""
+    """Seconds from 90, 90s, 30m, 4h or 2d, up to INT_MAX."""
 
     name = "duration"
 
@@ -100,8 +97,8 @@ class Duration(click.ParamType[int]):
         found = value if isinstance(value, int) else seconds(str(value))
         if found is None:
             self.fail(f"must be {WRITTEN}, is {str(value)[:60]!r}", param, ctx)
-        if found > MOST:
-            self.fail(f"must be at most {MOST} s, is {str(value)[:60]!r}", param, ctx)
+        if found > INT_MAX:
+            self.fail(f"must be at most {INT_MAX} s, is {str(value)[:60]!r}", param, ctx)
         return found
 
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics import messages
 from accel.diagnostics.errors import BadInput
+from accel.whole_numbers import INT_MAX
 
 from ..backends.aws_batch import labels as tags
 from ..backends.aws_batch import retries
-from ..model.fields import INT_MAX
 from .fields import RequestFields
 from .reading import Json
 

@@ -11,6 +11,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import HIDDEN
 from accel.json_values import entries, object_at
 from accel.rules.jobs import placeholders
+from accel.whole_numbers import INT_MAX
 
 from .heredoc_documents import document_in
 from .kubernetes_environment import ConfigMaps
@@ -87,7 +88,7 @@ def replicas(work: Work) -> None:
 
 def _run_policy(given: ManifestFields, base: str, template: str, values: Json) -> None:
     limit = given.whole(f"{base}.backoffLimit")
-    values["retries"] = min(limit or 0, 2**31 - 1)
+    values["retries"] = min(limit or 0, INT_MAX)
     given.keep(f"{base}.backoffLimit", "retries")
     deadline(given, base, f"{template}.spec", values)
     keep_s(given, f"{base}.ttlSecondsAfterFinished", values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.json_values import entries, object_at
+from accel.whole_numbers import INT_MAX
 
 from .images import image_of
 from .kubernetes_environment import NAMES_A_POD, ConfigMaps, Environment, environment, names_a_pod
@@ -275,7 +276,7 @@ def _amount(
     path, number = each.get(first) or next(iter(each.values()))
     report = given.report
     whole = max(ceiling(number / unit), 4 if to == "memory_mib" else 1)
-    if whole >= 2**31:
+    if whole > INT_MAX:
         report.refuse(given.name(path), "is more than any machine has")
         return
     values[to] = whole
@@ -315,7 +316,7 @@ def _user(given: ManifestFields, document: Any, spec: str, base: str, values: Js
         user = given.whole(f"{path}.runAsUser")
         if user is None:
             continue
-        if user >= 2**31:
+        if user > INT_MAX:
             given.refuse(f"{path}.runAsUser", "must be below 2147483648")
         elif "user" in values.get("gke", {}):
             given.left_out(f"{path}.runAsUser", "the container has its own")

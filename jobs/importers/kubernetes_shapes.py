@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel.json_values import entries, object_at
+from accel.whole_numbers import INT_MAX
 
 from ..backends.gke import retries
 from .fields import job_name
@@ -167,14 +168,14 @@ def _pod(work: Work) -> None:
 def deadline(given: ManifestFields, job: str, spec: str, values: Json) -> None:
     """Set `timeout_s` from the pod's deadline at `spec`, or else from the job's at `job`."""
     own = given.whole(f"{spec}.activeDeadlineSeconds", 1)
-    if own and own < 2**31:
+    if own and own <= INT_MAX:
         values["timeout_s"] = own
         given.keep(f"{spec}.activeDeadlineSeconds", "timeout_s")
     if job == spec:
         return
     path = f"{job}.activeDeadlineSeconds"
     whole = given.whole(path, 1)
-    if not whole or whole >= 2**31:
+    if not whole or whole > INT_MAX:
         return
     if own:
         given.settle(path, "is of all attempts; a pod has its own deadline, which counts")
@@ -192,7 +193,7 @@ def keep_s(given: ManifestFields, path: str, values: Json) -> None:
     seconds = given.whole(path)
     if seconds is None:
         return
-    if seconds and seconds < 2**31:
+    if seconds and seconds <= INT_MAX:
         values.setdefault("gke", {})["keep_s"] = seconds
         given.keep(path, "gke.keep_s")
     else:
@@ -267,7 +268,7 @@ def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> 
     each, whole = given.whole(f"{base}.backoffLimitPerIndex"), given.whole(f"{base}.backoffLimit")
     policy = given.text(f"{spec}.restartPolicy")
     for path in (f"{base}.backoffLimit", f"{base}.backoffLimitPerIndex"):
-        if (number := given.values.get(path)) is not None and str(number).isdigit() and int(number) >= 2**31:
+        if (number := given.values.get(path)) is not None and str(number).isdigit() and int(number) > INT_MAX:
             report.changed(given.name(path), "2147483647", "is the most that a job file has")
     limit = each if each is not None else whole
     if each is not None:
@@ -281,7 +282,7 @@ def _attempts(given: ManifestFields, document: Any, base: str, values: Json) -> 
         limit = BACKOFF_LIMIT
         if not given.is_stopped(f"{base}.backoffLimit"):
             report.changed(f"{base}.backoffLimit", f"retries: {limit}", "is missing; Kubernetes tries six times more")
-    values["retries"] = min(limit or 0, 2**31 - 1)
+    values["retries"] = min(limit or 0, INT_MAX)
     if policy == "OnFailure":
         report.changed(given.name(f"{spec}.restartPolicy"), "retries", "a job has a new pod for each attempt")
     elif policy == "Never":
@@ -425,7 +426,7 @@ def _job_set(work: Work) -> None:
     restarts = given.whole("spec.failurePolicy.maxRestarts")
     if restarts is not None:
         given.keep("spec.failurePolicy.maxRestarts", "retries")
-    values["retries"] = min(restarts or 0, 2**31 - 1)
+    values["retries"] = min(restarts or 0, INT_MAX)
     for index in range(len(items)):
         is_pod = nodes == 1 and found.machines.hosts() == 1
         _pod_attempts(given, f"spec.replicatedJobs[{index}].template.spec.backoffLimit", is_pod, values)
@@ -470,7 +471,7 @@ def _pod_attempts(given: ManifestFields, path: str, is_pod: bool, values: Json) 
     number = BACKOFF_LIMIT if limit is None else limit
     if is_pod and number:
         starts = values["retries"] + 1
-        values["retries"] = min((number + 1) * starts - 1, 2**31 - 1)
+        values["retries"] = min((number + 1) * starts - 1, INT_MAX)
         given.keep(path, "retries")
         for each in (path, "spec.failurePolicy.maxRestarts") if starts > 1 else ():
             why = "retries are those of a pod at each start of the set"

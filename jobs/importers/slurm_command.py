@@ -8,8 +8,8 @@ from functools import partial
 from math import ceil
 
 from accel.rules.jobs import placeholders
+from accel.whole_numbers import INT_MAX
 
-from ..model.fields import INT_MAX
 from . import slurm_variables as variables
 from .fields import RequestFields
 from .images import image_of

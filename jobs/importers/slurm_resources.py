@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from accel.rules.gcp.gpus import accelerator_name, find_accelerator
+from accel.whole_numbers import INT_MAX
 
-from ..model.fields import INT_MAX
 from . import slurm_values as read
 from .reading import Json
 from .report import Report

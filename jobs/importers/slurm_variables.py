@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from accel.contract import variables as ours
+from accel.whole_numbers import INT_MAX
 
-from ..model.fields import INT_MAX
 from .slurm_values import Indices
 
 _NAME = re.compile(r"\bSLURM(?:D)?_[A-Z0-9_]*[A-Z0-9]\b")

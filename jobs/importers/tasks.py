@@ -10,8 +10,8 @@ from accel.catalog.nearest import UnknownName
 from accel.contract.variables import MAIN_ADDRESS_FROM, NODE_COUNT, NODE_INDEX_FROM, RESERVED_PREFIXES
 from accel.rules.gcp import gpus
 from accel.rules.jobs import imports, placeholders
+from accel.whole_numbers import INT_MAX
 
-from ..model.fields import INT_MAX
 from .fields import RequestFields, job_name
 from .options import ImportOptions
 from .reading import Json

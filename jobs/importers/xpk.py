@@ -13,6 +13,7 @@ from accel.diagnostics.errors import BadInput
 from accel.diagnostics.redaction import SECRET_NAME
 from accel.rules.gcp import gpus
 from accel.rules.jobs import imports, placeholders
+from accel.whole_numbers import INT_MAX
 
 from . import gcloud, script_text, vertex_templates
 from .fields import RequestFields, job_name
@@ -94,7 +95,6 @@ https://github.com/AI-Hypercomputer/xpk/blob/main/src/xpk/core/docker_resources.
 _OF_CPUS = {"count": "JAX_PROCESS_COUNT", "rank": "JOB_COMPLETION_INDEX", "main": "JAX_COORDINATOR_ADDRESS"}
 """Those of machines without GPUs, beside PROCESSES_IN_JOB and JOB_INDEX."""
 WORDS = "words of the command"
-_INT_MAX = 2**31 - 1
 
 
 def import_job(name: str, data: bytes, options: ImportOptions) -> ImportResult:
@@ -339,7 +339,7 @@ def _command(given: RequestFields, values: Json) -> None:
 def _runs(given: RequestFields, values: Json) -> None:
     """Set retries, time and capacity."""
     restarts = given.whole("--max-restarts")
-    values["retries"] = min(restarts or 0, _INT_MAX)
+    values["retries"] = min(restarts or 0, INT_MAX)
     given.keep("--max-restarts", f"retries: {values['retries']}")
     if restarts:
         why = "xpk restarts a program that ended with 42 or 127 to 255, and retries are after any failure"

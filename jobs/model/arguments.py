@@ -6,6 +6,7 @@ from typing import cast
 
 from accel.diagnostics.errors import BadInput
 from accel.diagnostics.messages import display
+from accel.whole_numbers import INT_MAX
 
 
 def text(**given: object) -> None:
@@ -23,7 +24,7 @@ def path(name: str, value: object) -> str:
     return found
 
 
-def whole_number(name: str, value: object, least: int | None = None, most: int = 2**31 - 1) -> None:
+def whole_number(name: str, value: object, least: int | None = None, most: int = INT_MAX) -> None:
     """Raise BadInput for what is neither a whole number from `least` to `most` nor None."""
     if value is None:
         return

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from accel.whole_numbers import INT_MAX
+
 from .fields import Count, Part, Seconds
 
 
@@ -51,7 +53,7 @@ class Gke(Part):
     user: int | None = Field(
         default=None,
         ge=0,
-        le=2**31 - 1,
+        le=INT_MAX,
         strict=True,
         description="User id that runs the command, such as 1000. Default: the image's",
     )

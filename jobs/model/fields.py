@@ -9,9 +9,7 @@ from accel.contract.variables import RESERVED_PREFIXES
 from accel.diagnostics.errors import BadInputs
 from accel.diagnostics.validation import locate_faults
 from accel.duration import PATTERN, WRITTEN, seconds
-
-INT_MAX = 2**31 - 1
-"""Limit of the services, whose integers have 32 bits."""
+from accel.whole_numbers import INT_MAX
 
 
 def _seconds(value: Any) -> Any:

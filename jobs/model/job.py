@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from accel.diagnostics.errors import JobWarning
+from accel.whole_numbers import INT_MAX
 
 from ..runtime.sweep import count
 from . import sweep
 from .blocks import AwsBatch, Gce, Gke, TpuVm
 from .blocks_google import GoogleBatch, Vertex
 from .deadline import CHANGEOVER_S, shortest_deadline_s
-from .fields import INT_MAX, Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
+from .fields import Accelerator, Argument, Count, Mount, Part, Seconds, Spot, Variables
 from .sweep import Sweep
 from .sweep_shell import size_faults
 

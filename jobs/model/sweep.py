@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from accel.whole_numbers import INT_MAX
+
 from ..runtime import sweep as parameters
-from .fields import INT_MAX, Part, VariableName, VariableValue
+from .fields import Part, VariableName, VariableValue
 
 TASKS_MAX = 100_000
 """More than any platform takes in one job; each platform has its own rule."""
