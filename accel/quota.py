@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, TypeGuard
 
-from accel.catalog.machines import Machine, expand
-from accel.catalog.nearest import UnknownName
 from accel.catalog.quotas import Quota, quota_for, standard_of
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.json_values import mappings
+from accel.rules.aws.types import resolve_machines
 
 Word = Literal["ok", "over", "unknown"]
 
@@ -117,7 +116,7 @@ class _Sum:
     unsized: dict[str, None] = field(default_factory=dict[str, None])
 
     def add(self, pool: Pool, types: list[str]) -> None:
-        machines, unknown = _machines(types)
+        machines, unknown = resolve_machines(tuple(types))
         self.unsized.update(dict.fromkeys(unknown))
         amount = pool.max_vcpus
         if pool.exceeds and machines:
@@ -129,17 +128,6 @@ class _Sum:
     def need(self) -> Need:
         amount = sum(self.by.values())
         return Need(self.quota, self.key, self.region, amount, self.by, self.extra, tuple(self.unsized))
-
-
-def _machines(types: Iterable[str]) -> tuple[list[Machine], list[str]]:
-    known: list[Machine] = []
-    unknown: list[str] = []
-    for name in types:
-        try:
-            known += expand([name])
-        except UnknownName:
-            unknown.append(name)
-    return known, unknown
 
 
 _CORES = {generation.accelerator: generation.cores_per_chip for generation in GENERATIONS}

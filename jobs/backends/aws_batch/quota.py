@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.catalog import Machine, UnknownName, expand, holding
+from accel.catalog import Machine, holding
 from accel.catalog.memory import ecs_gpus
 from accel.catalog.quotas import Quota, quota_for
 from accel.clouds.aws.clients import Clients
@@ -61,7 +61,7 @@ def of_environments(
 
 
 def _judged(
-    places: Mapping[str, tuple[list[_Option], list[str]]], known: Mapping[str, Limit], region: str
+    places: Mapping[str, tuple[list[_Option], tuple[str, ...]]], known: Mapping[str, Limit], region: str
 ) -> QuotaAnswer:
     over: list[str] = []
     unknown: dict[str, None] = {}
@@ -77,16 +77,10 @@ def _judged(
     return QuotaAnswer(tuple(over), tuple(unknown))
 
 
-def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], list[str]]:
+def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], tuple[str, ...]]:
     """Return the smallest type that holds the task under each quota, and the names that are not in the catalogue."""
-    machines: dict[str, Machine] = {}
-    unsized: list[str] = []
-    for name in environment.instance_types:
-        try:
-            machines.update((machine.name, machine) for machine in expand([name]))
-        except UnknownName:
-            unsized.append(name)
-    held = holding(machines.values(), size.vcpus, size.memory_mib, size.gpus)
+    machines, unsized = types.resolve_machines(tuple(environment.instance_types))
+    held = holding(machines, size.vcpus, size.memory_mib, size.gpus)
     spot = environment.capacity == "spot"
     smallest: dict[Quota | None, Machine] = {}
     for machine in sorted((*held.fits, *held.tight), key=lambda machine: machine.vcpus):

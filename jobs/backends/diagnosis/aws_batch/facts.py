@@ -8,12 +8,13 @@ from functools import cached_property
 from math import ceil
 from typing import Any, ClassVar, TypeVar
 
-from accel.catalog import Machine, UnknownName, expand, holding
+from accel.catalog import Machine, holding
 from accel.clouds.aws.reader import Reader
 from accel.clouds.aws.responses import structure, structures
 from accel.clouds.aws.roles import Role
 from accel.clouds.aws.routes import Network
 from accel.rules.aws.fit import Size
+from accel.rules.aws.types import resolve_machines
 
 from ...base import Explanation
 from .. import engine
@@ -125,23 +126,12 @@ class Environment:
     @cached_property
     def machines(self) -> tuple[Machine, ...]:
         """Types that are in the catalogue."""
-        found: dict[str, Machine] = {}
-        for name in self.instance_types:
-            try:
-                found.update((machine.name, machine) for machine in expand([name]))
-            except UnknownName:
-                continue
-        return tuple(found.values())
+        return resolve_machines(tuple(self.instance_types))[0]
 
     @cached_property
     def unknown(self) -> bool:
         """Whether it has types that are not in the catalogue."""
-        for name in self.instance_types:
-            try:
-                expand([name])
-            except UnknownName:
-                return True
-        return False
+        return bool(resolve_machines(tuple(self.instance_types))[1])
 
     def smallest(self, size: Size) -> Machine | None:
         held = holding(self.machines, size.vcpus, size.memory_mib, size.gpus)
