@@ -3,7 +3,6 @@ https://docs.cloud.google.com/batch/docs/view-jobs-tasks"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
 
@@ -11,6 +10,7 @@ from accel.catalog import UnknownName, machine
 from accel.clouds.google.api import Google
 from accel.diagnostics.errors import NotFound
 from accel.rules.batch.jobs import LOST
+from accel.threads import in_threads
 
 from ...model.owners import owner_of
 from ..base import Attempt, JobRef, Phase, Status
@@ -84,9 +84,9 @@ def statuses(google: Google, scope: Scope, refs: Sequence[JobRef]) -> dict[JobRe
         except NotFound:
             return None
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        looked = zip(left.values(), pool.map(one, left.values()), strict=True)
-        return found | {ref: seen for ref, seen in looked if seen is not None}
+    asked = list(left.values())
+    looked = zip(asked, in_threads(one, asked, THREADS), strict=True)
+    return found | {ref: seen for ref, seen in looked if seen is not None}
 
 
 def list_jobs(

@@ -1,8 +1,8 @@
 """Jobs of AWS Batch that have not ended, with the ECS cluster that each runs on."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from accel.clouds.aws.batch_jobs import describe, pages
@@ -10,6 +10,7 @@ from accel.clouds.aws.clients import client
 from accel.clouds.aws.errors import asking
 from accel.clouds.aws.responses import structure, structures
 from accel.contract.targets import AwsBatchTarget
+from accel.threads import in_threads
 
 from ...backends.aws_batch import status as batch_status
 from ...backends.base import JobRef, Phase
@@ -27,13 +28,12 @@ def jobs_of(
     asked_of = _queues(batch) if queues is None else sorted(queues)
     wanted = [(queue, status) for queue in asked_of for status in batch_status.LIVE]
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        lists = [pool.submit(_listed, batch, jobQueue=queue, jobStatus=status) for queue, status in wanted]
-        for (queue, _), listed in zip(wanted, lists, strict=True):
-            found |= {job["jobId"]: (queue, job) for job in listed.result()}
-        parents = [job for _, job in found.values() if job.get("arrayProperties") or job.get("nodeProperties")]
-        inner = [pool.submit(_children, batch, job) for job in parents]
-        children = {job["jobId"]: each.result() for job, each in zip(parents, inner, strict=True)}
+    lists = in_threads(lambda each: _listed(batch, jobQueue=each[0], jobStatus=each[1]), wanted, AT_ONCE)
+    for (queue, _), listed in zip(wanted, lists, strict=True):
+        found |= {job["jobId"]: (queue, job) for job in listed}
+    parents = [job for _, job in found.values() if job.get("arrayProperties") or job.get("nodeProperties")]
+    inner = in_threads(partial(_children, batch), parents, AT_ONCE)
+    children = {job["jobId"]: ids for job, ids in zip(parents, inner, strict=True)}
     asked = [job_id for ids in children.values() for job_id in ids]
     asked += [job_id for job_id, (_, job) in found.items() if job_id not in children and job["status"] in RUNNING]
     details = {job["jobId"]: job for job in describe(batch, asked)}

@@ -1,7 +1,6 @@
 """Jobs that have not ended on GKE clusters, on VMs of their own, of Google Batch and of Vertex AI."""
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from accel.contract.google_jobs import GoogleBatchTarget, VertexTarget
 from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.diagnostics.errors import NotFound
 from accel.json_values import entries, object_at, objects_at
+from accel.threads import in_threads
 
 from ...backends.base import Listing, Phase, Status
 from ...backends.gke import GkeBackend, lookup, machines
@@ -121,11 +121,14 @@ def _looked(name: str, target: Any, look: Callable[[str], T]) -> Iterator[tuple[
     """Yield each job that has not ended, with the result of `look` for its id; skip those that have gone meanwhile."""
     backend = of_target(name, target)
     assert isinstance(backend, Listing)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [(each, pool.submit(look, each.ref.id)) for each in backend.list(limit=LIMIT, ended=False)]
-        for status, answer in asked:
-            with suppress(NotFound):
-                yield status, answer.result()
+
+    def one(status: Status) -> list[tuple[Status, T]]:
+        with suppress(NotFound):
+            return [(status, look(status.ref.id))]
+        return []
+
+    for seen in in_threads(one, list(backend.list(limit=LIMIT, ended=False)), AT_ONCE):
+        yield from seen
 
 
 def _live(

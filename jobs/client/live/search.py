@@ -1,7 +1,6 @@
 """Search for the jobs that wait or run now in some places, by requests to the clouds."""
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from accel.contract.google_vms import GceTarget, TpuVmTarget
 from accel.contract.targets import AnyTarget, AwsBatchTarget, LocalTarget, read_one
 from accel.diagnostics.errors import JobsError
 from accel.json_values import object_at
+from accel.threads import in_threads
 
 from .job import Live, ground
 
@@ -32,18 +32,19 @@ def search(
     targets, unread = _targets(documents)
     questions = {**_aws(wanted, targets, at), **_others(wanted, targets, at)}
     found: dict[str, Live] = {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = {what: pool.submit(_all, ask) for what, ask in questions.items()}
-        for what, answer in answers.items():
-            try:
-                found |= {job.ref: job for job in answer.result()}
-            except JobsError as error:
-                unread.append(f"{what}: {error.message}")
+    for what, answer in zip(questions, in_threads(_answer, [*questions.values()], AT_ONCE), strict=True):
+        if isinstance(answer, JobsError):
+            unread.append(f"{what}: {answer.message}")
+        else:
+            found |= {job.ref: job for job in answer}
     return sorted(found.values(), key=lambda job: (-(job.hours or 0.0), job.ref)), unread
 
 
-def _all(ask: Asked) -> list[Live]:
-    return list(ask())
+def _answer(ask: Asked) -> list[Live] | JobsError:
+    try:
+        return list(ask())
+    except JobsError as error:
+        return error
 
 
 def _targets(documents: Mapping[str, Any]) -> tuple[dict[str, AnyTarget], list[str]]:
