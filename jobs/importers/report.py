@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from accel.diagnostics import messages, redaction
 from accel.diagnostics.findings import Finding
+from accel.rules.jobs import imports, placeholders
 
 from .names import suggestion
 
@@ -19,12 +20,11 @@ KINDS: tuple[Kind, ...] = ("kept", "changed", "decision", "refused")
 DECISIONS = (
     *("gcp.legacy.decision", "ai-platform.tier.size", "ai-platform.k80.none", "ai-platform.runtime.ended"),
     *("ai-platform.runtime.unknown", "ai-platform.runtime.python", "ai-platform.program.local-package"),
-    *("ai-platform.tuning", "ai-platform.tuning.resume", "import.variable", "gcp.gpu.small-a3"),
+    *("ai-platform.tuning", "ai-platform.tuning.resume", imports.VARIABLE.id, "gcp.gpu.small-a3"),
 )
 """Rules whose findings the author has to settle."""
-UNKNOWN = "import.variable"
-"""Rule of a variable whose value is not known, so that other rules cannot judge the field."""
-_SAMPLE = "placeholder.value"
+_OF_UNKNOWN = (imports.VARIABLE.id, placeholders.VALUE.id)
+"""Rules that judge a field although it holds a variable whose value is not known; the first says so."""
 
 HIDDEN = (
     *("args", "command", "containerCommand", "containerArgs", "commands", "env", "variables", "text", "--args"),
@@ -127,9 +127,9 @@ class Report:
     def findings(self, name: str, found: Iterable[Finding]) -> bool:
         """Report the findings of rules on a value that is otherwise kept. Return whether the value may stand."""
         stands = True
-        is_unknown = name in self._entries and UNKNOWN in self._entries[name].rules
+        is_unknown = name in self._entries and imports.VARIABLE.id in self._entries[name].rules
         for finding in found:
-            if is_unknown and finding.rule not in (UNKNOWN, _SAMPLE):
+            if is_unknown and finding.rule not in _OF_UNKNOWN:
                 stands = stands and finding.severity != "reject"
             elif finding.rule in DECISIONS:
                 is_open = finding.severity == "reject" and finding.replacement is None
