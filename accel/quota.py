@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, TypeGuard
 
+from accel.catalog.machines import resolve_machines
 from accel.catalog.quotas import Quota, quota_for, standard_of
 from accel.catalog.tpu_generations import GENERATIONS
 from accel.json_values import mappings
-from accel.rules.aws.types import resolve_machines
 
 Word = Literal["ok", "over", "unknown"]
 

@@ -10,6 +10,7 @@ from accel.catalog.machines import (
     machine,
     machines,
     machines_for,
+    resolve_machines,
 )
 from accel.catalog.memory import (
     Fit,
@@ -55,6 +56,7 @@ __all__ = [
     "price",
     "prices_for",
     "regions",
+    "resolve_machines",
     "suggested_memory_mib",
     "usable_memory_mib",
     "where",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from accel.catalog.accelerators import accelerator as accelerator_named
 from accel.catalog.accelerators import accelerators
@@ -241,6 +241,19 @@ def expand(names: Iterable[str]) -> tuple[Machine, ...]:
         else:
             raise UnknownName(_NOUN["aws"], name, (*_machines("aws"), *families("aws")))
     return tuple(found.values())
+
+
+@lru_cache(maxsize=1024)
+def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
+    """Return the instance types that `expand` finds, each once, and the names that the catalogue lacks."""
+    found: dict[str, Machine] = {}
+    unknown: dict[str, None] = {}
+    for name in names:
+        try:
+            found.update((machine.name, machine) for machine in expand([name]))
+        except UnknownName:
+            unknown[name] = None
+    return tuple(found.values()), tuple(unknown)
 
 
 def machines_for(accelerator: str, count: float, cloud: str | None = None) -> tuple[Machine, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from accel.catalog import Fit, Machine, holding, machines
+from accel.catalog import Fit, Machine, holding, machines, resolve_machines
 from accel.catalog.memory import (
     Holding,
     ceiling_memory_mib,
@@ -68,7 +68,7 @@ def placement(size: Size, places: Sequence[QueueEnvironment]) -> list[Finding]:
     held, region = holding_of(names, size), places[0].region
     if held.fits or held.tight:
         return fit(*size, names, region)
-    if any(types.resolve_machines(tuple(place.instance_types))[1] for place in places):
+    if any(resolve_machines(tuple(place.instance_types))[1] for place in places):
         return []
     found = fit(*size, [name for place in places for name in place.instance_types], region)
     return found if _rejects(found) else [_over_max(size, places, inside)]
@@ -108,7 +108,7 @@ def fit(
 def _fit(
     vcpus: int, memory_mib: int, gpus: int, instance_types: tuple[str, ...], region: str | None
 ) -> Sequence[Finding]:
-    allowed = types.resolve_machines(instance_types)[0]
+    allowed = resolve_machines(instance_types)[0]
     if not allowed:
         return []
     most = max(ecs_gpus(machine) for machine in allowed)
@@ -123,11 +123,11 @@ def _fit(
 
 @lru_cache(maxsize=1024)
 def holding_of(instance_types: tuple[str, ...], size: Size) -> Holding:
-    return holding(types.resolve_machines(instance_types)[0], *size)
+    return holding(resolve_machines(instance_types)[0], *size)
 
 
 def _machines(place: QueueEnvironment) -> tuple[Machine, ...]:
-    return types.resolve_machines(tuple(place.instance_types))[0]
+    return resolve_machines(tuple(place.instance_types))[0]
 
 
 def _rejects(found: Sequence[Finding]) -> bool:

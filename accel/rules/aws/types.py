@@ -1,7 +1,6 @@
 """Instance types of a GPU compute environment."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from accel.catalog import Machine, UnknownName, expand, families, machines
 from accel.catalog.machines import as_of
@@ -42,19 +41,6 @@ def find_machines(names: Sequence[str]) -> list[tuple[int, Machine]]:
 
 def gpus(names: Sequence[str]) -> list[str]:
     return list({machine.accelerator: None for _, machine in find_machines(names) if machine.accelerator})
-
-
-@lru_cache(maxsize=1024)
-def resolve_machines(names: tuple[str, ...]) -> tuple[tuple[Machine, ...], tuple[str, ...]]:
-    """Return the machines, each once, and the names that the catalogue lacks."""
-    found: dict[str, Machine] = {}
-    unknown: dict[str, None] = {}
-    for name in names:
-        try:
-            found.update((machine.name, machine) for machine in expand([name]))
-        except UnknownName:
-            unknown[name] = None
-    return tuple(found.values()), tuple(unknown)
 
 
 def instance_types(names: Sequence[str], field: str = "instance_types") -> list[Finding]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding
+from accel.catalog import AmbiguousName, Holding, Machine, UnknownName, accelerator, holding, resolve_machines
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.diagnostics.messages import first_of
 from accel.rules.aws import fit
-from accel.rules.aws import types as aws_types
 from accel.rules.aws.fit import Size
 
 from ...model.job import Job
@@ -31,7 +30,7 @@ def field_name(field: str) -> str:
 def check(job: Job, size: Size, target: AwsBatchTarget, diagnostics: Diagnostics) -> None:
     _spot(job, target, diagnostics)
     _disk(job, target, diagnostics)
-    machines, unknown = aws_types.resolve_machines(_types(target.environments))
+    machines, unknown = resolve_machines(_types(target.environments))
     wide = [each for each in target.environments if each.max_vcpus >= size.vcpus]
     held = fit.holding_of(_types(wide), size)
     _size(target, size, unknown, diagnostics)
@@ -125,4 +124,4 @@ def _one_type(wanted: str, target: AwsBatchTarget) -> str:
 
 
 def _has_only(wanted: str, name: str) -> bool:
-    return {machine.accelerator for machine in aws_types.resolve_machines((name,))[0]} == {wanted}
+    return {machine.accelerator for machine in resolve_machines((name,))[0]} == {wanted}

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from accel.catalog import Machine
+from accel.catalog import Machine, resolve_machines
 from accel.contract.targets import AwsBatchEnvironment, AwsBatchTarget
 from accel.diagnostics.collector import Diagnostics
 from accel.rules.aws.fit import Size, holding_of
-from accel.rules.aws.types import resolve_machines
 
 from ...model.job import Job
 from . import definition

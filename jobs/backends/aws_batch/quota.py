@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.catalog import Machine, holding
+from accel.catalog import Machine, holding, resolve_machines
 from accel.catalog.memory import ecs_gpus
 from accel.catalog.quotas import Quota, quota_for
 from accel.clouds.aws.clients import Clients
@@ -79,7 +79,7 @@ def _judged(
 
 def _options(size: Size, environment: AwsBatchEnvironment, nodes: int) -> tuple[list[_Option], tuple[str, ...]]:
     """Return the smallest type that holds the task under each quota, and the names that are not in the catalogue."""
-    machines, unsized = types.resolve_machines(tuple(environment.instance_types))
+    machines, unsized = resolve_machines(tuple(environment.instance_types))
     held = holding(machines, size.vcpus, size.memory_mib, size.gpus)
     spot = environment.capacity == "spot"
     smallest: dict[Quota | None, Machine] = {}

@@ -8,13 +8,12 @@ from functools import cached_property
 from math import ceil
 from typing import Any, ClassVar, TypeVar
 
-from accel.catalog import Machine, holding
+from accel.catalog import Machine, holding, resolve_machines
 from accel.clouds.aws.reader import Reader
 from accel.clouds.aws.responses import structure, structures
 from accel.clouds.aws.roles import Role
 from accel.clouds.aws.routes import Network
 from accel.rules.aws.fit import Size
-from accel.rules.aws.types import resolve_machines
 
 from ...base import Explanation
 from .. import engine
