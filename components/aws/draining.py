@@ -5,11 +5,11 @@ https://docs.aws.amazon.com/batch/latest/APIReference/API_DeleteComputeEnvironme
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
 from pydantic import Field
 
+from accel.clouds.aws.clients import Client, client
 from accel.clouds.pauses import Pauses
 from accel.diagnostics.messages import first_of
 
@@ -44,12 +44,9 @@ class DrainSpec(Spec):
     )
 
 
-def batch_of(region: str) -> Any:
-    """Return a client that retries throttled calls; untyped, since boto3 creates its methods at run time."""
-    from botocore.config import Config
-
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    return import_module("boto3").client("batch", region_name=region, config=config)
+def batch_of(region: str) -> Client:
+    """Return a client that retries throttled calls."""
+    return client("batch", region, connect_s=5, read_s=20, attempts=8)
 
 
 class DrainError(Exception):

@@ -2,12 +2,15 @@
 update without changes touches nothing and passes. As in environment_hooks, every run registers the hooks."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import pulumi
 
+from accel.clouds.aws.clients import client
+from accel.clouds.aws.errors import asking
+from accel.clouds.aws.responses import structure
 from accel.contract import stop
+from accel.diagnostics.errors import JobsError
 
 from ..base import join
 
@@ -15,6 +18,7 @@ TAG = "accel:budget-stop"
 """Tag on what a budget stops: <region>/<claim table>, where the stop is recorded."""
 READS = ("dynamodb:GetItem",)
 """Permissions on the claim table that a deployment needs."""
+CONNECT_S, READ_S, ATTEMPTS = 5, 20, 4
 
 
 class StoppedStackError(Exception):
@@ -48,15 +52,17 @@ def stop_hooks() -> pulumi.ResourceHookBinding:
 
 def reason(region: str, table: str) -> str | None:
     """Return why the stack is stopped; None if it is not, or the table is gone. Raise RunError if it is unreadable."""
-    errors: Any = import_module("botocore.exceptions")
-    client: Any = import_module("boto3").client("dynamodb", region_name=region)
     key = {stop.TABLE_KEY: {"S": stop.KEY}}
     try:
-        item: dict[str, Any] = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item") or {}
-    except client.exceptions.ResourceNotFoundException:
-        return None
-    except (errors.BotoCoreError, errors.ClientError) as error:
-        raise pulumi.RunError(f"claim table {table}, which tells whether the stack is stopped: {error}") from error
+        with asking(f"claim table {table}, which tells whether the stack is stopped: GetItem"):
+            dynamodb = client("dynamodb", region, connect_s=CONNECT_S, read_s=READ_S, attempts=ATTEMPTS)
+            try:
+                answer: dict[str, Any] = dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True)
+            except dynamodb.exceptions.ResourceNotFoundException:
+                return None
+    except JobsError as error:
+        raise pulumi.RunError(str(error)) from error
+    item = structure(answer, "Item")
     return item[stop.STOPPED]["S"] if stop.STOPPED in item else None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...diagnostics.errors import BadInput
 from ..rate_limit import Rate
 from .errors import SETTINGS, asking
+from .responses import require_aws
 
 SUBMITS_PER_S = 49
 """AWS accepts 50 SubmitJob calls per second for an account and region in total. Source:
@@ -26,17 +27,20 @@ Client = Any
 
 
 def client(service: str, region: str, *, connect_s: float, read_s: float, attempts: int) -> Client:
-    """Raise botocore's errors, and BadInput for a setting that boto3 cannot use."""
+    """Return a client that refuses responses of other servers. Raise botocore's errors, and BadInput for a setting that
+    boto3 cannot use."""
     from botocore.config import Config
 
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
     config = Config(connect_timeout=connect_s, read_timeout=read_s, retries=retries, max_pool_connections=CONNECTIONS)
     with _MAKING:
         try:
-            return import_module("boto3").client(service, region_name=region, config=config)
+            created = import_module("boto3").client(service, region_name=region, config=config)
         except ValueError as error:
             # An endpoint that is no address, or a credential_process that prints something else.
             raise BadInput(f"{service} in {region}: a setting that boto3 cannot use: {error}", SETTINGS) from error
+    created.meta.events.register("before-parse", require_aws)
+    return created
 
 
 @dataclass(frozen=True)

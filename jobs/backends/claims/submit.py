@@ -71,6 +71,8 @@ class _Submission:
         self._seen: set[str] = set()
         """Jobs of this key that were created or found here: one, apart from the gap described above."""
         self._unwritten = 0
+        self._absent = 0
+        """Reads that found no claim."""
 
     def run(self) -> str:
         deadline = now() + WAIT_LEASES * self._pace.lease_s
@@ -94,6 +96,9 @@ class _Submission:
                 raise CloudSilent(f"{self._name}: another client holds its key and makes no job", AGAIN)
             if claim is None:
                 taken = None
+                self._absent += 1
+                if self._absent > WRITES + 1:
+                    raise CloudSilent(f"{self._name}: its claim was written, and cannot be read", AGAIN)
                 self._claim(None)
             elif claim.owner == self._owner:
                 lease = Lease(looked + claim.lease_until - self._claims.now())
