@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from accel.console.errors import code_of, silence_stdout
 from accel.diagnostics.redaction import own, redact_output
 
 from . import SandboxError, toolchain
@@ -96,7 +97,15 @@ def _parts(only: str | None) -> Collection[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     with redact_output():
-        return _run(_parser().parse_args(arguments))
+        try:
+            code = _run(_parser().parse_args(arguments))
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            silence_stdout()
+            return 141  # as if SIGPIPE had ended it
+        except OSError as error:
+            return code_of(error, debug=False)
 
 
 def _run(given: argparse.Namespace) -> int:

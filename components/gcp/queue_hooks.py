@@ -6,14 +6,14 @@ https://github.com/hashicorp/terraform-provider-google-beta/blob/06b488123ac63ec
 
 from __future__ import annotations
 
-import os
 import time
 from importlib import import_module
 from typing import Any
 
 import pulumi
 
-from accel.clouds.google.rest import GIVEN, PASSING, SCOPE, root_of
+from accel.clouds.google.rest import PASSING, root_of, session
+from accel.diagnostics.errors import JobsError
 
 PATIENCE_S = 20 * 60
 """The provider's own timeout."""
@@ -41,12 +41,12 @@ def delete(name: str) -> None:
     Google refuses, or on timeout."""
     requests: Any = import_module("requests")
     url = f"{root_of('tpu')}/v2/{name}"
-    headers = {"Authorization": f"Bearer {token()}"}
+    http = caller_session()
     end, asked, last = time.monotonic() + PATIENCE_S, False, ""
     while time.monotonic() < end:
         verb, query = ("GET", None) if asked else ("DELETE", {"force": "true"})
         try:
-            answer = requests.request(verb, url, params=query, headers=headers, timeout=30)
+            answer = http.request(verb, url, params=query, timeout=30, allow_redirects=False)
         except requests.RequestException as error:
             last = f"{error}"
         else:
@@ -60,15 +60,9 @@ def delete(name: str) -> None:
     raise pulumi.RunError(f"{name} is still there after {PATIENCE_S} s: {last}")
 
 
-def token() -> str:
-    """Return an access token of the caller. Source:
-    https://googleapis.dev/python/google-auth/latest/reference/google.auth.html"""
-    if given := os.environ.get(GIVEN):
-        return given
-    failures: Any = import_module("google.auth.exceptions")
+def caller_session() -> Any:
+    """Return an HTTP session of the caller. Raise RunError."""
     try:
-        credentials, _ = import_module("google.auth").default(scopes=[SCOPE])
-        credentials.refresh(import_module("google.auth.transport.requests").Request())
-    except failures.GoogleAuthError as error:
-        raise pulumi.RunError(f"Google: {error.args[0] if error.args else error}") from error
-    return credentials.token
+        return session()
+    except JobsError as error:
+        raise pulumi.RunError(str(error)) from error

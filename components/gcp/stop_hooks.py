@@ -7,15 +7,14 @@ https://github.com/pulumi/pulumi-gcp/issues/1290"""
 
 from __future__ import annotations
 
-import json
 import time
-from importlib import import_module
-from typing import Any
 
 import pulumi
 
-from accel.clouds.google.rest import path_segment, root_of
+from accel.clouds.google.api import object_path
+from accel.clouds.google.rest import get
 from accel.contract import stop
+from accel.diagnostics.errors import JobsError, NotFound
 
 from . import queue_hooks
 
@@ -65,16 +64,11 @@ def wait_for_agent(args: pulumi.ErrorHookArgs) -> bool:
 
 def reason(where: str) -> str | None:
     """Return why the stack is stopped; None where it is not. Raise RunError if gs://<bucket>/<object> is unreadable."""
-    requests: Any = import_module("requests")
     bucket, _, name = where.removeprefix("gs://").partition("/")
-    headers = {"Authorization": f"Bearer {queue_hooks.token()}"}
-    url = f"{root_of('storage')}/b/{path_segment(bucket)}/o/{path_segment(name)}"
     try:
-        answer = requests.get(url, params={"alt": "media"}, headers=headers, timeout=30)
-    except requests.RequestException as error:
-        raise pulumi.RunError(f"{where}: {error}") from error
-    if answer.status_code == 404:
+        state = get(queue_hooks.caller_session(), "storage", object_path(bucket, name), {"alt": "media"})
+    except NotFound:
         return None
-    if not answer.ok:
-        raise pulumi.RunError(f"{where}: HTTP {answer.status_code}: {answer.text[:500]}")
-    return json.loads(answer.content).get(stop.STOPPED)
+    except JobsError as error:
+        raise pulumi.RunError(f"{where}: {error}") from error
+    return state.get(stop.STOPPED)

@@ -38,6 +38,7 @@ LISTED = (
 LISTED_WIDE = (*LISTED[:9], "spot_low", *LISTED[9:], "note")
 KINDS = ("gpu", "gpu_memory", "a_machine", "clouds", "best_for")
 KINDS_WIDE = (*KINDS, "architecture", "source")
+LIMIT = 20
 
 
 @click.command(cls=Verb)
@@ -49,11 +50,9 @@ KINDS_WIDE = (*KINDS, "architecture", "source")
 @click.option("--cpus", type=WholeNumber(min=1), help="Without FILE: minimum number of vCPUs.")
 @click.option("--memory-gib", type=Amount(min=0), help="Without FILE: minimum memory.")
 @click.option("--capacity", type=OneOf("spot", "on-demand"), help="Without FILE: rank by this price.")
-@click.option(
-    "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="Without FILE: maximum number of offers."
-)
+@click.option("--limit", type=WholeNumber(min=1), help=f"Without FILE: maximum number of offers (default: {LIMIT}).")
 @click.pass_obj
-def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool, limit: int, **asked: Any) -> None:
+def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool, **asked: Any) -> None:
     """Show every target that could run the job in FILE, cheapest first, and why the others cannot.
 
     Without FILE, --gpu lists what the clouds sell with such GPUs, and --best-for lists the kinds of GPU. Prices come
@@ -63,14 +62,14 @@ def offers(settings: Settings, file: str | None, gpu: str | None, best_for: bool
         _kinds(settings, file or gpu, asked)
         return
     if file is None and gpu is None:
-        raise BadInput("jobs offers: FILE or --gpu is missing", f"`{program()} offers --help` shows its usage")
+        raise BadInput(f"{program()} offers: FILE or --gpu is missing", f"`{program()} offers --help` shows its usage")
     given = {name: value for name, value in asked.items() if value is not None}
     if file is None:
-        _market(settings, str(gpu), limit, given)
+        _market(settings, str(gpu), given)
         return
     if given:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise BadInput(f"jobs offers: {names}: for the catalogue only; with FILE the targets are asked")
+        raise BadInput(f"{program()} offers: {names}: for the catalogue only; with FILE the targets are asked")
     _decision(settings, file, gpu)
 
 
@@ -150,7 +149,8 @@ def _prices(offer: "Offer") -> dict[str, str]:
     }
 
 
-def _market(settings: Settings, gpu: str, limit: int, asked: dict[str, Any]) -> None:
+def _market(settings: Settings, gpu: str, asked: dict[str, Any]) -> None:
+    limit = asked.pop("limit", LIMIT)
     sized = asked.get("cloud") == "aws" or {"cpus", "memory_gib"} & asked.keys()
     if not sized and (found := slices(gpu, asked.get("region"), asked.get("capacity"))):
         _listing(settings, found, limit)

@@ -136,6 +136,20 @@ def test_offers_of_the_catalogue(home: Path, invoke: Callable[..., Result]) -> N
     line = ("--gpu", "t4:1", "--cpus", "4", "--memory-gib", "15", "--capacity", "on-demand", "--limit", "1")
     (row,) = json.loads(invoke("offers", *line, "-o", "json").stdout)
     assert (row["machine"], row["vcpus"], row["memory_gib"]) == ("g4dn.xlarge", 4, 16)
+    assert len(json.loads(invoke("offers", "--gpu", "l4:1", "-o", "json").stdout)) == 20
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("--best-for --limit 2", "--best-for: is alone, or with --cloud"),
+        ("j.yaml --limit 2", "accel-jobs offers: --limit: for the catalogue only; with FILE the targets are asked"),
+        ("j.yaml --region us-east-1 --limit 2", "accel-jobs offers: --region, --limit: for the catalogue only"),
+    ],
+)
+def test_a_limit_is_of_the_catalogue(line: str, said: str, home: Path, invoke: Callable[..., Result]) -> None:
+    result = invoke("offers", *line.split())
+    assert result.exit_code == 2 and said in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,18 @@ from accel.budget import acting
 from accel.budget.levers import Change, LeverError, drill
 from accel.budget.spending import Limit, Reading
 from accel.budget.state import State, StateConflict
+from accel.clouds.google.rest import GIVEN
 from components.gcp.budget_function.cloud import Cloud
 from components.gcp.budget_function.handler import reading
 from components.gcp.budget_function.levers import Pools, Queues, Records, Regional, TpuRequests, levers
 from components.gcp.budget_function.notices import next_notices
 from components.gcp.budget_function.plan import STOP, Plan, PlannedBudget, PlannedCluster, of_json, to_json
 from components.gcp.budget_function.store import BucketStore
-from components.gcp.queue_hooks import GIVEN
 from components.gcp.stop_hooks import reason
 from tests.sandbox.test_google_container import CLUSTERS, cluster, network, pool
 from tests.support.google_fake import Fake, P
 from tests.support.google_tpus import TPU, ZONE, queued, reach, request, state
+from tests.support.serving import OneAnswer
 from tests.support.waiting import until
 
 pytest_plugins = ["tests.support.google_fake", "tests.support.google_tpus"]
@@ -245,9 +246,19 @@ def test_an_update_is_told_why_the_stack_is_stopped(
     store.save(State(), seen)
     assert reason(where) is None
     fake.fault(method="storage.objects.get", code=403)
-    with pytest.raises(pulumi.RunError, match="HTTP 403"):
+    with pytest.raises(pulumi.RunError, match=rf"gs://{bucket}/{STOP}: storage .*: planned by the sandbox"):
         reason(where)
     fake.well()
+
+
+@pytest.mark.parametrize("page", [b"<html>sign in</html>", b"[]"])
+def test_a_page_is_not_a_stack_that_was_never_stopped(page: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GIVEN, "token")
+    server = OneAnswer(200, page)
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", f"{server.url}/storage/v1/")
+    with pytest.raises(pulumi.RunError, match=f"gs://b/{STOP}: .*the answer is not a JSON object"):
+        reason(f"gs://b/{STOP}")
+    server.stop()
 
 
 def test_a_plan_of_a_newer_version_is_read() -> None:

@@ -104,6 +104,21 @@ def test_start_stop_and_status(home: Path) -> None:
     assert sandbox(home, "stop").stdout == "nothing was running\n"
 
 
+def test_an_output_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
+    """As `sandbox status | head -1` and a full disk do it."""
+    command = [sys.executable, "-m", "sandbox", "--home", str(tmp_path), "status"]
+    listening, telling = os.pipe()
+    os.close(listening)
+    gone = subprocess.run(command, cwd=project(), stdout=telling, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(telling)
+    assert (gone.returncode, gone.stderr) == (141, "")
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(command, cwd=project(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert told.returncode == 1
+    assert told.stderr.splitlines()[0] == "error: the output cannot be written: No space left on device"
+    assert "Traceback" not in told.stderr and "Exception" not in told.stderr
+
+
 def test_foreign_process_under_our_pid_is_left_alone(home: Path) -> None:
     home.mkdir()
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:

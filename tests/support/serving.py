@@ -28,3 +28,29 @@ class QuietServer(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class OneAnswer:
+    """A server with one response to everything. `calls` holds a line for each request."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.calls: list[str] = []
+        calls = self.calls
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                calls.append(f"{self.command} {self.path} {self.headers.get('X-Amz-Target', '')}")
+                self.send_response(status)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_POST(self) -> None:
+                self.do_GET()
+
+            def log_message(self, *arguments: object) -> None: ...
+
+        self._server = QuietServer(Handler)
+        self.url = self._server.url
+        self.stop = self._server.stop

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 import pulumi
 import pytest
 
-from accel.clouds.google.rest import GIVEN
+from accel.clouds.google.rest import GIVEN, KEY_FILE
 from components.gcp.queue_hooks import delete
 from tests.support.serving import QuietServer
 
@@ -62,6 +63,24 @@ def test_what_is_gone_is_no_fault(answers: Answers) -> None:
 def test_a_refusal_is_told(answers: Answers) -> None:
     answers.statuses = [403]
     with pytest.raises(pulumi.RunError, match=r"queuedResources/q could not be deleted: HTTP 403: .*what Google says"):
+        delete(NAME)
+
+
+def test_the_token_is_the_callers(answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not what a .netrc holds for the host."""
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("default login somebody password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    answers.statuses = [404]
+    delete(NAME)
+    assert answers.asked == [f"DELETE /v2/{NAME}?force=true Bearer token"]
+
+
+def test_credentials_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "key.json").write_text("[]")
+    monkeypatch.delenv(GIVEN, raising=False)
+    monkeypatch.setenv(KEY_FILE, str(tmp_path / "key.json"))
+    with pytest.raises(pulumi.RunError, match=r"key\.json"):
         delete(NAME)
 
 

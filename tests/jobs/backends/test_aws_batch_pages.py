@@ -1,8 +1,6 @@
 """What is answered in AWS's place: a web page is told as one, and not printed."""
 
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 
 import pulumi
 import pytest
@@ -13,53 +11,32 @@ from accel.diagnostics.errors import CloudSilent, JobsError
 from components.aws.stop_hooks import reason
 from jobs.backends.base import JobRef
 from tests.jobs.backends.aws_batch_target import CREDENTIALS, backend_at, request_of
-from tests.support.serving import QuietServer
+from tests.support.serving import OneAnswer
 
 PAGE = b"<!doctype html>\n<html lang=en><title>Not Found | Proxy</title><h1>Not Found</h1><p>The URL ...</html>"
 
 
-class Endpoint:
-    """A server in AWS's place with one answer for everything."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        self.calls: list[str] = []
-        calls = self.calls
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                calls.append(self.headers.get("X-Amz-Target", ""))
-                self.send_response(status)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: Any) -> None: ...
-
-        self.server = QuietServer(Handler)
-
-
 @pytest.fixture
-def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bytes], Endpoint]]:
+def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bytes], OneAnswer]]:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    made: list[Endpoint] = []
+    made: list[OneAnswer] = []
 
-    def start(status: int, body: bytes) -> Endpoint:
-        made.append(Endpoint(status, body))
+    def start(status: int, body: bytes) -> OneAnswer:
+        made.append(OneAnswer(status, body))
         return made[-1]
 
     yield start
     for endpoint in made:
-        endpoint.server.stop()
+        endpoint.stop()
 
 
-Answering = Callable[[int, bytes], Endpoint]
+Answering = Callable[[int, bytes], OneAnswer]
 
 
 @pytest.mark.parametrize("status", [200, 404, 403, 502])
 def test_a_page_of_a_proxy_is_not_printed(status: int, answering: Answering) -> None:
-    backend = backend_at(answering(status, PAGE).server.url)
+    backend = backend_at(answering(status, PAGE).url)
     with pytest.raises(JobsError) as caught:
         backend.status(JobRef("aws-batch", "us-east-1", "x"))
     assert "<" not in caught.value.message
@@ -70,7 +47,7 @@ def test_a_page_of_a_proxy_is_not_printed(status: int, answering: Answering) -> 
 def test_a_submission_ends_at_an_answer_that_is_not_aws_s(body: bytes, answering: Answering) -> None:
     """botocore reads such a body as a table without the row: no stop, and no claim."""
     endpoint = answering(200, body)
-    backend = backend_at(endpoint.server.url, budget_stops=True)
+    backend = backend_at(endpoint.url, budget_stops=True)
     with pytest.raises(CloudSilent, match="the answer is not AWS's"):
         backend.submit(request_of(backend, "page"))
     assert len(endpoint.calls) == 1
@@ -78,7 +55,7 @@ def test_a_submission_ends_at_an_answer_that_is_not_aws_s(body: bytes, answering
 
 def test_a_submission_ends_when_its_claim_does_not_stay(answering: Answering) -> None:
     endpoint = answering(200, b"{}")
-    backend = backend_at(endpoint.server.url)
+    backend = backend_at(endpoint.url)
     with pytest.raises(CloudSilent, match="its claim was written, and cannot be read"):
         backend.submit(request_of(backend, "gone"))
     assert len(endpoint.calls) < 12
@@ -88,7 +65,7 @@ def test_a_submission_ends_when_its_claim_does_not_stay(answering: Answering) ->
 @pytest.mark.parametrize("body", [PAGE, b'<?xml version="1.0"?>\n<HTML><body>sign in</body></HTML>'])
 def test_nor_does_a_page_pass_as_xml(service: str, operation: str, body: bytes, answering: Answering) -> None:
     """EC2's responses are XML, and so is a page: one without instances."""
-    url = answering(200, body).server.url
+    url = answering(200, body).url
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", url)
         asked = client(service, "us-east-1", connect_s=1, read_s=1, attempts=1)
@@ -100,6 +77,6 @@ def test_nor_does_a_page_pass_as_xml(service: str, operation: str, body: bytes, 
 def test_a_deployment_takes_no_page_for_a_stack_that_is_not_stopped(
     body: bytes, answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", answering(200, body).server.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", answering(200, body).url)
     with pytest.raises(pulumi.RunError, match=r"claim table claims, .*: the answer is not AWS's"):
         reason("us-east-1", "claims")
