@@ -12,6 +12,7 @@ POLICIES = f"{CLOUD}resource-manager/docs/organization-policy/org-policy-constra
 REGIONS = f"{CLOUD}compute/docs/regions-zones"
 RESERVATIONS = f"{CLOUD}compute/docs/instances/reservations-overview"
 REGISTRY = f"{CLOUD}artifact-registry/docs/docker/authentication"
+BILLING = "https://cloud.google.com/sdk/gcloud/reference/billing/projects/link"
 
 # AWS
 API = "https://docs.aws.amazon.com/batch/latest/APIReference/"
@@ -178,6 +179,11 @@ _REFUSED = (
            f"enable it as the evidence says, or deploy the stack again, which does; {THEN_RETRY}",
            google_batch=f"{BATCH}get-started", vertex=f"{VERTEX}start/cloud-environment",
            vm="https://google.aip.dev/193"),
+    define("billing-disabled", "The project has no billing account, or one that is closed",
+           "the project has no open billing account, so Google refuses its calls",
+           "link one (`gcloud billing projects link PROJECT --billing-account=ACCOUNT`), wait a few minutes for it to "
+           f"apply; {THEN_RETRY}",
+           google_batch=BILLING, vertex=BILLING, vm=BILLING),
     define("network-missing", "The network or subnetwork of the target is not there",
            "the target's network or subnetwork is not there", DEPLOY, google_batch=f"{BATCH}networking-overview",
            vertex=f"{VERTEX}general/vpc-peering", vm=f"{CLOUD}vpc/docs/subnets"),

@@ -276,6 +276,7 @@ ERRORS = (
         "deploy the stack of the target with a network that has private services access, or use a network attachment",
     ),
     words.ACCOUNT_MISSING,
+    words.BILLING_DISABLED,
     words.API_DISABLED,
     *words.POLICIES,
     words.PERMISSION,

@@ -112,6 +112,14 @@ ACCOUNT_MISSING = row(
 API_DISABLED = row(
     "api-disabled", r"API is not enabled|has not been used in project|accessNotConfigured|SERVICE_DISABLED"
 )
+# https://github.com/GoogleCloudPlatform/java-docs-samples/issues/276,
+# https://github.com/GoogleCloudPlatform/php-docs-samples/issues/1235, https://github.com/DataBiosphere/terra-ui/issues/1147,
+# https://github.com/kyegomez/zeta/issues/71
+BILLING_DISABLED = row(
+    "billing-disabled",
+    r"requires billing to be enabled|has billing disabled|absent billing account|billing account .* is not found"
+    r"|billing must be enabled|BILLING_DISABLED|PROJECT_BILLING_NOT_FOUND",
+)
 POLICIES = (
     row("address-policy", r"constraints/compute\.vmExternalIpAccess"),
     row("image-policy", r"constraints/compute\.trustedImageProjects"),
@@ -139,6 +147,7 @@ GOOGLE = (
     NO_ADDRESSES,
     SERVICE_ACCOUNT,
     ACCOUNT_MISSING,
+    BILLING_DISABLED,
     API_DISABLED,
     *POLICIES,
     NOT_OFFERED,

@@ -117,6 +117,10 @@ WORDS = [
     ("Reservation projects/p/zones/z/reservations/r cannot be used.", "reservation"),
     ("Permission 'compute.reservations.get' denied on projects/p/zones/z/reservations/r.", "permission"),
     ("Vertex AI API has not been used in project 1 before or it is disabled.", "api-disabled"),
+    (
+        "This API method requires billing to be enabled. Please enable billing on project #1 then retry.",
+        "billing-disabled",
+    ),
     ("runner@p.iam.gserviceaccount.com does not have storage.objects.get access to the object.", "permission"),
     ("Service account runner@p.iam.gserviceaccount.com does not exist.", "account-missing"),
     ("Constraint constraints/compute.vmExternalIpAccess violated for project 1.", "address-policy"),

@@ -127,6 +127,19 @@ def test_what_a_host_told(reason: str, cause: str) -> None:
         ("permission iam.serviceAccounts.actAs is missing on projects/-/serviceAccounts/x", "service-account"),
         ("Service account x@p.iam.gserviceaccount.com does not exist.", "account-missing"),
         ("the API is not enabled: gcloud services enable tpu.googleapis.com --project p", "api-disabled"),
+        # Sources are in jobs/backends/diagnosis/words.py.
+        ("Project charming-module-137923 (#808448574146) has billing disabled. Please enable it.", "billing-disabled"),
+        (
+            "This API method requires billing to be enabled. Please enable billing on project #1051023892108 by "
+            "visiting https://console.developers.google.com/billing/enable?project=1051023892108 then retry.",
+            "billing-disabled",
+        ),
+        ("The project to be billed is associated with an absent billing account.", "billing-disabled"),
+        (
+            "Billing account for project '522837608576' is not found. Billing must be enabled for activation of "
+            "service(s) 'compute.googleapis.com' to proceed.",
+            "billing-disabled",
+        ),
         ("permission tpu.nodes.create is missing on projects/p/locations/z", "permission"),
         (
             "Insufficient regional quota to satisfy request: resource 'CPUS': requires '8.0' and is short '4.0'.",
