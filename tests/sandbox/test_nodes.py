@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +18,10 @@ import pytest
 import requests
 import websocket
 
+from accel.clouds.kubernetes.client import Api
+from jobs.backends.diagnosis.gke import explain
+from jobs.backends.gke.labels import JOBS as OURS
+from jobs.backends.gke.labels import OBJECT, OWNER, Scope
 from sandbox.kubernetes.client import Cluster, Refusal
 from tests.support.soak import soak_only
 from tests.support.waiting import announced, until
@@ -121,7 +126,11 @@ class Sandbox:
             "containers": [{**container, **fields.pop("container", {})}],
         }
         spec = {"completions": count, "parallelism": count, "completionMode": "Indexed", "backoffLimit": 0, **fields}
-        body = {"metadata": {"name": name}, "spec": {**spec, "template": {"spec": pod}}}
+        labels = {OBJECT: name}
+        body = {
+            "metadata": {"name": name, "labels": {OWNER: OURS}},
+            "spec": {**spec, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        }
         self.cluster.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", **body})
         return name
 
@@ -445,6 +454,24 @@ def test_a_machine_that_goes_is_no_failure_of_the_job(sandbox: Sandbox) -> None:
     again = until(lambda: [each for each in sandbox.pods(job) if each["metadata"]["name"] != name])[0]
     until(lambda: sandbox.running(job)["metadata"]["name"] == again["metadata"]["name"])
     assert not sandbox.cluster.get(f"{JOBS}/{job}")["status"].get("failed")
+    sandbox.cluster.delete(f"{JOBS}/{job}", {"propagationPolicy": "Background"})
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown"])
+def test_a_node_that_no_longer_reports_is_told(sandbox: Sandbox, ready: str) -> None:
+    """Its pods still count as running."""
+    pool = sandbox.google.pool(f"silent-{ready.lower()}", "e2-standard-4", autoscaling=SCALED)
+    job = sandbox.job(f"silent-{ready.lower()}", "while :; do sleep 0.1; done", pool)
+    node = sandbox.running(job)["spec"]["nodeName"]
+    scope = Scope("accel-sandbox", "us-central1", "ml", "default")
+    api = Api(str(sandbox.told["url"]), b64decode(sandbox.told["ca"]).decode(), lambda: str(sandbox.told["token"]))
+    assert explain(api, scope, scope.ref(job)).cause == "running"
+    condition = {"type": "Ready", "status": ready, "reason": "NodeStatusUnknown", "message": "it does not report"}
+    sandbox.cluster.patch(f"{NODES}/{node}/status", {"status": {"conditions": [condition]}})
+    told = until(lambda: (why := explain(api, scope, scope.ref(job))).cause != "running" and why)
+    assert told.cause == "vm-silent" and f"node {node} is not ready" in told.reason
+    assert _phase(sandbox.pods(job)[0]) == "Running"
+    sandbox.cluster.delete(f"{NODES}/{node}")
     sandbox.cluster.delete(f"{JOBS}/{job}", {"propagationPolicy": "Background"})
 
 

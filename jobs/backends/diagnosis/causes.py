@@ -331,7 +331,7 @@ _ENDED = (
            gke="https://github.com/kubernetes/kubernetes/issues/104107",
            local=""),
     define("vm-silent", "Nothing more was heard from its machine (Google Batch: 50002)",
-           google_batch=f"{BATCH_TROUBLE}#vm_reporting_timeout_50002", vm=SERIAL),
+           google_batch=f"{BATCH_TROUBLE}#vm_reporting_timeout_50002", gke=f"{GKE}how-to/node-auto-repair", vm=SERIAL),
     define("vm-rebooted", "Its VM rebooted (50003)",
            google_batch=f"{BATCH_TROUBLE}#vm_rebooted_during_execution_50003"),
     define("vm-unresponsive", "Its task could not be stopped (50004)",

@@ -7,7 +7,7 @@ from typing import Any
 from accel.catalog import nearest
 from accel.clouds.kubernetes.client import Api
 from accel.diagnostics.errors import NotFound
-from accel.json_values import entries, object_at, objects_at
+from accel.json_values import object_at
 
 from ..base import Explanation, JobRef, Phase
 from ..gke import labels, lookup
@@ -145,6 +145,19 @@ def _well(facts: GkeFacts) -> Explanation:
     return facts.explanation("succeeded" if facts.status.phase is Phase.SUCCEEDED else "running")
 
 
+def _silent_node(facts: GkeFacts) -> Explanation | None:
+    silent = facts.silent_nodes
+    if not silent:
+        return None
+    return facts.explanation(
+        "vm-silent",
+        f"node {silent[0]} is not ready, so nothing is known of the pod on it since",
+        (f"nodes that are not ready: {', '.join(silent[:3])}",),
+        "wait: after five minutes Kubernetes puts its pods out, and GKE repairs a node that is not ready for ten; "
+        f"`kubectl describe node {silent[0]}` shows what is known",
+    )
+
+
 def _some_wait(facts: GkeFacts) -> Explanation | None:
     waiting, running = facts.status.tasks.get("Pending", 0), facts.status.tasks.get("Running", 0)
     if not waiting:
@@ -189,7 +202,7 @@ def _mislabelled(facts: GkeFacts) -> Explanation | None:
         return None
     if facts.nodes is None or not facts.texts("no-scale"):
         return None
-    for name, wanted in _wanted(facts).items():
+    for name, wanted in facts.wanted_labels.items():
         values = sorted({value for node in facts.nodes if (value := _label(node, name))})
         if values and not set(wanted) & set(values):
             near = nearest(wanted[0], values) or values[:3]
@@ -200,18 +213,6 @@ def _mislabelled(facts: GkeFacts) -> Explanation | None:
                 f"nearest: {', '.join(near)}; the pool may have been replaced since: submit the job again",
             )
     return None
-
-
-def _wanted(facts: GkeFacts) -> dict[str, list[str]]:
-    wanted = {name: [str(value)] for name, value in object_at(facts.job.pod_spec, "nodeSelector").items()}
-    required = object_at(
-        facts.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    for term in objects_at(required, "nodeSelectorTerms")[:1]:
-        for each in objects_at(term, "matchExpressions"):
-            if each.get("operator") == "In":
-                wanted[str(each.get("key"))] = [str(value) for value in entries(each.get("values"))]
-    return wanted
 
 
 def _label(node: dict[str, Any], name: str) -> str:
@@ -484,7 +485,7 @@ RULES: dict[Phase, tuple[Rule[GkeFacts], ...]] = {
         row("mount", r"", kind="mount"),
         _starting,
     ),
-    Phase.RUNNING: (_some_wait, _well),
+    Phase.RUNNING: (_silent_node, _some_wait, _well),
     Phase.SUCCEEDED: (_well,),
     Phase.FAILED: (_stopped, *ENDED, _preempted, *FAILED, _program),
 }

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from accel.clouds.kubernetes.client import Api
 from accel.contract.gke import ASKED_AGAIN
-from accel.json_values import object_at, objects_at
+from accel.json_values import entries, object_at, objects_at
 
 from ..base import Explanation, JobRef, Status
 from ..diagnosis.engine import LazyFacts
@@ -151,6 +151,28 @@ class GkeFacts(LazyFacts):
     def nodes(self) -> list[dict[str, Any]] | None:
         """None if they may not be read."""
         return self.read("list nodes", lambda: list(self.api.items("/api/v1/nodes")))
+
+    @property
+    def silent_nodes(self) -> list[str]:
+        """Names of nodes that do not report, and whose pods still count as running. Source:
+        https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase"""
+        running = [pod for pod in self.job.pods if object_at(pod, "status").get("phase") == "Running"]
+        theirs = {str(object_at(pod, "spec").get("nodeName") or "") for pod in running} - {""}
+        silent = [node for node in (self.nodes if theirs else None) or [] if not lookup.condition(node, "Ready")]
+        return sorted(theirs & {str(object_at(node, "metadata").get("name")) for node in silent})
+
+    @property
+    def wanted_labels(self) -> dict[str, list[str]]:
+        """Labels of nodes that the pods ask for, each with the values that will do."""
+        wanted = {name: [str(value)] for name, value in object_at(self.job.pod_spec, "nodeSelector").items()}
+        required = object_at(
+            self.job.pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        for term in objects_at(required, "nodeSelectorTerms")[:1]:
+            for each in objects_at(term, "matchExpressions"):
+                if each.get("operator") == "In":
+                    wanted[str(each.get("key"))] = [str(value) for value in entries(each.get("values"))]
+        return wanted
 
     @cached_property
     def lines(self) -> tuple[str, ...] | None:

@@ -34,9 +34,10 @@ class Job:
         conditions = [{"type": "QuotaReserved", "status": "False", "message": message}] if message else []
         made["status"] = {"conditions": conditions, **status}
 
-    def pod(self, phase: str, name: str = "x", **status: Any) -> None:
+    def pod(self, phase: str, name: str = "x", *, node: str = "", **status: Any) -> None:
         metadata = {"name": f"{self.ref.id}-{name}", "labels": {marks.OBJECT: self.ref.id}}
-        self.cluster.put(SCOPE.core("pods"), {"metadata": metadata, "spec": {}, "status": {"phase": phase, **status}})
+        spec = {"nodeName": node} if node else {}
+        self.cluster.put(SCOPE.core("pods"), {"metadata": metadata, "spec": spec, "status": {"phase": phase, **status}})
 
     def unschedulable(self, message: str) -> None:
         told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
@@ -52,10 +53,12 @@ class Job:
         body["involvedObject"] = {"name": f"{self.ref.id}-x"}
         self.cluster.put(SCOPE.core("events"), {"metadata": {"name": f"{reason}-{second}"}, **body})
 
-    def node(self, name: str, labels: dict[str, str], gpus: int = 0, ready_for: float = 3600) -> None:
+    def node(
+        self, name: str, labels: dict[str, str], gpus: int = 0, ready_for: float = 3600, *, ready: str = "True"
+    ) -> None:
         since = (datetime.now(UTC) - timedelta(seconds=ready_for)).isoformat()
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
-        status = {"allocatable": {"cpu": "4", "nvidia.com/gpu": str(gpus)}, "conditions": [ready]}
+        condition = {"type": "Ready", "status": ready, "lastTransitionTime": since}
+        status = {"allocatable": {"cpu": "4", "nvidia.com/gpu": str(gpus)}, "conditions": [condition]}
         self.cluster.put("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
 
     def failed(self, code: int = 1, reason: str = "Error", lines: tuple[str, ...] = (), **status: Any) -> None:
@@ -523,6 +526,26 @@ def test_an_array_that_runs_with_tasks_that_wait(cluster: Cluster) -> None:
     )
     job.body["status"] = {"active": 1, "ready": 1, "succeeded": 3}
     assert job.why().cause == "running"
+
+
+@pytest.mark.parametrize("ready", ["False", "Unknown"])
+@pytest.mark.parametrize("tasks", [1, 4])
+def test_a_job_on_a_node_that_no_longer_reports(cluster: Cluster, ready: str, tasks: int) -> None:
+    job = Job(cluster, **({"tasks": tasks} if tasks > 1 else {}))
+    job.node("well", {})
+    job.node("silent", {}, ready=ready)
+    job.body["status"] = {"active": tasks, "ready": tasks}
+    job.pod("Running", "0", node="well")
+    assert job.why().cause == "running"
+    job.body["status"] = {"active": tasks, "ready": tasks - 1}
+    job.pod("Running", "0", node="silent")
+    told = job.why()
+    assert told.cause == "vm-silent" and "node silent is not ready" in told.reason
+    assert "kubectl describe node silent" in told.next_step
+    cluster.forbidden.add("nodes")
+    assert job.why().cause != "vm-silent" and "list nodes" in job.why().unread[0]
+    job.pod("Running", "0")
+    assert job.why().unread == ()
 
 
 def test_words_of_another_platform_are_not_used(cluster: Cluster) -> None:
