@@ -1,6 +1,7 @@
 """Lookup of the backend that serves a target or an existing job."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -40,6 +41,7 @@ def platform_module(kind: str, name: str) -> ModuleType:
     return import_module(f".{folder}.{name}", __package__)
 
 
+@cache
 def backend_class(kind: str) -> type[PlatformBackend[Any, Any, Any]]:
     """Raise KeyError for an unknown kind."""
     package, name = _CLASSES[kind]

@@ -1,6 +1,6 @@
 """A multi-node job, each node a container on its own instance, against the environments of a queue."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accel.diagnostics.findings import Finding
@@ -24,9 +24,10 @@ class NodeEnvironment:
     close: bool
 
 
-def job(nodes: int, places: Sequence[NodeEnvironment]) -> list[Finding]:
+def job(nodes: int, environments: Iterable[NodeEnvironment]) -> list[Finding]:
     if nodes < 2:
         return []
+    places = list(environments)
     found = definitions.multi_node(nodes, [place.kind for place in places])
     if found:
         return found

@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from accel.diagnostics.findings import Finding
 from accel.rules.table import rule
@@ -90,7 +89,7 @@ def _launchers(command: Sequence[str]) -> Iterator[tuple[int, list[str], bool]]:
     """Yield index and arguments of each launcher, and whether a shell reads it."""
     if not command:
         return
-    if PurePosixPath(command[0]).name in SHELLS:
+    if command[0].rpartition("/")[2] in SHELLS:
         scripts = [i + 1 for i, word in enumerate(command[:-1]) if re.fullmatch(r"-[a-z]*c", word)]
         for index in scripts[:1]:
             for words in _commands(command[index]):
@@ -120,7 +119,7 @@ def _commands(script: str) -> Iterator[list[str]]:
 
 def _after_launcher(words: Sequence[str]) -> list[str] | None:
     for index, word in enumerate(words):
-        name = PurePosixPath(word).name
+        name = word.rpartition("/")[2]
         following = list(words[index + 1 : index + 3])
         if name == "torchrun":
             return list(words[index + 1 :])

@@ -17,7 +17,7 @@ MIXED_EFA = "nodes: the queue's environments differ in EFA interfaces, so the co
 
 
 def check(job: Job, size: Size, target: AwsBatchTarget) -> list[Finding]:
-    return aws_nodes.job(job.nodes, [_place(each, size) for each in target.environments])
+    return aws_nodes.job(job.nodes, (_place(each, size) for each in target.environments))
 
 
 def _place(environment: AwsBatchEnvironment, size: Size) -> aws_nodes.NodeEnvironment:
