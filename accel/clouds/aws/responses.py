@@ -5,7 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", re.IGNORECASE)
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+)
 
 
 def structure(answer: Mapping[str, Any], name: str) -> dict[str, Any]:

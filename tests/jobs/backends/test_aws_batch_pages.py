@@ -62,7 +62,15 @@ def test_a_submission_ends_when_its_claim_does_not_stay(answering: Answering) ->
 
 
 @pytest.mark.parametrize("service, operation", [("ec2", "describe_instances"), ("iam", "list_users")])
-@pytest.mark.parametrize("body", [PAGE, b'<?xml version="1.0"?>\n<HTML><body>sign in</body></HTML>'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAGE,
+        b'<?xml version="1.0"?>\n<HTML><body>sign in</body></HTML>',
+        b"\xef\xbb\xbf<!-- a proxy -->\n<!-- <b> -->\n<html><body>sign in</body></html>",
+        b'<?xml version="1.0"?>\n<!DOCTYPE  html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd">\n<html></html>',
+    ],
+)
 def test_nor_does_a_page_pass_as_xml(service: str, operation: str, body: bytes, answering: Answering) -> None:
     """EC2's responses are XML, and so is a page: one without instances."""
     url = answering(200, body).url
