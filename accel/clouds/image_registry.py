@@ -14,6 +14,7 @@ from email.message import Message
 from http.client import HTTPException
 from typing import Any, cast
 
+from accel import image_names
 from accel.json_values import entries, object_at
 
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
@@ -29,7 +30,6 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 _BODY_MAX = 8 * 2**20
 """Maximum bytes of a manifest or a configuration; registries accept manifests up to 4 MiB."""
@@ -65,20 +65,12 @@ class Image:
 
 def parse(name: str) -> Name:
     """Parse an image name; without a host it is Docker Hub's. Raise BadInput."""
-    bare, _, digest = name.partition("@")
-    if digest and not _DIGEST.fullmatch(digest):
-        raise BadInput(f"image: {name[:200]}: the digest is not sha256: and 64 digits")
-    path, colon, tag = bare.rpartition(":")
-    if not colon or "/" in tag:
-        path, tag = bare, ""
-    host, slash, rest = path.partition("/")
-    if not slash or not ("." in host or ":" in host or host == "localhost"):
-        host, rest = "docker.io", path if slash else f"library/{path}"
-    if host in ("docker.io", "index.docker.io"):
-        host, rest = _HUB, rest if "/" in rest else f"library/{rest}"
-    if not rest or not re.fullmatch(r"[a-z0-9]+([._/-]+[a-z0-9]+)*", rest):
-        raise BadInput(f"image: {name[:200]}: is no name of an image in a registry")
-    return Name(host, rest, digest or tag or "latest", path)
+    try:
+        found = image_names.parse(name)
+    except ValueError as why:
+        raise BadInput(f"image: {name[:200]}: is no image name: {why}") from None
+    host = _HUB if found.host == image_names.HUB else found.host
+    return Name(host, found.repository, found.digest or found.tag or "latest", found.bare)
 
 
 def pin_digest(name: str) -> str:

@@ -10,7 +10,9 @@ from accel.console.options import Settings
 from accel.console.verb import Verb
 from accel.contract.targets import LocalTarget
 from accel.diagnostics.errors import BadInput, BadInputs, NotFound
+from accel.diagnostics.findings import Finding
 from accel.rules.gcp import gpus
+from accel.rules.jobs import containers
 
 from ..backends.registry import of_target
 from ..client.quota import check
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
     """Check job files, and show every fault of each FILE with its line.
 
-    Without --to, GPUs that no cloud has are faults too; with it, the target decides.
+    Without --to, GPUs that no cloud has and an image that is no name of one are faults too; with it, the target
+    decides.
     """
     name, target = known_targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None
@@ -52,7 +55,7 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
                         for each in apart(job, target.kind):
                             backend.render(each, platform_name(each.name, "0" * 64), "0" * 64)
                     else:
-                        _sold_somewhere(job)
+                        _possible_somewhere(job)
                 except BadInput as refused:
                     raise document.placed(refused) from None
         except NotFound as error:
@@ -79,14 +82,13 @@ def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quot
                 say(line)
 
 
-def _sold_somewhere(job: "Job") -> None:
-    """Raise BadInputs for GPUs that no cloud has, or that no machine has in that number."""
-    if job.accelerator is None or job.accelerator.type is None:
-        return
-
-    kind, count = job.accelerator.type, job.accelerator.count
-    found = gpus.accelerator_name(kind, "accelerator.type", cloud="aws")
-    found += gpus.accelerator_count(kind, count, "accelerator.count", cloud=None)
+def _possible_somewhere(job: "Job") -> None:
+    """Raise BadInputs for an image that nothing can pull, and for GPUs that no machine of any cloud has."""
+    found: list[Finding] = containers.image(job.image) if job.image else []
+    if job.accelerator and job.accelerator.type is not None:
+        kind, count = job.accelerator.type, job.accelerator.count
+        found += gpus.accelerator_name(kind, "accelerator.type", cloud="aws")
+        found += gpus.accelerator_count(kind, count, "accelerator.count", cloud=None)
     refused = [f"{each.field}: {each.text}" for each in found if each.severity == "reject"]
     if refused:
         raise BadInputs(refused)

@@ -17,12 +17,6 @@ from .images import image_of
 from .reading import Json
 
 _SIZES = {"": 1 / 2**20, "b": 1 / 2**20, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
-_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_IMAGE = re.compile(
-    rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?"
-    r"(?:@(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?"
-)
-"""Pattern of an image's name. Source: https://github.com/distribution/reference/blob/main/reference.go"""
 ENCRYPTED = "is encrypted by a key of KMS; a job file has secrets of Secret Manager alone (secretVariables)"
 PRIVATE = (
     "is for a private registry, which a job file does not log in to; copy the image to Artifact Registry, which lets "
@@ -220,9 +214,8 @@ def _image(given: BatchFields, path: str, step: Step, image: str | None) -> None
     elif found := placeholder_findings("image", own):
         given.keep(path)
         given.report.findings(name, found)
-    elif not _IMAGE.fullmatch(own[: containers.IMAGE_MAX + 1]) or len(own) > containers.IMAGE_MAX:
-        why = "is no name of an image; write [registry/]repository[:tag][@sha256:<64 digits>], in small letters"
-        given.refuse(path, why, containers.IMAGE.id)
+    elif malformed := [each for each in containers.image(own) if each.rule == containers.IMAGE.id]:
+        given.refuse(path, f"{malformed[0].message}; {malformed[0].fix}", containers.IMAGE.id)
     else:
         step.image = image_of(given, path, own)
 

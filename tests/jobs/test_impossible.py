@@ -61,6 +61,24 @@ def test_gpus_that_nobody_sells(gpu: str, line: str, invoke: Callable[..., Resul
     assert one_error(invoke("offers", "--gpu", gpu)).startswith(f"--gpu: {line}")
 
 
+@pytest.mark.parametrize("to", [(), ("--to", "a10g")])
+@pytest.mark.parametrize(
+    "image, why",
+    [
+        ("ghcr.io/Acme/train:1", "the repository is not in lower case"),
+        ("https://ghcr.io/acme/train:1", "it is a URL"),
+        ("ghcr.io/acme/train@sha256:12", "the digest is not sha256: and 64 digits"),
+    ],
+)
+def test_an_image_that_nothing_can_pull(
+    image: str, why: str, to: tuple[str, ...], invoke: Callable[..., Result], here: Path
+) -> None:
+    (here / "j.yaml").write_text(f"{JOB}image: {image}\ncpus: 1\nmemory_mib: 1000\naccelerator: {{type: a10g}}\n")
+    assert one_error(invoke("validate", "j.yaml", *to)).startswith(
+        f'j.yaml:4: image: is "{image}", which is no image name: {why}; write registry/repository:tag'
+    )
+
+
 def test_eight_t4_are_sold_by_aws_alone(invoke: Callable[..., Result], here: Path) -> None:
     said = one_error(invoke("offers", "--gpu", "t4:8", "--cloud", "gcp"))
     assert said == "--gpu: nvidia-tesla-t4: 8 is not a count that any machine of Google Cloud has; 1, 2, 4"

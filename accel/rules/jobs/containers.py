@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from accel import image_names
 from accel.diagnostics.findings import Finding
 from accel.rules.table import rule
 
@@ -22,29 +23,34 @@ LOCAL = "local/"
 """Prefix of images that are a folder of this machine instead of a registry's image."""
 
 IMAGE_MAX = 255
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:./#@-]*")
+"""Of AWS Batch. Source: https://docs.aws.amazon.com/batch/latest/APIReference/API_ContainerProperties.html"""
 _GCR_LOCATION = {"gcr.io": "us", "us.gcr.io": "us", "eu.gcr.io": "europe", "asia.gcr.io": "asia"}
 _CONTROL = re.compile(r"[\n\r\0]")
 
 
 def image(name: str, field: str = "image") -> list[Finding]:
-    if len(name) > IMAGE_MAX or not _IMAGE.fullmatch(name):
-        message = f'is "{name[:80]}" ({len(name)} characters), which is no image name'
-        return [IMAGE.finding(field, message, "write registry/repository:tag")]
+    try:
+        parsed = image_names.parse(name)
+    except ValueError as why:
+        return [_no_name(name, str(why), field)]
+    if len(name) > IMAGE_MAX:
+        return [_no_name(name, f"it has {len(name)} characters", field)]
     found: list[Finding] = []
-    repository, _, digest = name.partition("@")
-    last = repository.rpartition("/")[2]
-    tag = last.partition(":")[2]
-    if not digest and tag in ("", "latest") and not name.startswith(LOCAL):
+    if not parsed.digest and parsed.tag in ("", "latest") and not name.startswith(LOCAL):
         message = f'is "{name}", which names another image after the next push'
         found.append(LATEST.finding(field, message, "name a version or a digest (@sha256:...)"))
-    host, _, path = repository.partition("/")
-    if host in _GCR_LOCATION and "/" in path:
-        project, _, rest = path.partition("/")
-        now = f"{_GCR_LOCATION[host]}-docker.pkg.dev/{project}/{host}/{rest}" + (f"@{digest}" if digest else "")
+    if parsed.host in _GCR_LOCATION and "/" in parsed.repository:
+        project, _, rest = name.partition("/")[2].partition("/")
+        now = f"{_GCR_LOCATION[parsed.host]}-docker.pkg.dev/{project}/{parsed.host}/{rest}"
         message = f'is "{name}", a Container Registry name, which Artifact Registry serves now'
         found.append(GCR.finding(field, message, f"write {now}"))
     return found
+
+
+def _no_name(name: str, why: str, field: str) -> Finding:
+    shown = f'"{name[:80]}"' if name.isprintable() else repr(name[:80])
+    fix = "write registry/repository:tag or registry/repository@sha256:<64 digits>"
+    return IMAGE.finding(field, f"is {shown}, which is no image name: {why}", fix)
 
 
 def environment(variables: Mapping[str, object], field: str = "env") -> list[Finding]:

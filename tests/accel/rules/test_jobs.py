@@ -153,8 +153,9 @@ def test_image_names(name: str, rule: str) -> None:
 
 
 def test_the_artifact_registry_name_keeps_a_digest() -> None:
-    (finding,) = containers.image("gcr.io/proj/img@sha256:abc")
-    assert finding.fix == "write us-docker.pkg.dev/proj/gcr.io/img@sha256:abc"
+    digest = f"sha256:{'a' * 64}"
+    (finding,) = containers.image(f"gcr.io/proj/img@{digest}")
+    assert finding.fix == f"write us-docker.pkg.dev/proj/gcr.io/img@{digest}"
 
 
 @pytest.mark.parametrize(
