@@ -1,7 +1,8 @@
 """The sandbox's AWS: a moto server whose Batch is sandbox.aws.batch. Run as `python -m sandbox.aws --home DIR`.
 
 Requests are signed with an access key of keys.py. Control, besides the AWS APIs, by whoever has the key of DIR/key:
-    POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward.
+    POST   /sandbox-api/clock   {"advance_s": N}: moves the clock of Batch forward;
+                                {"settle_s": N}: how long each later change of a resource shows.
     POST   /sandbox-api/faults  {"operation": "SubmitJob", "kind": "throttle", "count": 3}: batch/faults.py;
                                 {"kind": "reclaim", "job_id": ID}: takes away the instance of a running job;
                                 {"kind": "stockout", "instance_types": [...]}: no more of these, [] ends it;
@@ -179,7 +180,8 @@ class Cloud:
             with self._world.lock:
                 match method, path.removeprefix(CONTROL):
                     case "POST", "clock":
-                        self._world.advance(float(request["advance_s"]))
+                        self._world.settle_s = float(request.get("settle_s", self._world.settle_s))
+                        self._world.advance(float(request.get("advance_s", 0)))
                         answer = {"now": self._world.now()}
                     case "POST", "faults" if request.get("kind") == "reclaim":
                         found = [row for row in self._world.batches if request["job_id"] in row.running]

@@ -5,7 +5,8 @@ import itertools
 import json
 import os
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from tests.support.waiting import announced, until
 ROOT = Path(__file__).parents[2]
 NUMBER = itertools.count()
 ENDED = ("SUCCEEDED", "FAILED")
+SETTLE_S, LONG_S = 0.1, 60
+"""How long a change of a resource shows, usually and within `unsettled`."""
 
 
 class Aws:
@@ -52,6 +55,15 @@ class Aws:
         found = json.load(answer)
         assert answer.status == 200, found
         return found
+
+    @contextmanager
+    def unsettled(self) -> Generator[None]:
+        """What is changed within it settles after its end, on a busy machine too."""
+        self.control("clock", settle_s=LONG_S)
+        try:
+            yield
+        finally:
+            self.control("clock", settle_s=SETTLE_S, advance_s=LONG_S)
 
     def prepare(self) -> None:
         """The role, profile and network that compute environments name."""
@@ -173,7 +185,7 @@ def start(home: Path, root: Path, **environment: str) -> Aws:
     """A server that answers."""
     (home / "cloud.json").unlink(missing_ok=True)
     where = ["--home", str(home), "--root", str(root)]
-    environ = {**os.environ, "SANDBOX_SETTLE_S": "0.1", "SANDBOX_GRACE_S": "1", **environment}
+    environ = {**os.environ, "SANDBOX_SETTLE_S": str(SETTLE_S), "SANDBOX_GRACE_S": "1", **environment}
     process = Forked(["-m", "sandbox.aws", *where], ROOT, environ)
     found = Aws(home, process, root, announced(home / "cloud.json", process))
     # A session makes more than AWS lets one account have.

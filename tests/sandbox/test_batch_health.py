@@ -46,11 +46,12 @@ def test_an_environment_is_held_for_a_while_after_its_queue_let_go(start_aws: Ca
     old, new = aws.environment(), aws.environment()
     queue = aws.queue(old)
     disable(aws, old)
-    point(aws, queue, new)
-    assert aws.shown_queue(queue)["status"] == "UPDATING"
+    with aws.unsettled():
+        point(aws, queue, new)
+        assert aws.shown_queue(queue)["status"] == "UPDATING"
     assert aws.refusal(aws.batch.delete_compute_environment, computeEnvironment=old) == IN_USE
     aws.until(lambda: aws.shown_queue(queue)["status"] == "VALID")
-    aws.control("clock", advance_s=590)
+    aws.control("clock", advance_s=530)  # and 60 of `unsettled`
     assert aws.refusal(aws.batch.delete_compute_environment, computeEnvironment=old) == IN_USE
     aws.control("clock", advance_s=11)
     aws.batch.delete_compute_environment(computeEnvironment=old)
@@ -89,8 +90,9 @@ def test_without_its_service_role_an_environment_can_not_be_deleted(aws: Any) ->
     text = f"CLIENT_ERROR - User: batch.amazonaws.com is not authorized to perform: sts:AssumeRole on resource: {arn}"
     shown = disable(aws, environment)
     assert (shown["status"], shown["state"], shown["statusReason"].startswith(text)) == ("INVALID", "DISABLED", True)
-    aws.batch.delete_compute_environment(computeEnvironment=environment)
-    assert aws.shown_environment(environment)["status"] == "DELETING"
+    with aws.unsettled():
+        aws.batch.delete_compute_environment(computeEnvironment=environment)
+        assert aws.shown_environment(environment)["status"] == "DELETING"
     assert settled(aws, environment)["statusReason"].startswith(text)
     aws.service_role(name)
     assert disable(aws, environment)["status"] == "VALID"

@@ -9,8 +9,9 @@ OWN_ROLE = "arn:aws:iam::210020003000:role/AWSBatchServiceRole"
 
 
 def test_an_environment_settles_and_is_filled_as_on_aws(aws: Any) -> None:
-    name = aws.environment(wait=False)
-    assert aws.shown_environment(name)["status"] == "CREATING"
+    with aws.unsettled():
+        name = aws.environment(wait=False)
+        assert aws.shown_environment(name)["status"] == "CREATING"
     aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
     shown = aws.shown_environment(name)
     assert shown["serviceRole"].endswith("aws-service-role/batch.amazonaws.com/AWSServiceRoleForBatch")
@@ -102,8 +103,9 @@ def test_names_are_taken_once(aws: Any) -> None:
 
 def test_an_update_scales_or_replaces_as_the_role_and_strategy_allow(aws: Any) -> None:
     def update(name: str, **resources: Any) -> None:
-        aws.batch.update_compute_environment(computeEnvironment=name, computeResources=resources)
-        assert aws.shown_environment(name)["status"] == "UPDATING"
+        with aws.unsettled():
+            aws.batch.update_compute_environment(computeEnvironment=name, computeResources=resources)
+            assert aws.shown_environment(name)["status"] == "UPDATING"
         aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
 
     name = aws.environment()
@@ -145,12 +147,15 @@ def test_desired_vcpus_are_not_lowered_by_hand(aws: Any) -> None:
 
 def test_an_update_mends_an_invalid_environment_and_sets_a_policy(aws: Any) -> None:
     name = aws.environment(instanceRole="absent")
-    aws.batch.update_compute_environment(
-        computeEnvironment=name, computeResources={"instanceRole": "instances"},
-        updatePolicy={"terminateJobsOnUpdate": True},
-    )  # fmt: skip
-    given = {"computeEnvironment": name, "state": "DISABLED"}
-    assert aws.refusal(aws.batch.update_compute_environment, **given) == "Cannot update, resource is being modified"
+    update = aws.batch.update_compute_environment
+    with aws.unsettled():
+        update(
+            computeEnvironment=name,
+            computeResources={"instanceRole": "instances"},
+            updatePolicy={"terminateJobsOnUpdate": True},
+        )
+        text = aws.refusal(update, computeEnvironment=name, state="DISABLED")
+        assert text == "Cannot update, resource is being modified"
     aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
     policy = {"terminateJobsOnUpdate": True, "jobExecutionTimeoutMinutes": 30}
     assert aws.shown_environment(name)["updatePolicy"] == policy
@@ -189,20 +194,23 @@ def test_what_is_in_use_or_enabled_is_not_deleted(aws: Any) -> None:
     queue = aws.queue(name)
     delete, update = aws.batch.delete_compute_environment, aws.batch.update_compute_environment
     assert "DISABLED" in aws.refusal(delete, computeEnvironment=name)
-    update(computeEnvironment=name, state="DISABLED")
-    assert aws.refusal(delete, computeEnvironment=name) == "Cannot delete, resource is being modified"
+    with aws.unsettled():
+        update(computeEnvironment=name, state="DISABLED")
+        assert aws.refusal(delete, computeEnvironment=name) == "Cannot delete, resource is being modified"
     aws.until(lambda: aws.shown_environment(name)["status"] == "VALID")
     assert aws.refusal(delete, computeEnvironment=name) == "Cannot delete, found existing JobQueue relationship"
     job = aws.submit(queue, aws.definition(["true"]))
     assert "DISABLED" in aws.refusal(aws.batch.delete_job_queue, jobQueue=queue)
-    aws.batch.update_job_queue(jobQueue=queue, state="DISABLED")
-    assert aws.refusal(aws.batch.delete_job_queue, jobQueue=queue) == "Cannot delete, resource is being modified"
+    with aws.unsettled():
+        aws.batch.update_job_queue(jobQueue=queue, state="DISABLED")
+        assert aws.refusal(aws.batch.delete_job_queue, jobQueue=queue) == "Cannot delete, resource is being modified"
     aws.until(lambda: aws.shown_queue(queue)["status"] == "VALID")
     assert "DISABLED" in aws.refusal(
         aws.batch.submit_job, jobName="late", jobQueue=queue, jobDefinition=aws.definition(["true"])
     )
-    aws.batch.delete_job_queue(jobQueue=queue)
-    assert aws.shown_queue(queue)["status"] == "DELETING"
+    with aws.unsettled():
+        aws.batch.delete_job_queue(jobQueue=queue)
+        assert aws.shown_queue(queue)["status"] == "DELETING"
     assert aws.ended(job)["status"] == "FAILED"
     aws.until(lambda: aws.shown_queue(queue) == {})
     delete(computeEnvironment=aws.shown_environment(name)["computeEnvironmentArn"])
