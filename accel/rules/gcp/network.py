@@ -20,6 +20,7 @@ PODS_FEW = rule("gcp.network.pods-few")
 NODES_FEW = rule("gcp.network.nodes-few")
 PODS_PER_NODE = rule("gcp.network.pods-per-node")
 REGION = rule("gcp.network.region")
+REGION_UNKNOWN = rule("gcp.region.unknown")
 PATH = rule("gcp.network.path")
 NAT_PORTS = rule("gcp.network.nat-ports")
 
@@ -115,10 +116,13 @@ def pods_per_node(most: int, field: str = "max_pods_per_node") -> list[Finding]:
 
 
 def region(name: str, field: str) -> list[Finding]:
-    """Leave unknown but well-formed regions to the cloud."""
-    if re.fullmatch(r"[a-z]+-[a-z]+\d+", name):
+    """Warn of unknown but well-formed regions: the catalogue may be behind."""
+    if name in regions("gcp"):
         return []
     near = " or ".join(nearest_places(name, regions("gcp"), 1))
+    if re.fullmatch(r"[a-z]+-[a-z]+\d+", name):
+        message = f'is "{name}", which the catalogue does not know'
+        return [REGION_UNKNOWN.finding(field, message, f"use {near}, or make sure that it exists")]
     return [REGION.finding(field, f'is "{name}", which is no region', f"write one such as {near}")]
 
 

@@ -68,6 +68,9 @@ def location(place: str, node_locations: Sequence[str], field: str = "location")
 def in_region(place: str, region: str, field: str = "location") -> list[Finding]:
     if region_of(place) == region or not _REGION.fullmatch(region_of(place)):
         return []
+    if region not in regions("gcp") and region_of(place) in regions("gcp"):
+        message = f"is {place}, and the section's region is {region}, which the catalogue does not know"
+        return [REGION.finding(field, message, f"write {region_of(place)} as the section's region")]
     return [REGION.finding(field, f"is {place}, and the section's region is {region}", f"write {region}")]
 
 

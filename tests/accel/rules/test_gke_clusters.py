@@ -89,3 +89,12 @@ def test_source_addresses(default_snat: bool, private_nodes: bool, pods: str | N
 def test_a_window_is_long_enough_for_48_hours_in_32_days(days: list[str], hours: int, least: str | None) -> None:
     found = maintenance.window(days, hours)
     assert [one.fix for one in found] == ([f"write {least} hours or more"] if least else [])
+
+
+def test_a_misspelt_region_of_the_section_is_what_is_told() -> None:
+    """And not the cluster's, which is right: it would be corrected to what no region is."""
+    (finding,) = clusters.in_region("us-central1-b", "us-centrall1")
+    assert "the section's region is us-centrall1, which the catalogue does not know" in finding.message
+    assert finding.fix == "write us-central1 as the section's region"
+    (other,) = clusters.in_region("us-centrall1", "us-central1")
+    assert other.fix == "write us-central1"

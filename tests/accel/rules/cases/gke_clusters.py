@@ -65,6 +65,10 @@ NETWORK = [
         lambda: network.region("us-central1-a", "region"), lambda: network.region("us-central1", "region"),
     ),
     Case(
+        "gcp.region.unknown", "region", ('"us-centrall1"', "does not know"), "use us-central1",
+        lambda: network.region("us-centrall1", "region"), lambda: network.region("us-central1", "region"),
+    ),
+    Case(
         "gcp.network.nat-ports", "min_ports_per_node", ("is 100",), "64",
         lambda: network.nat_ports(100, 4096), lambda: network.nat_ports(128, 4096),
     ),
