@@ -14,8 +14,8 @@ from email.message import Message
 from http.client import HTTPException
 from typing import Any, cast
 
-from accel import image_names
 from accel.json_values import entries, object_at
+from accel.rules import image_names
 
 from ..diagnostics.errors import BadInput, CloudRefused, CloudSilent, NoCredentials, NotFound
 

@@ -3,8 +3,8 @@ normalize_test.go of https://github.com/distribution/reference. All but Docker/d
 
 import pytest
 
-from accel import image_names
-from accel.image_names import parse
+from accel.rules import image_names
+from accel.rules.image_names import parse
 from accel.rules.jobs import containers
 
 F64 = "f" * 64

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from accel import image_names
 from accel.diagnostics.findings import Finding
+from accel.rules import image_names
 from accel.rules.table import rule
 
 IMAGE = rule("container.image.name")

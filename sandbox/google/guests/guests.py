@@ -9,6 +9,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,8 @@ class Host:
     def _await(self, process: subprocess.Popen[bytes]) -> None:
         process.wait()
         assert process.stdin
-        process.stdin.close()
+        with self._lock:
+            process.stdin.close()
         self._end()
 
     def _end(self) -> None:
@@ -173,10 +175,9 @@ class Host:
 
     def _say(self, line: str) -> None:
         assert self._process and self._process.stdin
-        try:
+        # With the lock, `_await` closes it before or after.
+        with self._lock, suppress(BrokenPipeError, ValueError):  # it has ended already
             self._process.stdin.write(f"{line}\n".encode())
-        except (BrokenPipeError, ValueError):  # it has ended already
-            return
 
     def end(self) -> None:
         if self._process is not None:
