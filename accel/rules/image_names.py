@@ -47,7 +47,7 @@ def parse(name: str) -> ImageName:
     if not _HOST.fullmatch(host) or not _REPOSITORY.fullmatch(repository):
         raise ValueError("it is not registry/repository:tag")
     if colon and not _TAG.fullmatch(tag):
-        raise ValueError("the tag is not 1 to 128 letters, digits and _ . -, beginning with none of the last two")
+        raise ValueError("the tag is not 1 to 128 letters, digits and _ . -, of which the first is no . or -")
     if len(host) + 1 + len(repository) > NAME_MAX:
         raise ValueError(f"registry and repository have more than {NAME_MAX} characters")
     return ImageName(host, repository, tag, digest, bare)

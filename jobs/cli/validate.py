@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 def validate(settings: Settings, files: tuple[str, ...], to: str | None, no_quota: bool) -> None:
     """Check job files, and show every fault of each FILE with its line.
 
-    Without --to, GPUs that no cloud has and an image that is no name of one are faults too; with it, the target
-    decides.
+    Without --to, GPUs that no cloud has and an invalid image name are faults too; with it, the target decides.
     """
     name, target = known_targets(settings).choose(to) if to else ("", LocalTarget())
     backend = of_target(name, target) if to else None
